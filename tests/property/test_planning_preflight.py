@@ -29,6 +29,8 @@ limits = st.builds(
     replica_movements=few,
     per_broker=few,
     per_leader=few,
+    bytes_per_broker=st.none() | st.integers(1, 20 * GB),
+    bytes_in_flight=st.none() | st.integers(1, 40 * GB),
     mode=st.sampled_from(Mode),
     order=st.sampled_from(Order),
 ) | st.builds(Limits, replicas=few, partitions=few, extra_replicas=few, cut_together=few)

@@ -35,6 +35,7 @@ VERBS = {
     "status": "ktui.cli.run.status:command",
     "limits": "ktui.cli.run.limits:command",
     "throttle": "ktui.cli.run.throttle:command",
+    "schedule": "ktui.cli.run.schedule:command",
     "pause": "ktui.cli.run.pause:pause",
     "continue": "ktui.cli.run.pause:continue_",
     "note": "ktui.cli.run.note:command",

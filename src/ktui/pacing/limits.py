@@ -153,7 +153,7 @@ KIP_435_NAMES = {
 }
 """KIP-435's names for four of the options."""
 
-USUAL_BYTES = 64 * 1024 * 1024
+USUAL_BYTES = 32 * 1024 * 1024
 """W by default."""
 USUAL_CUTS = 6_000
 """K by default."""

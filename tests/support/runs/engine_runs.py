@@ -92,6 +92,7 @@ class PlannedRun:
         self.gate_shut: str | None = None
         """The person who has shut the cluster's cancel gate; None while it is open."""
         self.lost: Callable[[], str | None] = lambda: None
+        self.forbids: Callable[[str], str | None] = lambda _command: None
         """Returns why its process does not own the run any more; None while it does."""
         self.guarded: Callable[[], Guard | None] = lambda: None
         """Returns the guard that decides for each engine whether it may send; None for no guard."""
@@ -130,6 +131,7 @@ class PlannedRun:
                 check_throttle=self.check_throttle,
                 gate_shut=lambda: self.gate_shut,
                 lost=self.lost,
+                forbids=self.forbids,
                 guard=self.guarded(),
                 news=self.news,
                 earlier=lambda _cluster_id: self.prior,

@@ -31,7 +31,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
         await watch.type("2")
         await watch.press("down")
         await watch.type("none")
-        await watch.press(*["down"] * 8)
+        await watch.press(*["down"] * 10)
         await watch.type("kip-435")
         await watch.press("enter")
         await watch.pass_until("in force: they bind")
@@ -42,7 +42,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
 async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path) -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), limits) as watch:
-        await watch.press("l", *["down"] * 7)
+        await watch.press("l", *["down"] * 9)
         await watch.type("2")
         assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,8 @@ async def test_limits_and_throttle_are_changed_as_in_the_shell(tmp_path: Path) -
     [
         ("limits P=0", "--partitions: 0 is too small. Use a whole number from 1"),
         ("limits --partition 3", "No such option"),
+        ("schedule", "schedule: names no change. Give --window, --start-at or --while"),
+        ("schedule --window 22", "--window: '22' is not a window. Give it such as 22:00-05:00"),
         ("throttle fast", "RATE: 'fast': expected a rate such as 50MB/s"),
         ("cancel a-0", "none of --stop, --rollback, --trim was given. Give one of them"),
         ("cancel --stop", "no scope was given. Give --topic T"),
@@ -65,6 +68,18 @@ async def test_what_the_shell_refuses_is_refused_below_the_line_which_stays(
         assert f":{line}" in watch.text
         await watch.press("backspace")
         assert problem not in " ".join(watch.text.split())
+
+
+async def test_a_run_that_waits_for_its_window_says_until_when_and_can_be_let_go_on(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+        await command(watch, "schedule --start-at 2030-01-01T22:00Z")
+        await watch.pass_until("WAITING")
+        shown = f"{datetime(2030, 1, 1, 22, tzinfo=UTC).astimezone():%Y-%m-%d %H:%M}"
+        assert f"the run starts at {shown}" in watch.text
+        await command(watch, "schedule --start-at none")
+        await watch.pass_until("RUNNING")
 
 
 async def test_a_cancel_is_shown_before_it_is_sent_and_a_pause_is_asked_first(

@@ -73,7 +73,7 @@ def test_a_run_defaults_to_gentle_with_one_replica_and_so_many_bytes_per_broker(
     assert default_limits() == Limits(
         replicas=1,
         cuts_per_minute=6_000,
-        bytes_per_broker=64 * 1024 * 1024,
+        bytes_per_broker=32 * 1024 * 1024,
         shape=Shape.GENTLE,
         mode=Mode.ROLLING,
         order=Order.TOPIC,

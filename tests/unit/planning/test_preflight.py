@@ -230,6 +230,7 @@ def test_no_run_is_faster_than_its_busiest_broker() -> None:
         ({"replicas": 1, "per_leader": 1}, Bottleneck.SENDER, 80),
         ({"replicas": 1, "partitions": 1}, Bottleneck.PARTITIONS, 80),
         ({"replicas": 1, "replica_movements": 1}, Bottleneck.REPLICAS, 80),
+        ({"replicas": 1, "bytes_per_broker": 10**9}, Bottleneck.BROKER, 80),
     ],
 )
 def test_the_least_time_is_that_of_what_the_limits_leave_narrowest(

@@ -86,7 +86,12 @@ def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "words"), [(RunState.GATED, "GATE SHUT"), (RunState.PAUSED, "PAUSED")]
+    ("state", "words"),
+    [
+        (RunState.GATED, "GATE SHUT"),
+        (RunState.PAUSED, "PAUSED"),
+        (RunState.WAITING, "WAITING"),
+    ],
 )
 def test_a_rollback_goes_on_at_a_shut_gate_and_in_a_pause(state: RunState, words: str) -> None:
     line = rollback_line(state=state)

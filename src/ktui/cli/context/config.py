@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import platformdirs
 
-from ktui.execution.host.event_command import CommandProblem, split_command
+from ktui.execution.host.operator_command import CommandProblem, split_command
 from ktui.fileproblem import FileProblem, unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates

@@ -39,6 +39,7 @@ from ktui.execution.host.heartbeat import Heartbeat
 from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.process import close_inherited
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.while_command import WhileCommand
 from ktui.execution.journal.commands import Answer, LeaveThrottles, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, PauseOrigin
@@ -274,6 +275,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             news=notices.failures,
             earlier=EarlierRuns(state),
             leave_when=leave_when,
+            forbids=WhileCommand().forbids,
         )
         leave_on_signals(engine.leave, wait)
         await engine.execute(

@@ -43,14 +43,21 @@ def parse_until(text: str | None, now: datetime) -> datetime | None:
     Raises:
         BadInput: the text is not a time, or the time has passed.
     """
-    if text is None:
-        return None
-    until = _next(text.strip(), now) or parse_moment(text.strip())
-    if until is None:
-        raise BadInput(f"{OPTION} {text!r}: is not a time. {_FIX}")
-    if until <= now:
-        raise BadInput(f"{OPTION} {text}: is in the past. {_FIX}")
-    return until
+    return None if text is None else parse_moment_option(OPTION, text, now)
+
+
+def parse_moment_option(option: str, text: str, now: datetime) -> datetime:
+    """Read the time to come that an option gives.
+
+    Raises:
+        BadInput: the text is not a time, or the time has passed.
+    """
+    moment = _next(text.strip(), now) or parse_moment(text.strip())
+    if moment is None:
+        raise BadInput(f"{option} {text!r}: is not a time. {_FIX}")
+    if moment <= now:
+        raise BadInput(f"{option} {text}: is in the past. {_FIX}")
+    return moment
 
 
 def _next(text: str, now: datetime) -> datetime | None:

@@ -31,6 +31,7 @@ class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A run, and what is known of it beside its journal."""
 
     run: Run
+    now: datetime
     owner: Holder | None = None
     damage: str | None = None
     """The damage of the journal, as it was read now."""
@@ -109,6 +110,7 @@ def read_status(client: RunClient, state: StateDir) -> StatusFacts:
         estimate.update(now)
     return StatusFacts(
         run=run,
+        now=now,
         owner=owner,
         damage=found.damage,
         copied=_copied(run, owner, estimate),

@@ -9,6 +9,7 @@ import msgspec
 
 from ktui.cli.output.gate import CancelGateJson, gate_json
 from ktui.cli.output.json_form import SCHEMA_VERSION, utc
+from ktui.cli.output.schedule_json import ScheduleJson, schedule_json
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.run.runs import (
     OutageJson,
@@ -49,10 +50,15 @@ class PausesJson(msgspec.Struct, frozen=True):
 
 
 class GateJson(msgspec.Struct, frozen=True):
-    """The health gate; shut, it lets no new step begin."""
+    """The gate of the run; shut, it lets no new step begin.
+
+    The cluster's health shuts it, an unknown owner, or the run's schedule.
+    """
 
     shut: bool
     reason: str
+    until: str | None
+    """When the schedule opens it, UTC; null where that is not known."""
 
 
 class AddedPlanJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,6 +167,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     options: RunOptions
     until: str | None
     """Nothing begins unless it is expected to end by this time."""
+    schedule: ScheduleJson
+    """When steps may begin."""
     pauses: PausesJson
     gate: GateJson
     cancel_gate: CancelGateJson | None
@@ -216,12 +224,13 @@ def status_json(status: StatusFacts) -> StatusJson:
         throttle=throttle_json(throttle_status(run), owned=status.owned),
         options=run.options,
         until=_utc(run.until),
+        schedule=schedule_json(run.schedule, status.now),
         pauses=PausesJson(
             whole=tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
             topics=tuple(sorted(pauses.topics)),
             partitions=tuple(sorted(pauses.partitions)),
         ),
-        gate=GateJson(run.gate.shut, run.gate.reason),
+        gate=GateJson(run.gate.shut, run.gate.reason, _utc(run.gate.until)),
         cancel_gate=None if status.cancel_gate is None else gate_json(status.cancel_gate),
         outage=outage_json(status.outage),
         last_look_at=_utc(status.last_poll),

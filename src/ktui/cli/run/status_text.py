@@ -20,9 +20,11 @@ from ktui.execution.run.event_text import (
     event_sentence,
     limits_text,
     replica_list_text,
+    schedule_text,
     scope_text,
 )
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
@@ -127,6 +129,8 @@ def _options(run: Run) -> Iterator[str]:
         yield "stop on failure"
     if run.until is not None:
         yield f"until {local_time(run.until)}"
+    if run.schedule != NO_SCHEDULE:
+        yield schedule_text(run.schedule)
     if chosen.most_under_min_isr is not None:
         yield f"at most {chosen.most_under_min_isr:,} others under min ISR"
     if chosen.most_offline is not None:

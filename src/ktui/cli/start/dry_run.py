@@ -9,8 +9,10 @@ import msgspec
 
 from ktui.cli.output.json_form import encode, utc
 from ktui.cli.output.plan_report import CheckedPlan, CheckJson, check_json, report
+from ktui.cli.output.schedule_json import ScheduleJson, schedule_json
 from ktui.cli.start.request import StartRequest
-from ktui.execution.run.event_text import replica_list_text
+from ktui.execution.run.event_text import replica_list_text, schedule_text
+from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.pacing.decision import Decision, Move
 from ktui.planning.preflight.text import time_in_words
 from ktui.planning.simulate.copy_rates import Span
@@ -41,6 +43,9 @@ class DryRunJson(CheckJson, frozen=True, kw_only=True):
 
     run: str
     until: str | None
+    schedule: ScheduleJson
+    ends_at: str | None
+    """When the run is expected to have ended, UTC; null where that is not known."""
     batches: tuple[BatchJson, ...]
 
 
@@ -73,6 +78,8 @@ class DryRun:
             **{field: getattr(check, field) for field in check.__struct_fields__},
             run=self._request.name,
             until=None if until is None else utc(until),
+            schedule=schedule_json(self._request.options.schedule, self._request.now),
+            ends_at=None if self._ends_at is None else utc(self._ends_at),
             batches=tuple(_batch_json(after_s, decision) for after_s, decision in self._decisions),
         )
 
@@ -87,7 +94,25 @@ class DryRun:
         if self._request.until is not None:
             time_s = self.checked.preflight.time_s
             blocks.append(fit_in_words(time_s, self._request.until, self._request.now))
+        if self._request.options.schedule != NO_SCHEDULE:
+            blocks.append(self._schedule_in_words())
         return "\n\n".join([*blocks, "Nothing was sent."])
+
+    @property
+    def _ends_at(self) -> datetime | None:
+        time_s = self.checked.preflight.time_s
+        if time_s is None:
+            return None
+        return self._request.options.schedule.after(self._request.now, time_s.middle)
+
+    def _schedule_in_words(self) -> str:
+        schedule, ends_at = self._request.options.schedule, self._ends_at
+        ends = "" if ends_at is None else f"; the plan is expected to end at {_local(ends_at)}"
+        return f"steps begin {schedule_text(schedule)}{ends}"
+
+
+def _local(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def fit_in_words(time_s: Span | None, until: datetime, now: datetime) -> str:

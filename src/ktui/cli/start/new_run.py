@@ -61,6 +61,8 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
     cluster = new.target.cluster
     options = with_throttle(how.options, how.throttle, cluster.context.throttle)
     options = with_event_command(options, cluster.context.on_event)
+    schedule = how.schedule.applied_to(options.schedule)
+    options = msgspec.structs.replace(options, schedule=schedule)
     facts = asyncio.run(
         read_cluster_facts(
             cluster,

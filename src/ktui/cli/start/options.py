@@ -20,9 +20,11 @@ from ktui.cli.options.run import (
     run_options,
     until_option,
 )
+from ktui.cli.options.schedule import schedule_options
 from ktui.cli.options.throttle import ThrottleOptions, throttle_options
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.options import RunOptions
 
 R = TypeVar("R")
@@ -36,6 +38,8 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     throttle: ThrottleOptions
     options: RunOptions
     """Without the throttle."""
+    schedule: SetSchedule
+    """When its steps may begin."""
     until: datetime | None
     now: datetime
     """When the options were read."""
@@ -51,6 +55,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
 _OPTIONS = (
     throttle_options,
     run_options,
+    schedule_options,
     until_option,
     click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing."),
     headless_option,

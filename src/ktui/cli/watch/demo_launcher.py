@@ -25,6 +25,7 @@ from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
 from ktui.execution.host.ownership import LiveRun, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.host.while_command import WhileCommand
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
 from ktui.execution.run.options import USUAL_POLL_S
@@ -172,6 +173,7 @@ class SimulatedEngines:
                 check_throttle=partial(check_one_throttle, self._state_dir, cluster_id, run.name),
                 gate_shut=CancelGateFile(self._state_dir, cluster_id).words,
                 lost=ownership.lost,
+                forbids=WhileCommand().forbids,
             )
             self._engines.append(engine)
             held.callback(self._engines.remove, engine)

@@ -11,9 +11,17 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
 from ktui.cli.options.limits import GivenLimits, check_limits, limit_changes
+from ktui.cli.options.schedule import schedule_options
 from ktui.cli.options.throttle import parse_rates_option
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits, SetThrottle
+from ktui.execution.journal.commands import (
+    CancelMoves,
+    Continue,
+    Pause,
+    SetLimits,
+    SetSchedule,
+    SetThrottle,
+)
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import CHOICES, KIP_435_NAMES, LETTERS, NUMBERS
 from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange
@@ -41,6 +49,14 @@ def _limits(run: Run, *, limits: GivenLimits) -> RunChange:
 @click.argument("rate", metavar="RATE")
 def _throttle(*, rate: str) -> RunChange:
     return SetThrottle(parse_rates_option("RATE", rate))
+
+
+@click.command("schedule", context_settings=_SETTINGS)
+@schedule_options
+def _schedule(*, schedule: SetSchedule) -> RunChange:
+    if schedule == SetSchedule():
+        raise BadInput("schedule: names no change. Give --window, --start-at or --while")
+    return schedule
 
 
 @click.command("pause", context_settings=_SETTINGS)
@@ -97,7 +113,7 @@ def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: object) -> RunChan
 
 
 _VERBS: Mapping[str, click.Command] = {
-    each.name or "": each for each in (_limits, _throttle, _pause, _continue, _cancel)
+    each.name or "": each for each in (_limits, _throttle, _schedule, _pause, _continue, _cancel)
 }
 _SCOPED = ("pause", "continue", "cancel")
 
@@ -108,6 +124,7 @@ class ShellVerbs:
     usage: Mapping[str, str] = {
         "limits": "P=10 R=none --mode wave …: new limits, from the next decision on",
         "throttle": "50MB, or 50MB,3=20MB, or none: a new rate, at once",
+        "schedule": "--window 22:00-05:00, --start-at 22:00, --while CMD; none lifts one",
         "pause": "the run, or partitions and topics of it",
         "continue": "the run, or partitions and topics of it",
         "cancel": "orders-3 --stop, or --rollback, --trim; orders for a topic, --all for the run",

@@ -16,6 +16,7 @@ from ktui.execution.journal.commands import (
     LeaveThrottles,
     Pause,
     SetLimits,
+    SetSchedule,
     SetThrottle,
     StopEngine,
     StoredCommand,
@@ -23,7 +24,7 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_scope import CancelScope
-from ktui.execution.run.event_text import limit_changes_text, scope_text
+from ktui.execution.run.event_text import limit_changes_text, schedule_text, scope_text
 from ktui.execution.run.events import (
     CancelAsked,
     Continued,
@@ -31,6 +32,7 @@ from ktui.execution.run.events import (
     Noted,
     Paused,
     PauseOrigin,
+    ScheduleChanged,
     SettingsGivenUp,
     ThrottleChanged,
 )
@@ -89,6 +91,8 @@ class CommandHandler:
                 return self._set_limits(asked.command, asked)
             case SetThrottle():
                 return self._set_throttle(asked.command, asked)
+            case SetSchedule():
+                return self._set_schedule(asked.command, asked)
             case LeaveThrottles():
                 return self._leave_throttles(asked)
             case Pause() | Continue() | CancelMoves() as command if unknown := self._unknown(
@@ -141,6 +145,13 @@ class CommandHandler:
             since = f"{rest}wave {binds:,} and what follows"
         words = f"in force: they bind {since}{stay}"
         return Answer(accepted=True, words=words, batch=binds)
+
+    def _set_schedule(self, command: SetSchedule, asked: StoredCommand) -> Answer:
+        old, new = self._run.schedule, command.applied_to(self._run.schedule)
+        if new == old:
+            return Answer(accepted=True, words="this is in force already")
+        self._record([ScheduleChanged(old=old, new=new, command=asked.id, who=asked.who)])
+        return Answer(accepted=True, words=f"in force: {schedule_text(new)}")
 
     def _set_throttle(self, command: SetThrottle, asked: StoredCommand) -> Answer:
         old, new = self._run.throttled.rates, command.rates

@@ -35,11 +35,11 @@ from ktui.execution.run.events import (
     AnyRunEvent,
     Cancel,
     Ended,
-    HealthGate,
     OpenRequest,
     Paused,
     PauseOrigin,
     Request,
+    StepGate,
     StepOver,
 )
 from ktui.execution.run.run import Run
@@ -62,6 +62,8 @@ UnthrottleableReasons = Mapping[ConfigResource, str]
 NONE_UNTHROTTLEABLE: UnthrottleableReasons = MappingProxyType({})
 LEAST_AHEAD = 50
 """Without a limit P, at least twice as many queued partitions are polled."""
+LONGEST_PAUSE_S = 10.0
+"""Seconds between two polls while nothing may begin, and nothing is in flight."""
 QUICK_S = 0.2
 """Seconds between two polls while a step is about to end."""
 
@@ -158,16 +160,33 @@ class Decider:
         """Seconds until the next poll: fewer while a step is about to end."""
         if self._steps.cancels_due:
             return 0.0
+        if self._waits_for_schedule:
+            return self._until_schedule_s
         return min(QUICK_S, self.run.poll_s) if self._quick else self.run.poll_s
+
+    @property
+    def _waits_for_schedule(self) -> bool:
+        """Whether nothing happens before the run's schedule lets steps begin."""
+        run = self.run
+        return run.gate.until is not None and not (run.tracks_in_flight or run.cancelling)
+
+    @property
+    def _until_schedule_s(self) -> float:
+        begins_at = self.run.schedule.begins_at(self._polled_at)
+        left_s = 0.0 if begins_at is None else (begins_at - self._polled_at).total_seconds()
+        return max(self.run.poll_s, min(LONGEST_PAUSE_S, left_s))
 
     # --------------------------------------------------------------- polling
 
-    def process_poll(self, seen: Observation, *, unowned: str | None = None) -> list[AnyRunEvent]:
+    def process_poll(
+        self, seen: Observation, *, unowned: str | None = None, forbidden: str | None = None
+    ) -> list[AnyRunEvent]:
         """Process a poll: the outcomes of steps in flight, and the state of waiting partitions.
 
         Args:
             seen: the observation of the cluster.
             unowned: why no new step may begin with regard to who owns the cluster; None if one may.
+            forbidden: why the command of --while lets none begin; None if it lets them.
         """
         self._absent.update(seen.online, seen.monotonic_s)
         self._observed = observed = Observed(seen, self._absent.restarting)
@@ -182,7 +201,7 @@ class Decider:
         events += self._between.judge(sorted(waiting, key=self._roster.rank), observed)
         self._between.certain |= landed
         events += pause_after_failure(events, self.run)
-        events += self._gate(observed, unowned)
+        events += self._gate(observed, unowned or forbidden)
         self._others = observed.others(self._roster.in_flight)
         self._to_poll = self._next_to_poll()
         return events
@@ -228,15 +247,17 @@ class Decider:
     def _blocked_due(self) -> bool:
         return self._polled_s - self._blocked_at_s >= BLOCKED_EVERY_S
 
-    def _gate(self, observed: Observed, unowned: str | None) -> list[AnyRunEvent]:
+    def _gate(self, observed: Observed, forbidden: str | None) -> list[AnyRunEvent]:
         """Record that the gate was shut or opened, or is shut for another reason."""
         gated = self._options.gated
         unhealthy = (
             closed_gate_reason(self._options, observed.seen, self.run.tracks) if gated else None
         )
         self._cancels_only.unhealthy = unhealthy is not None
-        reason = unhealthy or unowned
-        now = HealthGate(shut=reason is not None, reason=reason or "")
+        begins_at = self.run.schedule.begins_at(observed.seen.at)
+        later = None if begins_at is None else self.run.schedule.reason(begins_at)
+        reason = later or unhealthy or forbidden
+        now = StepGate(shut=reason is not None, reason=reason or "", until=begins_at)
         return [] if now == self.run.gate else [now]
 
     # --------------------------------------------------------------- deciding

@@ -82,6 +82,8 @@ class Engine:
         news: returns events from beside the run, such as a failure of the command of --on-event.
         earlier: returns the speed of earlier runs on a cluster, if known.
         leave_when: returns, after each turn, why the run is to be left now; None to go on.
+        forbids: returns why the command of --while, which may be empty, lets no step begin now;
+            None if it lets them.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -100,6 +102,7 @@ class Engine:
         news: Callable[[], Sequence[AnyRunEvent]] = tuple,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
         leave_when: LeaveWhen = when_paused,
+        forbids: Callable[[str], str | None] = lambda _command: None,
     ) -> None:
         self._run = run
         self._leave_when = leave_when
@@ -109,6 +112,7 @@ class Engine:
         self._gate_shut = gate_shut
         self._recording = recording
         self._news = news
+        self._forbids = forbids
         cluster_id = None if run.started is None else run.started.cluster_id
         prior = None if cluster_id is None else earlier(cluster_id)
         self._recorder = EventRecorder(run, journal, clock, lost)
@@ -235,7 +239,11 @@ class Engine:
         if self._has_lost():
             return False
         if seen is not None:
-            self._record(self._decider.process_poll(seen, unowned=self._guard.unknown))
+            forbidden = self._forbids(self._run.schedule.while_command)
+            polled = self._decider.process_poll(
+                seen, unowned=self._guard.unknown, forbidden=forbidden
+            )
+            self._record(polled)
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:

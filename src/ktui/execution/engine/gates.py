@@ -116,13 +116,17 @@ class Deadline:
         """The lowest pace at which a partition was held since the held ones were last judged."""
         self._throttle = self._run.throttled.rates
         """The throttle under which the held partitions were last judged."""
+        self._ends_by: datetime | None = None
+        """The deadline by which they were."""
 
     def learn(self, events: Iterable[AnyRunEvent], now: datetime) -> None:
         """Learn from steps that ended. Call this before the run applies those events."""
         self._pace.learn(events, self._run, now)
-        throttle = self._run.throttled.rates
-        if throttle != self._throttle or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
-            self._throttle, self._held_at_bytes_s = throttle, self._pace.bytes_s
+        judged_by = self._throttle, self._ends_by
+        self._throttle, self._ends_by = self._run.throttled.rates, self._run.ends_by(now)
+        changed = judged_by != (self._throttle, self._ends_by)
+        if changed or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
+            self._held_at_bytes_s = self._pace.bytes_s
             self._memory.release_all(Hold.TOO_LATE, lambda tp: not self._too_late(tp, now))
 
     def hold_late(self, decision: Decision, now: datetime) -> bool:
@@ -138,21 +142,33 @@ class Deadline:
         return bool(late)
 
     def passed(self, now: datetime) -> bool:
-        """Whether the deadline has come: nothing is submitted any more."""
+        """Whether the time of --until has come: nothing is submitted any more."""
         return self._run.until is not None and now >= self._run.until
 
     @property
     def nothing_more_fits(self) -> bool:
-        """Whether all that could be submitted would end too late, and nothing is in flight."""
+        """Whether all that could be submitted would end after --until, and nothing is in flight.
+
+        What would end after its window goes on in the next one.
+        """
+        if self._run.until is None or self._ends_by != self._run.until:
+            return False
         roster = self._memory.roster
         waits = roster.in_flight or roster.between or roster.ready or len(roster.queue)
         return bool(self._memory.held(Hold.TOO_LATE)) and not waits
 
     def _too_late(self, tp: TopicPartition, now: datetime) -> bool:
-        if self._run.until is None or tp in self._run.cancelling:
+        ends_by = self._run.ends_by(now)
+        if ends_by is None or tp in self._run.cancelling:
             return False
-        left_s = (self._run.until - now).total_seconds()
-        return self._pace.needed_s(self._run.tracks[tp], self._throttle) > left_s
+        left_s = (ends_by - now).total_seconds()
+        needed_s = self._pace.needed_s(self._run.tracks[tp], self._throttle)
+        return needed_s > left_s and self._waits_for_more(ends_by, needed_s)
+
+    def _waits_for_more(self, ends_by: datetime, needed_s: float) -> bool:
+        """Whether it helps to wait: no window is long enough for a move that takes longer."""
+        window = self._run.schedule.window
+        return ends_by == self._run.until or window is None or needed_s <= window.length_s
 
 
 class CancelsOnly:

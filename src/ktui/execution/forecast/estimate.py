@@ -20,7 +20,6 @@ from ktui.execution.run.events import (
     Added,
     Continued,
     EngineLeft,
-    HealthGate,
     JournalEntry,
     LimitsChanged,
     Outage,
@@ -29,11 +28,13 @@ from ktui.execution.run.events import (
     Started,
     StateEntered,
     StepBegun,
+    StepGate,
     StepOver,
     ThrottleChanged,
 )
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Range
@@ -50,7 +51,7 @@ _PARTS = 6
 _SPACING = timedelta(seconds=5)
 _HISTORY = 30
 """Points that stand for the journal's last ten minutes at the first poll."""
-_INTERRUPTS = (Paused, Continued, HealthGate, Outage, Owned, EngineLeft, ThrottleChanged, Added)
+_INTERRUPTS = (Paused, Continued, StepGate, Outage, Owned, EngineLeft, ThrottleChanged, Added)
 """The events after which the rate is another one."""
 _TURNS = (*_INTERRUPTS, LimitsChanged)
 """The events after which earlier forecasts are void."""
@@ -216,11 +217,21 @@ class Estimate:
             return CopiedBytes(done, whole)
         bytes_s = None if own is None or not whole else own.middle
         if own is not None and not (whole and self._forecast.known):
-            left = (whole or len(self.run.tracks)) - self._work
-            left_s = Range(left / own.high, left / own.middle, left / own.low)
+            work = (whole or len(self.run.tracks)) - self._work
+            left_s = Range(work / own.high, work / own.middle, work / own.low)
         else:
             left_s = self._forecast.left_s()
-        return CopiedBytes(done, whole, bytes_s, left_s, by_earlier_runs=own is None)
+        left = self._with_schedule(left_s)
+        return CopiedBytes(done, whole, bytes_s, left, by_earlier_runs=own is None)
+
+    def _with_schedule(self, left_s: Range) -> Range | None:
+        """Add the time in which the run's schedule lets no step begin; None for years."""
+        schedule, now = self.run.schedule, self._points[-1][0] if self._points else None
+        if now is None or schedule == NO_SCHEDULE:
+            return left_s
+        ends = [schedule.after(now, s) for s in (left_s.low, left_s.middle, left_s.high)]
+        known = [(end - now).total_seconds() for end in ends if end is not None]
+        return Range(*known) if len(known) == len(ends) else None
 
     @property
     def _work(self) -> int:

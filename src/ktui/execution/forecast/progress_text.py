@@ -57,6 +57,8 @@ def progress_line(run: Run, copied: CopiedBytes = NOT_KNOWN) -> str:
         parts.append(f"paused: {reason}")
     elif run.cancel_gate.shut:
         parts.append(f"cancel gate shut by {run.cancel_gate.reason}")
+    elif run.gate.until is not None:
+        parts.append(f"waiting: {run.gate.reason}")
     elif run.gate.shut:
         parts.append(f"gate shut: {run.gate.reason}")
     elif copied.left_s is not None:

@@ -99,8 +99,7 @@ def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
 
 
 def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
-    until = "" if run.until is None else f"{run.until.astimezone():%H:%M}"
-    deadline = f"{until}, the time given with --until"
+    until, deadline = _deadline(run)
     if hold is HeldBy.NO_ENGINE and run.exported is not None:
         return WaitReason(
             "the run was exported",
@@ -126,7 +125,7 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
             f"The run is paused: {run.pauses.reason}. Nothing new is submitted.",
         ),
         HeldBy.GATE_SHUT: (
-            "the gate is shut",
+            "the gate is shut" if run.gate.until is None else run.gate.reason,
             f"The gate is shut: {run.gate.reason}. It opens by itself.",
         ),
         HeldBy.TIME_UP: (f"past {until}", f"It is past {deadline}: nothing more is submitted."),
@@ -144,6 +143,16 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
         ),
     }[hold]
     return WaitReason(short, sentence)
+
+
+def _deadline(run: Run) -> tuple[str, str]:
+    """Return the time by which steps are to end, in short and with where it comes from."""
+    window = run.schedule.window
+    if run.until is None:
+        return "the end of its window", f"the end of its window, {window}"
+    until = f"{run.until.astimezone():%H:%M}"
+    also = "" if window is None else f", or the end of its window, {window}"
+    return until, f"{until}, the time given with --until{also}"
 
 
 def _full_reason(full: Full, track: Track) -> WaitReason:  # noqa: PLR0911 - one for each limit

@@ -42,7 +42,7 @@ class HeldBy(enum.StrEnum):
     PAUSED = "paused"
     """The partition is paused, or its topic."""
     TOO_LATE = "too late"
-    """The partition is not expected to end by the time of --until."""
+    """The partition is not expected to end by the time of --until, or within the window."""
     TOO_LATE_AS_ASSUMED = "too late, as assumed"
     """The same, at an assumed rate: no copy has shown its rate yet."""
 
@@ -104,9 +104,10 @@ class Waits:
         return held or (self._late(track) if onward else None)
 
     def _late(self, track: Track) -> HeldBy | None:
-        if self._run.until is None:
+        ends_by = self._run.ends_by(self._now)
+        if ends_by is None:
             return None
-        left_s = (self._run.until - self._now).total_seconds()
+        left_s = (ends_by - self._now).total_seconds()
         if left_s <= 0:
             return HeldBy.TIME_UP
         needed_s = self._pace.needed_s(track, self._run.throttled.rates)

@@ -150,6 +150,8 @@ class RunState(enum.StrEnum):
     GATED = "gated"
     """A process owns the run and submits nothing new: the cluster's health forbids new steps, or
     its cancel gate is shut. Cancelled partitions go on."""
+    WAITING = "waiting"
+    """A process owns the run and submits nothing new before its schedule lets steps begin."""
     RESUMABLE = "resumable"
     """No process owns the run, and it has not ended."""
     SUBMITTED = "submitted"
@@ -161,7 +163,7 @@ class RunState(enum.StrEnum):
     """There is a folder, but its contents are no readable run."""
 
 
-_LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED)
+_LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
 
 
 class UnknownRun(RunRefused):
@@ -277,6 +279,8 @@ def run_state(run: Run, owner: Holder | None) -> RunState:
         return RunState.SUBMITTED if run.submitted else RunState.RESUMABLE
     if run.pauses.whole:
         return RunState.PAUSED
+    if run.gate.until is not None and not run.cancel_gate.shut:
+        return RunState.WAITING
     return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ktui import __version__
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
+from ktui.execution.run.schedule import Schedule
+from ktui.execution.run.window import Window
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import ThrottleRates
 
@@ -31,6 +34,20 @@ class SetThrottle(
     rates: ThrottleRates
     instead_of: ThrottleRates | None = None
     """Change nothing unless these rates are in force, and no one has set another."""
+
+
+class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag="schedule"):
+    """Let steps begin at other times, from now on; what is not set stays."""
+
+    start_at: datetime | UnsetType | None = UNSET
+    window: Window | UnsetType | None = UNSET
+    while_command: str | UnsetType = UNSET
+
+    def applied_to(self, schedule: Schedule) -> Schedule:
+        """Return the schedule that the command makes of another one."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        given = {name: value for name, value in fields.items() if value is not UNSET}
+        return msgspec.structs.replace(schedule, **given)
 
 
 class LeaveThrottles(msgspec.Struct, frozen=True, tag_field="command", tag="leave_throttles"):
@@ -83,6 +100,7 @@ class StopEngine(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
 Command = (
     SetLimits
     | SetThrottle
+    | SetSchedule
     | LeaveThrottles
     | Pause
     | Continue

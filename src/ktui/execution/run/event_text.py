@@ -24,7 +24,6 @@ from ktui.execution.run.events import (
     EngineLeft,
     EventCommandFailed,
     Exported,
-    HealthGate,
     Imported,
     Joined,
     LimitsChanged,
@@ -38,15 +37,18 @@ from ktui.execution.run.events import (
     Recovered,
     Replanned,
     Request,
+    ScheduleChanged,
     SettingChanged,
     SettingsFound,
     SettingsGivenUp,
     Started,
     StateEntered,
     StepBegun,
+    StepGate,
     StepOver,
     ThrottleChanged,
 )
+from ktui.execution.run.schedule import Schedule
 from ktui.pacing.limits import LETTERS, Limits, Mode, limit_figure
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
@@ -110,6 +112,21 @@ def limit_changes_text(old: Limits, new: Limits) -> str:
     return ", ".join([*counts, *ways])
 
 
+def schedule_text(schedule: Schedule) -> str:
+    """Describe when steps may begin: "from 2026-11-25 22:00, in 22:00-05:00, while a.sh succeeds".
+
+    With nothing that holds them back it is "at any time".
+    """
+    words = []
+    if schedule.start_at is not None:
+        words.append(f"from {schedule.start_at.astimezone():%Y-%m-%d %H:%M}")
+    if schedule.window is not None:
+        words.append(f"in {schedule.window}")
+    if schedule.while_command:
+        words.append(f"while {schedule.while_command} succeeds")
+    return ", ".join(words) or "at any time"
+
+
 def batch_noun(limits: Limits) -> str:
     """Return the noun for a batch under some limits: wave or decision."""
     return "wave" if limits.mode is Mode.WAVE else "decision"
@@ -171,7 +188,9 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             return _limit_changes_text(event)
         case Paused() | Continued():
             return _pause_text(event)
-        case HealthGate():
+        case StepGate():
+            if event.until is not None:
+                return f"no step begins: {event.reason}"
             shut = f"the gate is shut{_because(event.reason)}"
             return shut if event.shut else "the gate is open again"
         case Outage():
@@ -180,6 +199,8 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
         case Recording():
             off = event.reason or "the engine does not record what it observes"
             return "the engine records what it observes" if event.on else off
+        case ScheduleChanged():
+            return f"schedule: {schedule_text(event.new)}{_asked_by(event.who)}"
         case ThrottleChanged():
             change = f"{event.old.words} -> {event.new.words}"
             return f"throttle: {change}, at once{_asked_by(event.who)}"

@@ -16,6 +16,7 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.states import State
 from ktui.json_input import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits
@@ -328,11 +329,35 @@ class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
     who: str = ""
 
 
-class HealthGate(RunEvent, frozen=True, kw_only=True, tag="gate"):
-    """The cluster's health holds new steps back, or allows them again."""
+class StepGate(RunEvent, frozen=True, kw_only=True, tag="gate"):
+    """Something holds new steps back, or allows them again.
+
+    It is the cluster's health, an unknown owner of the cluster, or the run's schedule.
+    """
 
     shut: bool
     reason: str = ""
+    until: datetime | None = None
+    """When it opens, where that is known: it is shut by the run's schedule."""
+
+    def __post_init__(self) -> None:
+        """Reject a time that cannot be shown.
+
+        Raises:
+            ValueError: `until` is such a time.
+        """
+        if self.until is not None:
+            checked_moment(self.until)
+
+
+class ScheduleChanged(RunEvent, frozen=True, kw_only=True, tag="schedule"):
+    """Steps may begin at other times from now on."""
+
+    old: Schedule
+    new: Schedule
+    command: int | None = None
+    who: str = ""
+    """The operator who asked, as user@host (pid)."""
 
 
 class Outage(RunEvent, frozen=True, kw_only=True, tag="outage"):
@@ -483,7 +508,7 @@ class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
 
 AnyRunEvent = (
     Started | PlannedPart | Owned | EngineLeft | Exported | Imported | LimitsChanged | Paused
-    | Continued | HealthGate | Outage
+    | Continued | StepGate | ScheduleChanged | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
     | Ended
     | ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged

@@ -14,11 +14,11 @@ from ktui.execution.run.events import (
     Continued,
     Ended,
     EngineLeft,
-    HealthGate,
     JournalEntry,
     Outage,
     Paused,
     StateEntered,
+    StepGate,
     StepOver,
 )
 from ktui.execution.run.states import State
@@ -59,7 +59,7 @@ def notice_kind(event: AnyRunEvent) -> NoticeKind | None:  # noqa: PLR0911 - a c
             return NoticeKind.STALL
         case StateEntered() if event.state in GIVEN_UP:
             return NoticeKind.FAILURE
-        case HealthGate() | CancelGate():
+        case StepGate() | CancelGate():
             return NoticeKind.GATE
         case Paused():
             return NoticeKind.PAUSE
@@ -79,7 +79,7 @@ class NoticeFilter:
 
     def __init__(self) -> None:
         self._stalled: set[TopicPartition] = set()
-        self._shut: dict[type[HealthGate | CancelGate], bool] = {}
+        self._shut: dict[type[StepGate | CancelGate], bool] = {}
 
     def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
         """Return the notices of events that were journalled at once, one for each kind."""
@@ -99,7 +99,7 @@ class NoticeFilter:
                 return not known
             case StateEntered() | StepOver():
                 self._stalled.discard(event.tp)
-            case HealthGate() | CancelGate():
+            case StepGate() | CancelGate():
                 known = self._shut.get(type(event), False) is event.shut
                 self._shut[type(event)] = event.shut
                 return not known

@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 USUAL_POLL_S = 1.0
@@ -54,6 +55,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     throttle_leaders: bool = False
     """Also throttle the leaders' traffic to replicas out of the ISR, beside the followers' side."""
     on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
+    schedule: Schedule = NO_SCHEDULE
+    """When the steps of the run may begin, to begin with; unlike other options, it may change."""
     poll_s: float = USUAL_POLL_S
     """Seconds between two polls of the cluster."""
     record: bool = True

@@ -27,7 +27,6 @@ from ktui.execution.run.events import (
     Ended,
     EngineLeft,
     Exported,
-    HealthGate,
     Imported,
     Joined,
     JournalEntry,
@@ -43,9 +42,11 @@ from ktui.execution.run.events import (
     Recovered,
     Replanned,
     Request,
+    ScheduleChanged,
     Started,
     StateEntered,
     StepBegun,
+    StepGate,
     StepOver,
     ThrottleChanged,
     ThrottleEvent,
@@ -53,6 +54,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.execution.run.pauses import Pauses
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
+from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.execution.run.track import OpenStep, Track, new_track
@@ -137,7 +139,9 @@ class Run:
         self.cuts = LastMinute()
         """The steps of the last minute that raised a leader epoch."""
         self.pauses = Pauses()
-        self.gate = HealthGate(shut=False)
+        self.gate = StepGate(shut=False)
+        self.schedule = NO_SCHEDULE
+        """When steps may begin."""
         self.cancel_gate = CancelGate(shut=False)
         self.ownership_off = False
         """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
@@ -203,6 +207,11 @@ class Run:
             return self.options.poll_s
         return min(USUAL_POLL_S, self.options.poll_s)
 
+    def ends_by(self, now: datetime) -> datetime | None:
+        """Return by when a step that begins now should end; None for any time."""
+        ends = (self.until, self.schedule.closes_at(now))
+        return min((end for end in ends if end is not None), default=None)
+
     @property
     def submitted(self) -> bool:
         """Whether its engine has left all of it to Kafka."""
@@ -248,7 +257,7 @@ class Run:
                 self._plan(event.partitions, at)
             case Started():
                 self.started, self.started_at, self.limits = event, at, event.limits
-                self.throttled.rates = event.options.throttle
+                self.throttled.rates, self.schedule = event.options.throttle, event.options.schedule
             case LimitsChanged():
                 self.limits, self.limits_changed_at = event.new, event.batch
                 self.limits_change = Change(self.seq, at, event)
@@ -260,8 +269,10 @@ class Run:
                 self.ended_at = None
                 for tp in event.partitions:
                     self._mark_cancelled(self.tracks[tp], event.kind, at)
-            case HealthGate():
+            case StepGate():
                 self.gate = event
+            case ScheduleChanged():
+                self.schedule = event.new
             case CancelGate():
                 self.cancel_gate = event
             case Recording():

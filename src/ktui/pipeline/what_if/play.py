@@ -12,7 +12,6 @@ from ktui.cluster.partition import PartitionState, Replica
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
-    HealthGate,
     LimitsChanged,
     Outage,
     Owned,
@@ -21,6 +20,7 @@ from ktui.execution.run.events import (
     PlannedPart,
     Recovered,
     Started,
+    StepGate,
     ThrottleChanged,
 )
 from ktui.pacing.limits import Limits
@@ -62,7 +62,7 @@ class PlayableRun(msgspec.Struct):
             self.steady, self.owned = self.steady and not self.owned, True
         elif isinstance(event, PlannedPart):
             self.planned += event.partitions
-        elif isinstance(event, _UNSTEADY) or (isinstance(event, HealthGate) and event.shut):
+        elif isinstance(event, _UNSTEADY) or (isinstance(event, StepGate) and event.shut):
             self.steady = False
 
     def moves(self) -> Moves:

@@ -6,6 +6,7 @@ import enum
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
+from math import inf
 
 import msgspec
 
@@ -22,6 +23,8 @@ class Bottleneck(enum.StrEnum):
     """A broker takes in no more than its rate."""
     SENDER = "sender"
     """S replicas are copied from a leader at a time."""
+    BROKER = "broker"
+    """Under W, a broker sends or receives one large replica at a time."""
     PARTITION = "partition"
     """R replicas of a partition are added at a time."""
     PARTITIONS = "partitions"
@@ -36,7 +39,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     time_s: Span
     bottleneck: Bottleneck
     broker: int | None = None
-    """The receiver or sender."""
+    """The receiver or sender, or the one that is both."""
     partition: TopicPartition | None = None
     bytes: int = 0
     """What the bottleneck has to copy."""
@@ -65,6 +68,9 @@ class _Sums:
         self._from: Counter[int] = Counter()
         """Bytes copied from leaders, and below the seconds of that."""
         self._from_s: defaultdict[int, float] = defaultdict(float)
+        self._in_turn: Counter[int] = Counter()
+        """Bytes of steps of which W lets a broker take part in one at a time; and the seconds."""
+        self._in_turn_s: defaultdict[int, float] = defaultdict(float)
         self._bytes = 0
         self._all_s = self._in_places_s = self._longest_s = 0.0
         self._longest: tuple[TopicPartition, int] | None = None
@@ -88,9 +94,22 @@ class _Sums:
             self._all_s += _share(whole_s, least_s, at_once, self._limits.replica_movements)
             self._from_s[leader] += _share(whole_s, least_s, at_once, self._limits.per_leader)
             self._from[leader] += whole
+            if one.weight >= (self._limits.bytes_per_broker or inf):
+                for broker, seconds in zip(receivers, size_s, strict=True):
+                    self._take_turn(broker, size, seconds)
+                if self._leaders_stay:
+                    self._take_turn(leader, whole, least_s)
         self._in_places_s += least_s
         if least_s > self._longest_s:
             self._longest_s, self._longest = least_s, (one.tp, whole)
+
+    @property
+    def _leaders_stay(self) -> bool:
+        return self._limits.shape is Shape.GENTLE and self._limits.extra_replicas is None
+
+    def _take_turn(self, broker: int, size: int, seconds: float) -> None:
+        self._in_turn[broker] += size
+        self._in_turn_s[broker] += seconds
 
     def bounds(self) -> Iterator[Bound]:
         """Yield the bound of each bottleneck."""
@@ -104,7 +123,10 @@ class _Sums:
             tp, size = self._longest
             time_s = self._of_all(self._longest_s)
             yield Bound(time_s=time_s, bottleneck=kind.PARTITION, partition=tp, bytes=size)
-        if limits.per_leader and limits.shape is Shape.GENTLE and limits.extra_replicas is None:
+        for broker, size in self._in_turn.items():
+            time_s = self._of_all(self._in_turn_s[broker])
+            yield Bound(time_s=time_s, bottleneck=kind.BROKER, broker=broker, bytes=size)
+        if limits.per_leader and self._leaders_stay:
             for leader, size in self._from.items():
                 time_s = self._of_all(self._from_s[leader] / limits.per_leader)
                 yield Bound(time_s=time_s, bottleneck=kind.SENDER, broker=leader, bytes=size)

@@ -137,6 +137,9 @@ def _why_no_less(bound: Bound, limits: Limits) -> str:
             return f"as broker {bound.broker} gets {size}"
         case Bottleneck.SENDER:
             return f"as broker {bound.broker} sends {size}, with S {limits.per_leader}"
+        case Bottleneck.BROKER:
+            most = as_bytes(limits.bytes_per_broker)
+            return f"as broker {bound.broker} takes part in {size}, with W {most}"
         case Bottleneck.PARTITION:
             return f"as {bound.partition} copies {size}"
         case Bottleneck.PARTITIONS:

@@ -6,7 +6,14 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits, SetThrottle
+from ktui.execution.journal.commands import (
+    CancelMoves,
+    Continue,
+    Pause,
+    SetLimits,
+    SetSchedule,
+    SetThrottle,
+)
 from ktui.planning.names import closest_names
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.run_controller import RunController
@@ -203,7 +210,7 @@ class ViewCommands:
                     await self._cancels.preview(change)
                 case Pause() | Continue() if not (change.topics or change.partitions):
                     self._run.confirm_pause(change)
-                case SetLimits() | SetThrottle() | Pause() | Continue():
+                case SetLimits() | SetThrottle() | SetSchedule() | Pause() | Continue():
                     self._run.ask(change, verb)
 
         return carry_out

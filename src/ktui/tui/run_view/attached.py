@@ -300,6 +300,8 @@ def _why(run: Run, state: RunState) -> str:
         return run.pauses.reason or ""
     if state is RunState.GATED:
         return run.gate.reason if run.gate.shut else "the cancel gate; O opens it"
+    if state is RunState.WAITING:
+        return run.gate.reason
     if state is RunState.RESUMABLE:
         return run.left or ""
     return ""

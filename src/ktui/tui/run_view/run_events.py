@@ -15,7 +15,6 @@ from ktui.execution.run.events import (
     Configured,
     EngineLeft,
     EventCommandFailed,
-    HealthGate,
     JournalEntry,
     Outage,
     Paused,
@@ -25,6 +24,7 @@ from ktui.execution.run.events import (
     SettingChanged,
     SettingsGivenUp,
     StateEntered,
+    StepGate,
     StepOver,
 )
 from ktui.execution.run.states import State
@@ -82,7 +82,7 @@ def _severity(event: AnyRunEvent) -> EventSeverity:
             return EventSeverity.WARNING
         case (
             StepOver(reached=False)
-            | HealthGate(shut=True)
+            | StepGate(shut=True)
             | CancelGate(shut=True)
             | Outage(lost=True)
             | Recording()

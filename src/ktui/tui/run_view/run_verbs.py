@@ -7,7 +7,14 @@ from typing import Protocol
 
 import msgspec
 
-from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits, SetThrottle
+from ktui.execution.journal.commands import (
+    CancelMoves,
+    Continue,
+    Pause,
+    SetLimits,
+    SetSchedule,
+    SetThrottle,
+)
 from ktui.execution.run.run import Run
 
 
@@ -19,7 +26,7 @@ class OpenGate(msgspec.Struct, frozen=True):
     """Open the cancel gate of the cluster."""
 
 
-RunChange = SetLimits | SetThrottle | Pause | Continue | CancelMoves | OpenGate
+RunChange = SetLimits | SetThrottle | SetSchedule | Pause | Continue | CancelMoves | OpenGate
 
 
 class RunVerbs(Protocol):

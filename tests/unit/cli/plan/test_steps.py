@@ -122,6 +122,8 @@ def test_every_limit_has_an_option_of_its_name(plan_sandbox: PlanSandbox) -> Non
         "per_broker": 6,
         "per_leader": 7,
         "cuts_per_minute": 8,
+        "bytes_in_flight": 11,
+        "bytes_per_broker": 12,
         "extra_replicas": 9,
         "cut_together": 10,
         "shape": "gentle",

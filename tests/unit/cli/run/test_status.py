@@ -28,18 +28,20 @@ from ktui.execution.run.events import (
     CancelAsked,
     CancelGate,
     EngineLeft,
-    HealthGate,
     LimitsChanged,
     Outage,
     Owned,
     Paused,
     PauseOrigin,
     StateEntered,
+    StepGate,
 )
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Range
 from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def a_run(folder: Path, *more: AnyRunEvent, partitions: int = 4) -> RunDir:
@@ -139,7 +141,7 @@ def test_status_shows_pauses_and_the_health_gate_with_their_reasons(tmp_path: Pa
         Paused(
             by=PauseOrigin.OPERATOR, topics=("orders",), partitions=(TopicPartition("orders", 3),)
         ),
-        HealthGate(shut=True, reason="3 partitions are offline"),
+        StepGate(shut=True, reason="3 partitions are offline"),
     )
     with own_run(run):
         lines = text(status(run))
@@ -209,9 +211,7 @@ def test_status_shows_an_ended_run_as_ended(tmp_path: Path) -> None:
 
 
 def test_json_of_status_is_one_object_with_the_whole_run(tmp_path: Path) -> None:
-    run = a_run(
-        tmp_path, step(0, 6), NEW_LIMITS, blocked_at(2), HealthGate(shut=True, reason="why")
-    )
+    run = a_run(tmp_path, step(0, 6), NEW_LIMITS, blocked_at(2), StepGate(shut=True, reason="why"))
     with own_run(run) as owned:
         answer = parsed(status(run, "--json"))
 
@@ -390,18 +390,18 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
 def test_the_bytes_of_status_count_what_steps_in_flight_have_copied(tmp_path: Path) -> None:
     run = RunClient(a_run(tmp_path)).read().run
     copied = run.copies.done + 2**20
-    status = StatusFacts(run=run, copied=CopiedBytes(done=copied, whole=run.copies.whole))
+    status = StatusFacts(run=run, now=NOW, copied=CopiedBytes(done=copied, whole=run.copies.whole))
     assert status_json(status).bytes_done == copied
 
 
 def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path) -> None:
     copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
     run, state = RunClient(a_run(tmp_path)).read().run, StateDir(tmp_path / "state")
-    by_earlier_runs = StatusFacts(run=run, copied=copied)
+    by_earlier_runs = StatusFacts(run=run, now=NOW, copied=copied)
     expected = "3m 20s (1m 40s-6m 40s) left by earlier runs"
     assert expected in status_text(by_earlier_runs, state)
     assert status_json(by_earlier_runs).left_by_earlier_runs
-    assert not status_json(StatusFacts(run=run)).left_by_earlier_runs
+    assert not status_json(StatusFacts(run=run, now=NOW)).left_by_earlier_runs
 
 
 def test_the_commands_of_kafkas_tool_are_shown_with_the_cluster_and_the_rate(

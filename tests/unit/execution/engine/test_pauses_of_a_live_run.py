@@ -16,11 +16,11 @@ from ktui.execution.journal.commands import Command, Continue, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
     EngineLeft,
-    HealthGate,
     Owned,
     Paused,
     PauseOrigin,
     StepBegun,
+    StepGate,
     StepOver,
 )
 from ktui.execution.run.pace import ASSUMED_BYTES_S
@@ -303,7 +303,7 @@ def test_the_health_gate_shuts_while_others_are_unhealthy_and_opens_by_itself(
 
     assert story.played().ended
 
-    gates = [(e.shut, e.reason) for e in story.events if isinstance(e, HealthGate)]
+    gates = [(e.shut, e.reason) for e in story.events if isinstance(e, StepGate)]
     assert (True, "1 partition outside the run is offline, more than the 0 allowed") in gates
     assert gates[-1] == (False, "")
     begun = [at for name in _many(3) for at in story.begun_at(name)]
@@ -331,7 +331,7 @@ def test_the_health_gate_waits_for_the_settings_it_judges_by(tmp_path: Path) -> 
 
     assert story.played(until_s=100.0).gate.shut
 
-    gates = [e.reason for e in story.events if isinstance(e, HealthGate)]
+    gates = [e.reason for e in story.events if isinstance(e, StepGate)]
     assert "min.insync.replicas of topic zebra is not known yet" in gates
     assert story.sent("orders-0") == []
 

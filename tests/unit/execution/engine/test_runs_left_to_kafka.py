@@ -18,12 +18,12 @@ from ktui.execution.run.events import (
     CancelGate,
     Ended,
     EngineLeft,
-    HealthGate,
     JournalEntry,
     OnConflict,
     Owned,
     PauseOrigin,
     StepBegun,
+    StepGate,
 )
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
@@ -167,7 +167,7 @@ def test_an_operators_pause_between_two_batches_is_waited_for(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "gate",
-    [CancelGate(shut=True, reason="ada"), HealthGate(shut=True, reason="2 partitions offline")],
+    [CancelGate(shut=True, reason="ada"), StepGate(shut=True, reason="2 partitions offline")],
     ids=["cancel gate", "health gate"],
 )
 def test_a_shut_gate_between_two_batches_is_waited_for(gate: AnyRunEvent, tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ from ktui.execution.run.events import (
     CancelGate,
     Ended,
     EngineLeft,
-    HealthGate,
     JournalEntry,
     Paused,
     PauseOrigin,
     Planned,
     PlannedPart,
     StateEntered,
+    StepGate,
 )  # fmt: skip
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -81,7 +81,7 @@ def test_a_partition_given_up_does_not_count_as_done() -> None:
 
 
 def test_the_progress_line_shows_why_the_run_is_held() -> None:
-    gate = HealthGate(shut=True, reason="2 partitions outside the run are offline")
+    gate = StepGate(shut=True, reason="2 partitions outside the run are offline")
 
     assert progress_line(a_run(gate)).endswith(
         "gate shut: 2 partitions outside the run are offline"

@@ -14,7 +14,6 @@ from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
     CancelGate,
-    HealthGate,
     JournalEntry,
     Outage,
     Paused,
@@ -23,6 +22,7 @@ from ktui.execution.run.events import (
     PlannedPart,
     StateEntered,
     StepBegun,
+    StepGate,
     StepOver,
 )
 from ktui.execution.run.pace import Pace
@@ -84,7 +84,7 @@ def test_a_row_waits_for_a_place_or_for_a_broker() -> None:
     [
         (Paused(by=PauseOrigin.OPERATOR), HeldBy.RUN_PAUSED),
         (Paused(by=PauseOrigin.OPERATOR, topics=("a",)), HeldBy.PAUSED),
-        (HealthGate(shut=True, reason="2 are offline"), HeldBy.GATE_SHUT),
+        (StepGate(shut=True, reason="2 are offline"), HeldBy.GATE_SHUT),
         (Outage(lost=True, reason="connection refused"), HeldBy.CLUSTER_LOST),
     ],
 )
@@ -226,6 +226,6 @@ def test_the_cancel_gate_holds_all_but_rollbacks_and_shows_how_to_open_it() -> N
 
 
 def test_the_health_gate_does_not_hold_a_rollback_that_only_drops() -> None:
-    gate = HealthGate(shut=True, reason="3 partitions under-replicated")
+    gate = StepGate(shut=True, reason="3 partitions under-replicated")
     assert waits_for(a_run_rolling_back(gate), FIRST) is None
     assert waits_for(a_run_rolling_back(gate)) is HeldBy.GATE_SHUT

@@ -11,7 +11,7 @@ import pytest
 from ktui.execution.host.catalog import RunState, RunSummary, UnknownRun, all_runs, find_run
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import AnyRunEvent, HealthGate, Paused, PauseOrigin, StateEntered
+from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEntered, StepGate
 from ktui.execution.run.states import State
 from support.journals.journals import CLUSTER, a_start, ended, step, written
 
@@ -63,8 +63,8 @@ def test_an_unowned_run_can_be_resumed(here: StateDir) -> None:
         ([], RunState.RUNNING),
         ([Paused(by=PauseOrigin.OPERATOR)], RunState.PAUSED),
         ([Paused(by=PauseOrigin.OPERATOR, topics=("orders",))], RunState.RUNNING),
-        ([HealthGate(shut=True, reason="3 partitions are offline")], RunState.GATED),
-        ([HealthGate(shut=True), HealthGate(shut=False)], RunState.RUNNING),
+        ([StepGate(shut=True, reason="3 partitions are offline")], RunState.GATED),
+        ([StepGate(shut=True), StepGate(shut=False)], RunState.RUNNING),
         ([ended(3)], RunState.ENDED),
     ],
 )

@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.host.event_command import (
-    MOST_WAITING,
-    CommandProblem,
-    EventCommand,
-    resolve_command,
-)
+from ktui.execution.host.event_command import MOST_WAITING, EventCommand
+from ktui.execution.host.operator_command import CommandProblem, resolve_command
 
 LONG_S = 60.0
 

@@ -20,10 +20,10 @@ from ktui.execution.run.events import (
     CancelAsked,
     Configure,
     EngineLeft,
-    HealthGate,
     JournalEntry,
     Request,
     StepBegun,
+    StepGate,
 )
 from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE
@@ -199,7 +199,7 @@ def test_while_the_owner_cannot_be_asked_steps_in_flight_finish_and_none_begins(
     assert not [at_s for at_s in begun if 3.0 < at_s < 100.0]
     put_back = [at_s for at_s in story.seconds(_puts_back) if at_s < 100.0]
     assert put_back, "no throttle was put back while the owner could not be asked"
-    shut, opened = [event for event in story.events if isinstance(event, HealthGate)]
+    shut, opened = [event for event in story.events if isinstance(event, StepGate)]
     assert shut.shut
     assert "no new step begins: the owner of the cluster is unknown" in shut.reason
     assert not opened.shut
@@ -235,9 +235,7 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     (cancelled,) = story.seconds(of_request(Request.CANCEL, "orders-0"))
     assert cancelled < 11.0
     assert story.sent("orders-0")[-1] is None
-    assert any(
-        "no answer within 3 s" in e.reason for e in story.events if isinstance(e, HealthGate)
-    )
+    assert any("no answer within 3 s" in e.reason for e in story.events if isinstance(e, StepGate))
 
 
 def test_a_done_partition_is_rolled_back_even_while_the_owner_cannot_be_asked(

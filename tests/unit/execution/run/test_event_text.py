@@ -17,7 +17,6 @@ from ktui.execution.run.events import (
     Elect,
     Ended,
     EngineLeft,
-    HealthGate,
     Outage,
     Owned,
     Paused,
@@ -29,6 +28,7 @@ from ktui.execution.run.events import (
     Request,
     StateEntered,
     StepBegun,
+    StepGate,
     StepOver,
 )
 from ktui.execution.run.states import State
@@ -122,8 +122,8 @@ def test_an_event_of_a_partition_is_described_with_the_partition_named_first(
         ),
         (Continued(by=PauseOrigin.OPERATOR), "continued: an operator"),
         (Continued(by=PauseOrigin.OPERATOR, topics=("a",)), "topic a continues: an operator"),
-        (HealthGate(shut=True, reason="3 offline"), "the gate is shut: 3 offline"),
-        (HealthGate(shut=False), "the gate is open again"),
+        (StepGate(shut=True, reason="3 offline"), "the gate is shut: 3 offline"),
+        (StepGate(shut=False), "the gate is open again"),
         (Outage(lost=True, reason="no answer"), "the cluster is lost: no answer"),
         (Outage(lost=False), "the cluster answers again"),
         (Recording(on=True), "the engine records what it observes"),

@@ -7,12 +7,12 @@ from ktui.execution.run.events import (
     CancelGate,
     Continued,
     Ended,
-    HealthGate,
     JournalEntry,
     Outage,
     Paused,
     PauseOrigin,
     StateEntered,
+    StepGate,
 )
 from ktui.execution.run.notices import NoticeFilter, NoticeKind
 from ktui.execution.run.states import State
@@ -45,10 +45,10 @@ def test_partitions_that_stall_or_fail_at_once_make_one_notice_a_kind() -> None:
 
 def test_another_reason_for_the_same_stall_or_gate_is_no_news() -> None:
     notices = NoticeFilter()
-    told(notices, state(0, State.STALLED), HealthGate(shut=True, reason="2 offline"))
+    told(notices, state(0, State.STALLED), StepGate(shut=True, reason="2 offline"))
 
-    again = told(notices, state(0, State.STALLED, "why"), HealthGate(shut=True, reason="3 offline"))
-    opened = told(notices, HealthGate(shut=False), CancelGate(shut=True, reason="ada"))
+    again = told(notices, state(0, State.STALLED, "why"), StepGate(shut=True, reason="3 offline"))
+    opened = told(notices, StepGate(shut=False), CancelGate(shut=True, reason="ada"))
     told(notices, state(0, State.ADDING))
     anew = told(notices, state(0, State.STALLED))
 

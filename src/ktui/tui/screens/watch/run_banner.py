@@ -28,13 +28,14 @@ _STATES = {
     RunState.RUNNING: ("RUNNING", "moving"),
     RunState.PAUSED: ("PAUSED", "falling-behind"),
     RunState.GATED: ("GATE SHUT", "falling-behind"),
+    RunState.WAITING: ("WAITING", "next-leader"),
     RunState.RESUMABLE: ("WAITING FOR RESUME", "stalled"),
     RunState.SUBMITTED: ("SUBMITTED", "moving"),
     RunState.EXPORTED: ("EXPORTED", "dim"),
     RunState.ENDED: ("ENDED", "in-sync"),
     RunState.UNREADABLE: ("UNREADABLE", "stalled"),
 }
-_GOES_ON = (RunState.RUNNING, RunState.PAUSED, RunState.GATED)
+_GOES_ON = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
 GOES_ON_ALONE = "Kafka goes on alone; it ends by: ktui reassign --verify"
 _BAR_CELLS = 18
 _FAR_S = 366 * 86_400

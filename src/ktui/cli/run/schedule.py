@@ -1,0 +1,57 @@
+"""`ktui schedule`: show or change when the steps of a run may begin."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from ktui.cli.options import common
+from ktui.cli.options.schedule import schedule_options
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.schedule_json import ScheduleJson, schedule_json
+from ktui.cli.process.send_command import send_command
+from ktui.cluster.clock import SystemClock
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import SetSchedule
+from ktui.execution.run.event_text import schedule_text
+from ktui.execution.run.run import Run
+
+
+class RunScheduleJson(msgspec.Struct, frozen=True):
+    """The output of `ktui schedule RUN --json` without a change."""
+
+    schema_version: int
+    run: str
+    schedule: ScheduleJson
+
+
+@click.command("schedule")
+@common.run_argument
+@schedule_options
+@common.state_dir_option
+@common.json_option
+def command(name: str, *, schedule: SetSchedule, state: StateDir, json: bool) -> None:
+    """Show or change when the steps of RUN may begin; what is not named stays.
+
+    A change holds at once. Steps in flight finish whenever they do. Waits up to 30 s for the
+    engine's answer. Without an engine nothing changes: resume the run first.
+    """
+    client = RunClient.find(state, name)
+    if schedule != SetSchedule():
+        client.read_live()
+        send_command(client, schedule, json=json)
+        return
+    run = client.read().run
+    click.echo(_as_json(run) if json else _as_text(run))
+
+
+def _as_json(run: Run) -> str:
+    schedule = schedule_json(run.schedule, SystemClock().now())
+    return encode(RunScheduleJson(SCHEMA_VERSION, run.name, schedule))
+
+
+def _as_text(run: Run) -> str:
+    begins_at = run.schedule.begins_at(SystemClock().now())
+    now = "" if begins_at is None or run.ended else f"\nnow: {run.schedule.reason(begins_at)}"
+    return f"steps of {run.name} begin {schedule_text(run.schedule)}{now}"

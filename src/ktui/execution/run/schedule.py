@@ -1,0 +1,59 @@
+"""When the steps of a run may begin: from a time on, in a window, and while a command succeeds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ktui.execution.run.window import Window
+from ktui.json_input import checked_moment
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The times at which steps may begin. Steps in flight finish whenever they do."""
+
+    start_at: datetime | None = None
+    """No step begins before."""
+    window: Window | None = None
+    """Steps begin, and are expected to end, in this window; None for any time."""
+    while_command: str = ""
+    """No step begins while this command fails; empty for none."""
+
+    def __post_init__(self) -> None:
+        """Reject a time that cannot be shown.
+
+        Raises:
+            ValueError: `start_at` is such a time.
+        """
+        if self.start_at is not None:
+            checked_moment(self.start_at)
+
+    def begins_at(self, now: datetime) -> datetime | None:
+        """Return when steps may begin next; None if they may now."""
+        earliest = now if self.start_at is None else max(now, self.start_at)
+        opens = earliest if self.window is None else self.window.opens_at(earliest)
+        return None if opens <= now else opens
+
+    def reason(self, begins_at: datetime) -> str:
+        """Return why no step begins before a time, for people."""
+        shown = f"{begins_at.astimezone():%Y-%m-%d %H:%M}"
+        if self.start_at is not None and begins_at == self.start_at:
+            return f"the run starts at {shown}"
+        return f"its window, {self.window}, opens at {shown}"
+
+    def closes_at(self, now: datetime) -> datetime | None:
+        """Return by when steps that begin now should end; None for any time, or where none may."""
+        if self.window is None or self.begins_at(now) is not None:
+            return None
+        return self.window.closes_at(now)
+
+    def after(self, now: datetime, seconds: float) -> datetime | None:
+        """Return when steps will have been allowed for so many seconds; None for years from now."""
+        earliest = now if self.start_at is None else max(now, self.start_at)
+        if self.window is None:
+            return earliest + timedelta(seconds=seconds)
+        return self.window.after(earliest, seconds)
+
+
+NO_SCHEDULE = Schedule()

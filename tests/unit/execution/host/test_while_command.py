@@ -1,0 +1,87 @@
+"""The command of `--while`: no step begins before it has succeeded, nor while it fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.host.operator_command import resolve_command, run_command
+from ktui.execution.host.while_command import WhileCommand
+
+
+class Check:
+    """A command that waits, each time it has begun, until the test lets it go on."""
+
+    def __init__(self, path: Path, text: str = "") -> None:
+        self._gate = path.with_suffix(".gate")
+        os.mkfifo(self._gate)
+        path.write_text(f"#!{sys.executable}\nopen({str(self._gate)!r}, 'w').close()\n{text}")
+        path.chmod(0o755)
+        self.command = resolve_command(f"'{path}'")
+
+    def runs(self) -> None:
+        """Let the run that has begun end, and wait until the next one has begun."""
+        for _ in range(2):
+            self._gate.read_text()
+
+
+@pytest.fixture
+def checks() -> Iterator[WhileCommand]:
+    checks = WhileCommand(every_s=0.0, timeout_s=60.0)
+    yield checks
+    checks.forbids("")
+
+
+def test_steps_may_begin_from_its_success_until_it_fails_and_again_after_that(
+    tmp_path: Path, checks: WhileCommand
+) -> None:
+    slow = tmp_path / "slow"
+    text = f"import os, sys\nif os.path.exists({str(slow)!r}):\n    sys.exit('p99 is 300 ms')\n"
+    check = Check(tmp_path / "check", text)
+
+    assert checks.forbids(check.command) == "--while check has not ended yet"
+    check.runs()
+    assert checks.forbids(check.command) is None
+    slow.touch()
+    check.runs()
+    why = checks.forbids(check.command)
+    assert why == "--while check ended with exit code 1: p99 is 300 ms"
+    slow.unlink()
+    check.runs()
+    assert checks.forbids(check.command) is None
+
+
+def test_one_that_hangs_is_killed_and_has_failed(tmp_path: Path) -> None:
+    checks = WhileCommand(every_s=0.0, timeout_s=0.5)
+    check = Check(tmp_path / "check", "import time\ntime.sleep(600)\n")
+    checks.forbids(check.command)
+
+    check.runs()
+
+    assert checks.forbids(check.command) == "--while check took longer than 0.5 s and was killed"
+    checks.forbids("")
+
+
+def test_another_command_begins_anew_and_none_forbids_nothing(
+    tmp_path: Path, checks: WhileCommand
+) -> None:
+    good, bad = Check(tmp_path / "good"), Check(tmp_path / "bad", "raise SystemExit(3)\n")
+    checks.forbids(good.command)
+    good.runs()
+
+    assert checks.forbids(bad.command) == "--while bad has not ended yet"
+    bad.runs()
+    assert checks.forbids(bad.command) == "--while bad ended with exit code 3"
+    assert checks.forbids("") is None
+
+
+def test_one_that_cannot_be_read_forbids_steps(checks: WhileCommand) -> None:
+    assert "closing quotation" in (checks.forbids("'open") or "")
+
+
+def test_a_command_that_cannot_be_run_has_failed(tmp_path: Path) -> None:
+    assert run_command([str(tmp_path / "gone")], 1.0) == "cannot be run: No such file or directory"
