@@ -160,6 +160,29 @@ USUAL_CUTS = 6_000
 USUAL_CUT_TOGETHER = 10
 """C without a limit on C and P."""
 
+PACE = "pace"
+PACES: Mapping[str, Mapping[str, int | None]] = {
+    "quiet": {
+        "replicas": 1,
+        "bytes-per-broker": USUAL_BYTES,
+        "bytes-in-flight": 2 * USUAL_BYTES,
+        "cuts-per-minute": USUAL_CUTS // 10,
+    },
+    "balanced": {
+        "replicas": 1,
+        "bytes-per-broker": USUAL_BYTES,
+        "bytes-in-flight": None,
+        "cuts-per-minute": USUAL_CUTS,
+    },
+    "fast": {
+        "replicas": 3,
+        "bytes-per-broker": 16 * USUAL_BYTES,
+        "bytes-in-flight": None,
+        "cuts-per-minute": None,
+    },
+}
+"""Words for some limits together; `balanced` is the default. The other limits stay as they are."""
+
 _LARGEST = 999_999_999
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _AT_ONCE = (
@@ -181,7 +204,7 @@ def default_limits(
             once replaces W.
     """
     limits = Limits(replicas=1, cuts_per_minute=USUAL_CUTS)
-    if not {_option(name) for name in named}.isdisjoint(_AT_ONCE):
+    if not {_option(name) for name in without_pace(named)}.isdisjoint(_AT_ONCE):
         return limits
     return msgspec.structs.replace(limits, bytes_per_broker=USUAL_BYTES)
 
@@ -190,13 +213,15 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
     """Parse limits from options by name, over those of `base`.
 
     Args:
-        options: names as on the command line, with or without the leading dashes, or KIP-435's.
-            Values are whole numbers or their text, `none` or None to lift a limit, and words.
+        options: names as on the command line, with or without the leading dashes, or KIP-435's;
+            also `pace`, for the limits of one of `PACES` that are not named. Values
+            are whole numbers or their text, `none` or None to lift a limit, and words.
         base: the limits for options that are absent.
 
     Raises:
         LimitsProblem: an option cannot be used; the error is about the first such option.
     """
+    options = without_pace(options)
     values = {_option(name): _value(name, value) for name, value in options.items()}
     fields = {option.replace("-", "_"): value for option, value in values.items()}
     limits = msgspec.structs.replace(base or Limits(), **fields)
@@ -207,10 +232,28 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
     return limits
 
 
+def without_pace(options: Mapping[str, object]) -> Mapping[str, object]:
+    """Return options with the limits of a pace in the place of its name.
+
+    Raises:
+        LimitsProblem: there is no such pace.
+    """
+    name = next((name for name in options if name.removeprefix("--") == PACE), None)
+    if name is None:
+        return options
+    pace = options[name]
+    if not isinstance(pace, str) or pace not in PACES:
+        raise LimitsProblem(
+            f"--{PACE}", f"{pace!r} is not a valid value", f"Use {' or '.join(PACES)}"
+        )
+    others = {_option(each): value for each, value in options.items() if each != name}
+    return {**PACES[pace], **others}
+
+
 def _option(name: str) -> str:
     option = KIP_435_NAMES.get(name, name.removeprefix("--"))
     if option not in NUMBERS and option not in CHOICES:
-        known = ", ".join(f"--{known}" for known in (*NUMBERS, *CHOICES))
+        known = ", ".join(f"--{known}" for known in (*NUMBERS, *CHOICES, PACE))
         raise LimitsProblem(name, "there is no such limit", f"The limits are {known}")
     return option
 

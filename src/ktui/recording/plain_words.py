@@ -23,19 +23,19 @@ communication compared compares compatible complete completed compression concur
 configurable configuration configure configured conflict confluent connecting connection considered
 consumer contains context continue continued control controller controllers convert coordinator
 copied copies copy cordoned correct corrupt could count counts create created creating credential
-criteria ctrl ctrl-c current currently cut cuts damaged data date dead decision default delegation
-delete deleted deleting deletion delivery desc describe describeconfigs described describing
-deserialization details deterministic device did died differ different digits dir directory dirs
-disabled disconnect disconnected disconnection disk disks do doctor does doesn done double down
-dropping dt due duplicate during each earlier econnrefused econnreset effect either elapsed elect
-elected electing election elects eligible else elsewhere empty enabled enables encountered encrypted
-end ended endpoint ends engine enough entering entries env environment eof eofs epoch equal errno
-error errorcode escape etc event events ever every exceeded exceeds exception execute exist exists
-expected expired extra facing factor factors fail failed failing fails failure fall false far
-feature features fenced fences fetch fetches fetching fewer file finalized finish firewalls first
-fit fits flag flight flying folder followed follower.replication.throttled.rate
+criteria ctrl ctrl-c current currently cut cuts damaged data date days dead decision default
+delegation delete deleted deleting deletion delivery desc describe describeconfigs described
+describing deserialization details deterministic device did died differ different digits dir
+directory dirs disabled disconnect disconnected disconnection disk disks do doctor does doesn done
+double down dropping dt due duplicate during each earlier econnrefused econnreset effect either
+elapsed elect elected electing election elects eligible else elsewhere empty enabled enables
+encountered encrypted end ended endpoint ends engine enough entering entries env environment eof
+eofs epoch equal errno error errorcode escape etc event events ever every exceeded exceeds exception
+execute exist exists expected expired extra facing factor factors fail failed failing fails failure
+fall false far feature features fenced fences fetch fetches fetching fewer file finalized finish
+firewalls first fit fits flag flight flying folder followed follower.replication.throttled.rate
 follower.replication.throttled.replicas followers follows for forbidden force foreign form format
-forwarding found four fresh from fs full further future gaps gate gated gates gave gb generation
+forwarding found four fresh fri from fs full further future gaps gate gated gates gave gb generation
 gentle get gib give given go goal goes gone good grant greater group gssapi guaranteed guard had
 hand handshake hanging happen has hash have head health heartbeat heartbeats hence here high hold
 holds host how https i id identification ids if ignored illegal illegally immediate in in-sync
@@ -48,12 +48,12 @@ letters lift lifted like likely limit limits line list listener listing lists li
 local locate location lock locked locks log login logs long longer look looks lookup lost low lower
 made maintained make malformed mapping mark match matches max maximum may mb mean meant meanwhile
 mechanism meet member membership memory mention message messages metadata metrics mib microseconds
-middle min min.insync.replicas minimum minute mismatch mismatched missing mode monotonically more
-most mostly mounts move moved movements moves moving ms much must name named names need needed needs
-negative nested network never new newer no nobody node non none nor not nothing now nul null number
-oauth object occurs of off offline offset offsets old older on once one ones ongoing only op open
-opened operation operations operator options or order org original other others otherwise our ours
-out outage outdated outside over overloaded oversize own owned owner ownership owns package
+middle min min.insync.replicas minimum minute mismatch mismatched missing mode mon monotonically
+more most mostly mounts move moved movements moves moving ms much must name named names need needed
+needs negative nested network never new newer no nobody node non none nor not nothing now nul null
+number oauth object occurs of off offline offset offsets old older on once one ones ongoing only op
+open opened opens operation operations operator options or order org original other others otherwise
+our ours out outage outdated outside over overloaded oversize own owned owner ownership owns package
 parameters part particular partition partitions pass passed password path pause paused peak peer pem
 per permission permitted pid place plain plaintext plan plan_sha256 planned points policy poll polls
 port position preferred primary principal printed private proc process processed produce producer
@@ -66,24 +66,25 @@ registers registration rejected rejoin remove removed removing renewer replace r
 replanned replica replica.alter.log.dirs.io.max.bytes.per.second replicas replicated replication
 reports request requested requesting requests required requiredacks reset resolve resolved resource
 respond rest resumable resume resumed retarget retention retry return returned returns revocation
-roll rollback rolled rolling room route rpcs run running runs s safe safely said same sasl satisfy
-save says scope scram seconds secret security see seen sees segment semicolon send sender sending
-sent seq sequence server session set setting settings setup several sha sha256 shall shape share shm
-should shown shows shut sigint sigkill sigkilled signal signed sigterm since single size size-asc
-size-desc sizes skip slow slower small snapshot so some someone soon source space speak specified
-specify split ssl sslv3 stale stall stalled stalls stand start started state static status stay
-stays step steps still stop stopped stopping stops storage stored string submitted subscribed
-subscription subtract successfully such supplied support supported sync synchronous system t table
-take taken takes target tb telemetry tell terminal text than that the their them then there these
-they this those though throttle throttled throttles throttling through thrown tiered time timed
-timeout times timestamp tls tlsv1 to together token told too took tools topic topics touched
-transaction transactional transactionalid transactions tried trigger trim trimmed true trusts try
-trying twice two txn type unable unacceptable unauthorized unavailable unbounded
-unclean.leader.election.enable under under-replicated unexpected unknown unreachable unreadable
-unreleased unseen unset unstable unsupported until up update updated upgrade urgent url usage use
-used user username using utf valid validation value values variable verdict verification verify
-version versions via view violation voter voters wait waited waiting waits wal want was watermark
-wave way we were what when where whether which while who whole whose why will with within without
-words worked would write writes writetxnmarker writing written wrong wrote yet you your zero
+roll rollback rolled rolling room route rpcs run running runs s safe safely said same sasl sat
+satisfy save says schedule scope scram seconds secret security see seen sees segment semicolon send
+sender sending sent seq sequence server session set setting settings setup several sha sha256 shall
+shape share shm should shown shows shut sigint sigkill sigkilled signal signed sigterm since single
+size size-asc size-desc sized sizes skip slow slower small snapshot so some someone soon source
+space speak specified specify split ssl sslv3 stale stall stalled stalls stand start start_at
+started state static status stay stays step steps still stop stopped stopping stops storage stored
+string submitted subscribed subscription subtract successfully such sun supplied support supported
+sync synchronous system t table take taken takes target tb telemetry tell terminal text than that
+the their them then there these they this those though throttle throttled throttles throttling
+through thrown thu tiered time timed timeout times timestamp tls tlsv1 to together token told too
+took tools topic topics touched transaction transactional transactionalid transactions tried trigger
+trim trimmed true trusts try trying tue twice two txn type unable unacceptable unauthorized
+unavailable unbounded unclean.leader.election.enable under under-replicated unexpected unknown
+unreachable unreadable unreleased unseen unset unstable unsupported until up update updated upgrade
+urgent url usage use used user username using utf valid validation value values variable verdict
+verification verify version versions via view violation voter voters wait waited waiting waits wal
+want was watermark wave way we wed were what when where whether which while while_command who whole
+whose why will window with within without words worked would write writes writetxnmarker writing
+written wrong wrote yet you your zero
 """
 PLAIN_WORDS = frozenset(_WORDS.split())

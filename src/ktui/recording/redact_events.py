@@ -26,6 +26,7 @@ _KINDS = {
     "run": "run",
     "context": "cluster",
     "on_event": "path",
+    "while_command": "path",
     "metrics_file": "path",
 }
 """The kind of name under each key."""

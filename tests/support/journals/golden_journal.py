@@ -9,7 +9,7 @@ a new field add it here, and write one more journal.
 from __future__ import annotations
 
 import tempfile
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from ktui.execution.journal.commands import (
     LeaveThrottles,
     Pause,
     SetLimits,
+    SetSchedule,
     SetThrottle,
     StopEngine,
 )
@@ -67,6 +68,7 @@ from ktui.execution.run.events import (
     Recovered,
     Replanned,
     Request,
+    ScheduleChanged,
     SettingChanged,
     SettingsFound,
     SettingsGivenUp,
@@ -79,6 +81,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnStall, RunOptions
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
@@ -87,8 +90,13 @@ from support.journals.throttled_journals import BROKER_4, ORDERS
 
 FOLDER = Path(__file__).parents[2] / "unit" / "execution" / "journal" / "golden"
 WHO = "ada@ops1 (4711)"
-LIMITS = Limits(replicas=1, partitions=2, per_broker=3)
+LIMITS = Limits(
+    replicas=1, partitions=2, per_broker=3, per_leader=4, cuts_per_minute=600,
+    bytes_in_flight=2**30, bytes_per_broker=2**25,
+)  # fmt: skip
 RATES = parse_throttle_rates("50MB,3=20MB")
+LATER = datetime(2026, 11, 28, 20, tzinfo=UTC)
+SCHEDULE = Schedule(start_at=LATER, window="22:00-05:00,Fri,Sat", while_command="/bin/check it")
 
 
 class Golden(msgspec.Struct, frozen=True):
@@ -161,6 +169,7 @@ def events() -> list[AnyRunEvent]:
         owned,
         Recording(on=True),
         ThrottleChanged(old=NO_THROTTLE, new=RATES, command=1, who=WHO),
+        ScheduleChanged(old=NO_SCHEDULE, new=SCHEDULE, command=2, who=WHO),
         _step(0, elect=4),
         SettingsFound(found=found),
         Configure(changes=(rate, entry)),
@@ -193,6 +202,7 @@ def events() -> list[AnyRunEvent]:
         ),
         Replanned(topic="orders", partition=3, replicas=(1, 2, 5), before=(1, 2, 3)),
         StepGate(shut=True, reason="3 offline"),
+        StepGate(shut=True, reason="the run starts at 2026-11-28 20:00", until=LATER),
         StepGate(shut=False),
         CancelGate(shut=True, reason=WHO),
         CancelGate(shut=False),
@@ -236,6 +246,7 @@ def commands() -> list[tuple[Command, Answer | None]]:
     yes = Answer(accepted=True, words="in force", batch=2)
     return [
         (SetThrottle(RATES), yes),
+        (SetSchedule(window="22:00-05:00,Sat", while_command="/bin/check"), yes),
         (SetLimits({"partitions": 4}, instead_of=LIMITS), yes),
         (SetThrottle(RATES, instead_of=RATES), yes),
         (SetLimits({"partitions": 3, "per-broker": None, "mode": "wave"}), yes),
@@ -299,7 +310,7 @@ def _started() -> Started:
         on_stall=OnStall.CANCEL, stall_timeout_s=120.5, on_foreign_change=OnForeignChange.REPLAN,
         on_foreign_throttle=OnForeignThrottle.GO_ON,
         stop_on_failure=True, most_under_min_isr=3, most_offline=0, throttle=RATES,
-        throttle_leaders=True, poll_s=2.0, record=False,
+        throttle_leaders=True, schedule=SCHEDULE, poll_s=2.0, record=False,
         on_event="/usr/local/bin/page drain", metrics_file="/var/lib/metrics/drain.prom",
     )  # fmt: skip
     return Started(
@@ -315,7 +326,9 @@ def _started() -> Started:
 
 
 def _planned(number: int) -> Planned:
-    return Planned("orders", number, "id", (4, 1, 2), (1, 2, 3), 1, size=1_000 * number)
+    return Planned(
+        "orders", number, "id", (4, 1, 2), (1, 2, 3), 1, size=1_000 * number, sized=number > 0
+    )
 
 
 def _step(partition: int, batch: int = 1, elect: int | None = None) -> StepBegun:

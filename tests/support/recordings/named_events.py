@@ -42,6 +42,7 @@ texts = st.builds(
 
 _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "version": st.just("0.1.0"),
+    "window": st.sampled_from(["", "22:00-05:00", "22:00-05:00,Sat,Sun"]),
     "key": st.just("follower.replication.throttled.rate"),
     "value": st.sampled_from(["1:101,2:102", "*", "5000000", ""]),
     "code": st.sampled_from(["INVALID_REPLICA_ASSIGNMENT", "ELIGIBLE_LEADERS_NOT_AVAILABLE"]),

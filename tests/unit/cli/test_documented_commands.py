@@ -84,7 +84,7 @@ class CommandLine(NamedTuple):
         """Whether the run's engine has to answer."""
         verb, *more = self.words
         return verb in {"add", "limits", "pause", "continue"} or (
-            verb == "throttle" and len(more) > 1
+            verb in {"throttle", "schedule"} and len(more) > 1
         )
 
     def begins(self, prefix: str) -> bool:

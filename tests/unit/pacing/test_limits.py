@@ -92,6 +92,26 @@ def test_other_limits_that_are_named_leave_the_default_as_it_is() -> None:
     assert default_limits({"replicas": 2, "shape": "kip-435"}) == default_limits()
 
 
+def test_a_pace_is_a_word_for_limits_and_what_is_named_beside_it_counts() -> None:
+    before = Limits(replicas=2, partitions=7, bytes_in_flight=1)
+
+    assert parse_limits({"pace": "fast"}, before) == Limits(
+        replicas=3, partitions=7, bytes_per_broker=512 * 1024 * 1024
+    )
+    quiet = parse_limits({"--pace": "quiet", "--cuts-per-minute": 5}, Limits())
+    assert (quiet.replicas, quiet.cuts_per_minute) == (1, 5)
+    assert quiet.bytes_in_flight == 64 * 1024 * 1024
+    assert parse_limits({"pace": "balanced"}, default_limits({"pace": "balanced"})) == (
+        default_limits()
+    )
+
+
+def test_an_unknown_pace_is_refused_with_the_known_ones() -> None:
+    words = "--pace: 'slow' is not a valid value. Use quiet or balanced or fast"
+    assert problem(pace="slow") == words
+    assert problem(pace=None) == words.replace("'slow'", "None")
+
+
 @pytest.mark.parametrize("typed", ["none", "64MiB", "50MB", "1001B", "1TiB"])
 def test_a_limit_in_bytes_is_shown_as_it_is_typed(typed: str) -> None:
     limits = parse_limits({"bytes-per-broker": typed})

@@ -12,6 +12,8 @@ from ktui.cli.options.common import Verb, grouped
 from ktui.pacing.limits import (
     CHOICES,
     NUMBERS,
+    PACE,
+    PACES,
     USUAL_BYTES,
     USUAL_CUT_TOGETHER,
     USUAL_CUTS,
@@ -42,6 +44,8 @@ def _help(option: str, number: Number) -> str:
 
 
 _HELP = {
+    PACE: "R, V, W and K by one word; what you name as well counts. quiet: less at a time than "
+    "balanced, the default. fast: more.",
     **{option: _help(option, number) for option, number in NUMBERS.items()},
     "shape": "gentle (default): add all new replicas, then remove the old ones together. "
     "kip-435: add and remove in turns.",
@@ -57,6 +61,8 @@ def _without_default(words: str) -> str:
 
 
 def _metavar(name: str) -> str:
+    if name == PACE:
+        return "|".join(PACES)
     if name in CHOICES:
         return "|".join(CHOICES[name])
     return "SIZE|none" if NUMBERS[name].in_bytes else f"{NUMBERS[name].letter}|none"

@@ -13,7 +13,7 @@ from ktui.cli.options.run import parse_moment_option
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.operator_command import CommandProblem, resolve_command
 from ktui.execution.journal.commands import SetSchedule
-from ktui.execution.run.window import Window, WindowProblem, parse_window
+from ktui.execution.run.window import WindowProblem, parse_window
 
 START_AT, WINDOW, WHILE, NONE = "--start-at", "--window", "--while", "none"
 
@@ -57,11 +57,11 @@ def _start_at(text: str | None) -> datetime | UnsetType | None:
     return None if text == NONE else parse_moment_option(START_AT, text, SystemClock().now())
 
 
-def _window(text: str | None) -> Window | UnsetType | None:
+def _window(text: str | None) -> str | UnsetType:
     if text is None:
         return UNSET
     try:
-        return None if text == NONE else parse_window(text)
+        return "" if text == NONE else str(parse_window(text))
     except WindowProblem as problem:
         raise BadInput(f"{WINDOW}: {problem}") from None
 

@@ -27,7 +27,7 @@ def schedule_json(schedule: Schedule, now: datetime) -> ScheduleJson:
     begins_at = schedule.begins_at(now)
     return ScheduleJson(
         start_at=None if schedule.start_at is None else utc(schedule.start_at),
-        window=None if schedule.window is None else str(schedule.window),
+        window=schedule.window or None,
         while_command=schedule.while_command or None,
         begins_at=None if begins_at is None else utc(begins_at),
     )

@@ -23,7 +23,7 @@ from ktui.execution.journal.commands import (
     SetThrottle,
 )
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import CHOICES, KIP_435_NAMES, LETTERS, NUMBERS
+from ktui.pacing.limits import CHOICES, KIP_435_NAMES, LETTERS, NUMBERS, PACE, PACES
 from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange
 
 _OPTION_OF = {letter: option for option, letter in LETTERS.items()} | dict(KIP_435_NAMES)
@@ -161,12 +161,13 @@ def _as_options(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         name, equals, value = word.partition("=")
         option = _OPTION_OF.get(name, name)
-        known = option in NUMBERS or option in CHOICES
+        known = option in NUMBERS or option in CHOICES or option == PACE
         yield f"--{option}={value}" if equals and known else word
 
 
 def _limit_words() -> Iterator[str]:
     yield from (f"{letter}=" for letter in LETTERS.values())
+    yield from (f"{PACE}={pace}" for pace in PACES)
     yield from (f"{option}={word}" for option, some in CHOICES.items() for word in some)
 
 

@@ -167,8 +167,8 @@ class Deadline:
 
     def _waits_for_more(self, ends_by: datetime, needed_s: float) -> bool:
         """Whether it helps to wait: no window is long enough for a move that takes longer."""
-        window = self._run.schedule.window
-        return ends_by == self._run.until or window is None or needed_s <= window.length_s
+        hours = self._run.schedule.hours
+        return ends_by == self._run.until or hours is None or needed_s <= hours.length_s
 
 
 class CancelsOnly:

@@ -151,7 +151,7 @@ def _deadline(run: Run) -> tuple[str, str]:
     if run.until is None:
         return "the end of its window", f"the end of its window, {window}"
     until = f"{run.until.astimezone():%H:%M}"
-    also = "" if window is None else f", or the end of its window, {window}"
+    also = f", or the end of its window, {window}" if window else ""
     return until, f"{until}, the time given with --until{also}"
 
 

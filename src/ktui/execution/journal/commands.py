@@ -12,7 +12,6 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
 from ktui.execution.run.schedule import Schedule
-from ktui.execution.run.window import Window
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import ThrottleRates
 
@@ -40,7 +39,7 @@ class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command"
     """Let steps begin at other times, from now on; what is not set stays."""
 
     start_at: datetime | UnsetType | None = UNSET
-    window: Window | UnsetType | None = UNSET
+    window: str | UnsetType = UNSET
     while_command: str | UnsetType = UNSET
 
     def applied_to(self, schedule: Schedule) -> Schedule:

@@ -120,7 +120,7 @@ def schedule_text(schedule: Schedule) -> str:
     words = []
     if schedule.start_at is not None:
         words.append(f"from {schedule.start_at.astimezone():%Y-%m-%d %H:%M}")
-    if schedule.window is not None:
+    if schedule.window:
         words.append(f"in {schedule.window}")
     if schedule.while_command:
         words.append(f"while {schedule.while_command} succeeds")

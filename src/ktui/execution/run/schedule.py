@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from ktui.execution.run.window import Window
+from ktui.execution.run.window import Window, parse_window
 from ktui.json_input import checked_moment
 
 
@@ -15,24 +15,31 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     start_at: datetime | None = None
     """No step begins before."""
-    window: Window | None = None
-    """Steps begin, and are expected to end, in this window; None for any time."""
+    window: str = ""
+    """Steps begin, and are expected to end, in this window; empty for any time."""
     while_command: str = ""
     """No step begins while this command fails; empty for none."""
 
     def __post_init__(self) -> None:
-        """Reject a time that cannot be shown.
+        """Reject a time that cannot be shown, and what is no window.
 
         Raises:
-            ValueError: `start_at` is such a time.
+            ValueError: `start_at` or `window` is such a one.
         """
         if self.start_at is not None:
             checked_moment(self.start_at)
+        if self.window:
+            parse_window(self.window)
+
+    @property
+    def hours(self) -> Window | None:
+        """The window; None for any time."""
+        return parse_window(self.window) if self.window else None
 
     def begins_at(self, now: datetime) -> datetime | None:
         """Return when steps may begin next; None if they may now."""
         earliest = now if self.start_at is None else max(now, self.start_at)
-        opens = earliest if self.window is None else self.window.opens_at(earliest)
+        opens = earliest if self.hours is None else self.hours.opens_at(earliest)
         return None if opens <= now else opens
 
     def reason(self, begins_at: datetime) -> str:
@@ -44,16 +51,16 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def closes_at(self, now: datetime) -> datetime | None:
         """Return by when steps that begin now should end; None for any time, or where none may."""
-        if self.window is None or self.begins_at(now) is not None:
+        if self.hours is None or self.begins_at(now) is not None:
             return None
-        return self.window.closes_at(now)
+        return self.hours.closes_at(now)
 
     def after(self, now: datetime, seconds: float) -> datetime | None:
         """Return when steps will have been allowed for so many seconds; None for years from now."""
         earliest = now if self.start_at is None else max(now, self.start_at)
-        if self.window is None:
+        if self.hours is None:
             return earliest + timedelta(seconds=seconds)
-        return self.window.after(earliest, seconds)
+        return self.hours.after(earliest, seconds)
 
 
 NO_SCHEDULE = Schedule()

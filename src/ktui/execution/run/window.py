@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import cache
 from typing import NamedTuple
-
-import msgspec
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SPAN = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
@@ -27,7 +27,8 @@ class Opening(NamedTuple):
     closes: datetime
 
 
-class Window(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Window:
     """When steps may begin, by local clocks; past midnight if it closes before it opens.
 
     Where clocks change within it, it opens and closes at the times that they show.
@@ -38,16 +39,6 @@ class Window(msgspec.Struct, frozen=True):
     closes_min: int
     days: tuple[int, ...] = ()
     """The weekdays on which it opens, Monday is 0; empty for every day."""
-
-    def __post_init__(self) -> None:
-        """Reject what is no window.
-
-        Raises:
-            ValueError: it has no length, or is outside of a day or a week.
-        """
-        within = 0 <= self.opens_min < _DAY_MIN and 0 <= self.closes_min < _DAY_MIN
-        if not within or self.opens_min == self.closes_min or not {*self.days} <= {*range(7)}:
-            raise ValueError(f"no window: {self}")
 
     def __str__(self) -> str:
         """Return the window as it is typed."""
@@ -92,6 +83,7 @@ class Window(msgspec.Struct, frozen=True):
                 yield Opening(opens, closes)
 
 
+@cache
 def parse_window(text: str) -> Window:
     """Parse a window as typed.
 

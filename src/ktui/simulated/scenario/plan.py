@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ktui.fileproblem import unknown_key
-from ktui.pacing.limits import CHOICES, NUMBERS, Limits, LimitsProblem, parse_limits
+from ktui.pacing.limits import CHOICES, NUMBERS, PACE, Limits, LimitsProblem, parse_limits
 from ktui.simulated.scenario.file import FieldPlace, PlanPart, TargetsPart
 from ktui.simulated.scenario.record import ScenarioPlan
 from ktui.simulated.scenario.targets import (
@@ -38,7 +38,7 @@ def plan_of(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[Sce
 
 
 def _limits(place: FieldPlace, options: dict[str, Any]) -> Limits:
-    known = (*NUMBERS, *CHOICES)
+    known = (*NUMBERS, *CHOICES, PACE)
     for option in options:
         if option not in known:
             raise place.at(option).problem(unknown_key(option, known))

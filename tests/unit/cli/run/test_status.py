@@ -222,7 +222,7 @@ def test_json_of_status_is_one_object_with_the_whole_run(tmp_path: Path) -> None
     assert answer["limits"]["extra_replicas"] is None
     assert answer["limits_since_batch"] == 2
     assert answer["options"]["on_stall"] == "wait"
-    assert answer["gate"] == {"shut": True, "reason": "why"}
+    assert answer["gate"] == {"shut": True, "reason": "why", "until": None}
     assert answer["batch"] == 6
     assert answer["counts"]["adding"] == 1
     assert answer["counts"]["done"] == 0

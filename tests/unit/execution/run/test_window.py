@@ -15,6 +15,7 @@ from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.window import Window, WindowProblem, parse_window
 
 NIGHT = parse_window("22:00-05:00")
+NIGHTS = str(NIGHT)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -120,7 +121,7 @@ def test_what_is_no_window_is_refused_with_the_fix(text: str, words: str) -> Non
 
 
 def test_a_run_begins_at_its_start_and_then_in_its_window() -> None:
-    schedule = Schedule(start_at=at("2026-11-25T12:00"), window=NIGHT)
+    schedule = Schedule(start_at=at("2026-11-25T12:00"), window=NIGHTS)
 
     assert schedule.begins_at(at("2026-11-24T23:00")) == at("2026-11-25T22:00")
     assert schedule.closes_at(at("2026-11-24T23:00")) is None
@@ -134,4 +135,4 @@ def test_the_end_of_a_run_is_expected_by_the_time_in_which_its_steps_may_begin()
 
     assert Schedule().after(now, 60) == now + timedelta(seconds=60)
     assert Schedule(start_at=at("2026-11-24T13:00")).after(now, 60) == at("2026-11-24T13:01")
-    assert Schedule(window=NIGHT).after(now, 60) == at("2026-11-24T22:01")
+    assert Schedule(window=NIGHTS).after(now, 60) == at("2026-11-24T22:01")
