@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -12,7 +12,11 @@ from ktui.planning.names import join_all, join_named
 from ktui.quantities import as_rate
 from ktui.units import Rate, parse_quantity
 
-EXPECTED = "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
+EXPECTED = (
+    "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, one for all of them "
+    "together such as total=400MB, or none"
+)
+TOTAL = "total"
 _LARGEST = 2**63 - 2
 """Kafka treats the next number as no throttle."""
 _BROKER = re.compile(r"[0-9]{1,10}")
@@ -37,11 +41,32 @@ class ThrottleRates(msgspec.Struct, frozen=True):
     """The rate of every broker not named in `brokers`; None for no throttle."""
     brokers: tuple[BrokerRate, ...] = ()
     """The rates of single brokers."""
+    budget: int | None = None
+    """The rate of all brokers together; None for no limit on that."""
 
     def of(self, broker: int) -> int | None:
-        """Return the rate of a broker, in bytes a second; None for no throttle."""
-        own = (each.bytes_s for each in self.brokers if each.broker == broker)
-        return next(own, self.every)
+        """Return the rate of a broker, in bytes a second; None for no throttle.
+
+        Alone, it may use all of the budget.
+        """
+        own = next((each.bytes_s for each in self.brokers if each.broker == broker), self.every)
+        return self.budget if own is None else min(own, self.budget or own)
+
+    def shared(self, shares: Mapping[int, int]) -> ThrottleRates:
+        """Return the rates where each broker has its share of the budget."""
+        if self.budget is None:
+            return self
+        named = {each.broker for each in self.brokers} | shares.keys()
+        rates = {b: min(r for r in (self.of(b), shares.get(b)) if r is not None) for b in named}
+        single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(rates.items()))
+        every = self.budget // (len(shares) + 1)
+        return ThrottleRates(every if self.every is None else min(every, self.every), single)
+
+    def shared_evenly(self, brokers: Collection[int]) -> ThrottleRates:
+        """Return the rates where the budget is shared evenly among some brokers."""
+        if self.budget is None:
+            return self
+        return self.shared(dict.fromkeys(brokers, max(1, self.budget // max(1, len(brokers)))))
 
     def unknown_brokers(self, known: Collection[int]) -> str:
         """Return which brokers have a rate but are not in the cluster; empty for none.
@@ -57,7 +82,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         """Whether any broker is throttled."""
-        return self.every is not None or any(each.bytes_s is not None for each in self.brokers)
+        limits = (self.every, self.budget, *(each.bytes_s for each in self.brokers))
+        return any(limit is not None for limit in limits)
 
     @property
     def words(self) -> str:
@@ -73,12 +99,16 @@ class ThrottleRates(msgspec.Struct, frozen=True):
             for bytes_s, brokers in by_rate.items()
             if bytes_s != self.every
         ]
+        if self.budget is not None:
+            phrases.append(f"{as_rate(self.budget)} in all")
         return ", ".join(phrases)
 
     @property
     def typed(self) -> str:
         """The rates as an operator would type them, exactly: "50MB,3=20MB"."""
         parts = [f"{each.broker}={_typed(each.bytes_s)}" for each in self.brokers]
+        if self.budget is not None:
+            parts.append(f"{TOTAL}={_typed(self.budget)}")
         if self.every is not None or not parts:
             parts.insert(0, _typed(self.every))
         return ",".join(parts)
@@ -100,11 +130,14 @@ def parse_throttle_rates(text: str) -> ThrottleRates:
         ThrottleProblem: the text is not a valid set of rates.
     """
     every: list[int | None] = []
+    total: list[int | None] = []
     brokers: dict[int, int | None] = {}
     for part in text.split(","):
         name, equals, rate = part.strip().rpartition("=")
         if not equals:
             every.append(_read(rate))
+        elif name.strip() == TOTAL:
+            total.append(_read(rate))
         elif not _BROKER.fullmatch(name.strip()):
             raise ThrottleProblem(f"{name.strip()!r:.40} is not a broker id; {EXPECTED}")
         elif int(name) in brokers:
@@ -113,8 +146,10 @@ def parse_throttle_rates(text: str) -> ThrottleRates:
             brokers[int(name)] = _read(rate)
     if len(every) > 1:
         raise ThrottleProblem(f"{text!r:.60} has several rates for every broker; {EXPECTED}")
+    if len(total) > 1:
+        raise ThrottleProblem(f"{text!r:.60} has several rates for all brokers; {EXPECTED}")
     single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
-    return ThrottleRates(every[0] if every else None, single)
+    return ThrottleRates(every[0] if every else None, single, total[0] if total else None)
 
 
 def _read(text: str) -> int | None:

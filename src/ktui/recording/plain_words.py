@@ -15,19 +15,19 @@ api append appends are arrived as asc asked asking assigned assignment assignor 
 at attempt attempted attempts auth authenticated authentication authority authorization authorized
 auto.leader.rebalance.enable available avoid back backslash backslashes batch batched be because
 been before begin beginning begins begun behind being believes belongs below between bind blocked
-body bootstrap both break bring broker brokers building but by byte bytes bytes_s called came can
-cancel cancelled cancels cannot cant carries carry catch caught causing certain certificate change
-changed changes channels character characters check checked checksum choice cleared client clients
-closed closing cluster code come comes comma command commands commas commit commits common
-communication compared compares compatible complete completed compression concurrent config
-configurable configuration configure configured conflict confluent connecting connection considered
-consumer contains context continue continued control controller controllers convert coordinator
-copied copies copy cordoned correct corrupt could count counts create created creating credential
-criteria ctrl ctrl-c current currently cut cuts damaged data date days dead decision default
-delegation delete deleted deleting deletion delivery desc describe describeconfigs described
-describing deserialization details deterministic device did died differ different digits dir
-directory dirs disabled disconnect disconnected disconnection disk disks do doctor does doesn done
-double down dropping dt due duplicate during each earlier econnrefused econnreset effect either
+body bootstrap both break bring broker brokers budget budget_shared building but by byte bytes
+bytes_s called came can cancel cancelled cancels cannot cant carries carry catch caught causing
+certain certificate change changed changes channels character characters check checked checksum
+choice cleared client clients closed closing cluster code come comes comma command commands commas
+commit commits common communication compared compares compatible complete completed compression
+concurrent config configurable configuration configure configured conflict confluent connecting
+connection considered consumer contains context continue continued control controller controllers
+convert coordinator copied copies copy cordoned correct corrupt could count counts create created
+creating credential criteria ctrl ctrl-c current currently cut cuts damaged data date days dead
+decision default delegation delete deleted deleting deletion delivery desc describe describeconfigs
+described describing deserialization details deterministic device did died differ different digits
+dir directory dirs disabled disconnect disconnected disconnection disk disks do doctor does doesn
+done double down dropping dt due duplicate during each earlier econnrefused econnreset effect either
 elapsed elect elected electing election elects eligible else elsewhere empty enabled enables
 encountered encrypted end ended endpoint ends engine enough entering entries env environment eof
 eofs epoch equal errno error errorcode escape etc event events ever every exceeded exceeds exception
@@ -69,22 +69,22 @@ respond rest resumable resume resumed retarget retention retry return returned r
 roll rollback rolled rolling room route rpcs run running runs s safe safely said same sasl sat
 satisfy save says schedule scope scram seconds secret security see seen sees segment semicolon send
 sender sending sent seq sequence server session set setting settings setup several sha sha256 shall
-shape share shm should shown shows shut sigint sigkill sigkilled signal signed sigterm since single
-size size-asc size-desc sized sizes skip slow slower small snapshot so some someone soon source
-space speak specified specify split ssl sslv3 stale stall stalled stalls stand start start_at
-started state static status stay stays step steps still stop stopped stopping stops storage stored
-string submitted subscribed subscription subtract successfully such sun supplied support supported
-sync synchronous system t table take taken takes target tb telemetry tell terminal text than that
-the their them then there these they this those though throttle throttled throttles throttling
-through thrown thu tiered time timed timeout times timestamp tls tlsv1 to together token told too
-took tools topic topics touched transaction transactional transactionalid transactions tried trigger
-trim trimmed true trusts try trying tue twice two txn type unable unacceptable unauthorized
-unavailable unbounded unclean.leader.election.enable under under-replicated unexpected unknown
-unreachable unreadable unreleased unseen unset unstable unsupported until up update updated upgrade
-urgent url usage use used user username using utf valid validation value values variable verdict
-verification verify version versions via view violation voter voters wait waited waiting waits wal
-want was watermark wave way we wed were what when where whether which while while_command who whole
-whose why will window with within without words worked would write writes writetxnmarker writing
-written wrong wrote yet you your zero
+shape share shared shares shm should shown shows shut sigint sigkill sigkilled signal signed sigterm
+since single size size-asc size-desc sized sizes skip slow slower small snapshot so some someone
+soon source space speak specified specify split ssl sslv3 stale stall stalled stalls stand start
+start_at started state static status stay stays step steps still stop stopped stopping stops storage
+stored string submitted subscribed subscription subtract successfully such sun supplied support
+supported sync synchronous system t table take taken takes target tb telemetry tell terminal text
+than that the their them then there these they this those though throttle throttled throttles
+throttling through thrown thu tiered time timed timeout times timestamp tls tlsv1 to together token
+told too took tools topic topics touched transaction transactional transactionalid transactions
+tried trigger trim trimmed true trusts try trying tue twice two txn type unable unacceptable
+unauthorized unavailable unbounded unclean.leader.election.enable under under-replicated unexpected
+unknown unreachable unreadable unreleased unseen unset unstable unsupported until up update updated
+upgrade urgent url usage use used user username using utf valid validation value values variable
+verdict verification verify version versions via view violation voter voters wait waited waiting
+waits wal want was watermark wave way we wed were what when where whether which while while_command
+who whole whose why will window with within without words worked would write writes writetxnmarker
+writing written wrong wrote yet you your zero
 """
 PLAIN_WORDS = frozenset(_WORDS.split())

@@ -368,7 +368,7 @@ class Judge:
     def _throttled(self, tp: TopicPartition, broker: int, grounds: Grounds) -> None:
         """Check a step that adds a replica against its promised rate, by the last read."""
         throttled, options = self._run.folded.throttled, self._run.options
-        wanted = throttled.rates.of(broker)
+        wanted = throttled.in_force.of(broker)
         if wanted is None:
             return
         machine, topic = broker_resource(broker), topic_resource(tp.topic)

@@ -40,6 +40,7 @@ from ktui.execution.run.events import (
     Added,
     Answered,
     AnyRunEvent,
+    BudgetShared,
     Cancel,
     CancelAsked,
     CancelGate,
@@ -84,7 +85,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
+from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from support.journals.throttled_journals import BROKER_4, ORDERS
 
@@ -94,7 +95,7 @@ LIMITS = Limits(
     replicas=1, partitions=2, per_broker=3, per_leader=4, cuts_per_minute=600,
     bytes_in_flight=2**30, bytes_per_broker=2**25,
 )  # fmt: skip
-RATES = parse_throttle_rates("50MB,3=20MB")
+RATES = parse_throttle_rates("50MB,3=20MB,total=400MB")
 LATER = datetime(2026, 11, 28, 20, tzinfo=UTC)
 SCHEDULE = Schedule(start_at=LATER, window="22:00-05:00,Fri,Sat", while_command="/bin/check it")
 
@@ -169,6 +170,7 @@ def events() -> list[AnyRunEvent]:
         owned,
         Recording(on=True),
         ThrottleChanged(old=NO_THROTTLE, new=RATES, command=1, who=WHO),
+        BudgetShared(shares=(BrokerRate(4, 50_000_000),)),
         ScheduleChanged(old=NO_SCHEDULE, new=SCHEDULE, command=2, who=WHO),
         _step(0, elect=4),
         SettingsFound(found=found),

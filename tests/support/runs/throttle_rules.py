@@ -216,7 +216,7 @@ class ThrottleRules:
     def _bound(
         self, tp: TopicPartition, broker: int, key: str, rate: str, arrival: Arrival
     ) -> None:
-        wanted = self._run.folded.throttled.rates.of(broker)
+        wanted = self._run.folded.throttled.in_force.of(broker)
         topic = ConfigResource(ConfigScope.TOPIC, tp.topic)
         machine = ConfigResource(ConfigScope.BROKER, str(broker))
         if wanted is None:

@@ -28,6 +28,11 @@ WRITTEN: dict[str, ThrottleRates] = {
     "12 = none , 50MB, 3 = 1GB": ThrottleRates(
         50_000_000, (BrokerRate(3, 1_000_000_000), BrokerRate(12, None))
     ),
+    "total=400MB": ThrottleRates(budget=400_000_000),
+    "50MB, total = 400MB ,3=20MB": ThrottleRates(
+        50_000_000, (BrokerRate(3, 20_000_000),), 400_000_000
+    ),
+    "50MB,total=none": ThrottleRates(50_000_000),
     "3=20MB": ThrottleRates(None, (BrokerRate(3, 20_000_000),)),
     "0=20MB": ThrottleRates(None, (BrokerRate(0, 20_000_000),)),
     "none,3=20MB": ThrottleRates(None, (BrokerRate(3, 20_000_000),)),
@@ -47,6 +52,8 @@ WRONG: dict[str, str] = {
     "9" * 400: "'999",
     "50MB,20MB": "several rates for every broker",
     "none,50MB": "several rates for every broker",
+    "total=1MB,total=2MB": "several rates for all brokers",
+    "total=": "''",
     "b3=20MB": "'b3' is not a broker id",
     "-3=20MB": "'-3' is not a broker id",
     "=20MB": "'' is not a broker id",
@@ -105,10 +112,28 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
             "50 MB/s into each broker, 20 MB/s into broker 3, none into broker 12",
         ),
         ("3=20MB", "20 MB/s into broker 3"),
+        ("50MB,total=400MB", "50 MB/s into each broker, 400 MB/s in all"),
+        ("total=400MB", "400 MB/s in all"),
     ],
 )
 def test_throttle_rates_are_worded_by_broker(text: str, words: str) -> None:
     assert parse_throttle_rates(text).words == words
+
+
+@pytest.mark.parametrize("text", ["50MB,3=20MB,total=400MB", "none,total=1GB", "50MB,12=none"])
+def test_rates_are_typed_as_they_are_parsed(text: str) -> None:
+    assert parse_throttle_rates(text).typed == text
+
+
+def test_a_broker_has_its_share_of_the_budget_or_its_own_rate_if_that_is_lower() -> None:
+    rates = parse_throttle_rates("50MB,3=20MB,total=90MB")
+
+    shared = rates.shared({3: 30_000_000, 4: 60_000_000})
+
+    assert [shared.of(broker) for broker in (3, 4, 5)] == [20_000_000, 50_000_000, 30_000_000]
+    assert rates.of(9) == 50_000_000
+    assert parse_throttle_rates("total=90MB").of(9) == 90_000_000
+    assert shared.budget is None
 
 
 def _text(rate: int | None) -> str:

@@ -15,7 +15,8 @@ from ktui.planning.throttle_rates import (
     parse_throttle_rates,
 )
 
-THROTTLE, LEADERS, FOREIGN = "--throttle", "--throttle-leaders", "--on-foreign-throttle"
+THROTTLE, BUDGET = "--throttle", "--budget"
+LEADERS, FOREIGN = "--throttle-leaders", "--on-foreign-throttle"
 
 _OPTIONS = {
     "throttle": click.option(
@@ -23,6 +24,12 @@ _OPTIONS = {
         metavar="RATE",
         help="Bytes a second that each broker may receive for replicas being added: 50MB, or "
         "50MB,3=20MB with another rate for broker 3, or none. Default: the context's throttle.",
+    ),
+    "budget": click.option(
+        BUDGET,
+        metavar="RATE",
+        help="Bytes a second that all brokers together may receive for them: those that receive "
+        "copies share it. Beside --throttle, the lower of the two holds. none: no such limit.",
     ),
     "on_foreign_throttle": click.option(
         FOREIGN,
@@ -42,7 +49,7 @@ class ThrottleOptions(msgspec.Struct, frozen=True):
     """The throttle options of a command line."""
 
     rates: ThrottleRates | None = None
-    """None without --throttle."""
+    """None without --throttle and --budget."""
     leaders: bool = False
     on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
 
@@ -63,15 +70,29 @@ def parse_rates_option(place: str, text: str) -> ThrottleRates:
         raise BadInput(f"{place}: {problem}") from None
 
 
+def parse_budget_option(text: str) -> int | None:
+    """Read the budget; None for `none`.
+
+    Raises:
+        BadInput: the text is not a rate.
+    """
+    if any(sign in text for sign in ",="):
+        raise BadInput(f"{BUDGET}: {text!r} is not one rate. Use a rate such as 400MB, or none")
+    return parse_rates_option(BUDGET, text).every
+
+
 def _throttle_options(
-    *, throttle: str | None, on_foreign_throttle: str, throttle_leaders: bool
+    *, throttle: str | None, budget: str | None, on_foreign_throttle: str, throttle_leaders: bool
 ) -> ThrottleOptions:
     """Read the throttle options.
 
     Raises:
-        BadInput: --throttle is not a rate.
+        BadInput: --throttle or --budget is not a rate.
     """
     rates = None if throttle is None else parse_rates_option(THROTTLE, throttle)
+    if budget is not None:
+        total = parse_budget_option(budget)
+        rates = msgspec.structs.replace(rates or NO_THROTTLE, budget=total)
     return ThrottleOptions(rates, throttle_leaders, OnForeignThrottle(on_foreign_throttle))
 
 

@@ -15,6 +15,8 @@ class RatesJson(msgspec.Struct, frozen=True):
     every: int | None
     """The rate of each broker that `brokers` does not name."""
     brokers: tuple[BrokerRate, ...]
+    budget: int | None
+    """The rate of all brokers together."""
 
 
 class BeforeJson(msgspec.Struct, frozen=True):
@@ -56,7 +58,7 @@ class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def rates_json(rates: ThrottleRates) -> RatesJson:
     """Return the JSON form of rates."""
-    return RatesJson(rates.every, rates.brokers)
+    return RatesJson(rates.every, rates.brokers, rates.budget)
 
 
 def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:

@@ -10,7 +10,7 @@ import msgspec
 from ktui.cli.context.errors import BadInput
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
-from ktui.cli.options.throttle import parse_rates_option
+from ktui.cli.options.throttle import parse_budget_option, parse_rates_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
@@ -45,6 +45,11 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
 @click.command("throttle")
 @common.run_argument
 @click.argument("rate", metavar="[RATE]", required=False)
+@click.option(
+    "--budget",
+    metavar="RATE",
+    help="Change the rate of all brokers together; none lifts it. The other rates stay.",
+)
 @click.option("--undo", is_flag=True, help="Put back the rate from before your last change.")
 @click.option(
     "--leave-behind",
@@ -55,26 +60,39 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
 @common.state_dir_option
 @common.json_option
 def command(
-    name: str, rate: str | None, *, undo: bool, leave_behind: bool, state: StateDir, json: bool
+    name: str,
+    rate: str | None,
+    *,
+    budget: str | None,
+    undo: bool,
+    leave_behind: bool,
+    state: StateDir,
+    json: bool,
 ) -> None:
     """Show the throttle of RUN and all that it has set, or change its RATE.
 
     RATE is the bytes a second that each broker may receive for replicas being added: 50MB, or
-    50MB,3=20MB with another rate for broker 3, or none to lift the throttle. A new rate takes
-    effect at once, also for steps in flight. Waits up to 30 s for the engine's answer.
+    50MB,3=20MB with another rate for broker 3, total=400MB for all brokers together, or none to
+    lift the throttle. A new rate takes effect at once, also for steps in flight. Waits up to 30 s
+    for the engine's answer.
     """
-    if leave_behind and rate is not None:
+    given = None if rate is None else parse_rates_option("RATE", rate)
+    total = None if budget is None else parse_budget_option(budget)
+    changes = rate is not None or budget is not None
+    if leave_behind and changes:
         raise BadInput("--leave-behind: takes no RATE. Give one of the two")
-    if undo and (leave_behind or rate is not None):
+    if undo and (leave_behind or changes):
         other = "--leave-behind" if leave_behind else "RATE"
         raise BadInput(f"--undo: takes no {other}. Give one of the two")
     client = RunClient.find(state, name)
     if undo:
         _undo(client, json=json)
         return
-    if rate is not None:
-        rates = parse_rates_option("RATE", rate)
+    if changes:
         run = client.read_live()
+        rates = run.throttled.rates if given is None else given
+        if budget is not None:
+            rates = msgspec.structs.replace(rates, budget=total)
         if rates:
             check_throttle_permitted(run)
         send_command(client, SetThrottle(rates), json=json)

@@ -51,6 +51,7 @@ from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import NOTHING_FOREIGN
+from ktui.progress.flows import Flows
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Timeline
 from ktui.quantities import as_count
@@ -154,6 +155,11 @@ class Decider:
     def timelines(self) -> Mapping[TopicPartition, Timeline]:
         """The progress of the partitions in flight at the last poll."""
         return self._memory.progress.timelines
+
+    @property
+    def flows(self) -> Flows:
+        """The traffic into brokers at the last poll."""
+        return self._memory.progress.flows
 
     @property
     def pause_s(self) -> float:

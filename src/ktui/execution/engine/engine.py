@@ -280,6 +280,7 @@ class Engine:
 
     async def _act(self, decided: Turn) -> None:
         """Send one request after the other, each without what no longer holds."""
+        self._record(self._throttling.share(self._decider.last_poll, self._decider.flows))
         tightened = self._throttling.tighten(self._decider.last_poll, decided.adding)
         await self._while_listening(tightened)
         if self._throttling.denied and PauseOrigin.FAILURE not in self._run.pauses.whole:

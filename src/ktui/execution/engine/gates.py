@@ -114,7 +114,7 @@ class Deadline:
         self._pace = Pace(prior)
         self._held_at_bytes_s = self._pace.bytes_s
         """The lowest pace at which a partition was held since the held ones were last judged."""
-        self._throttle = self._run.throttled.rates
+        self._throttle = self._run.throttled.in_force
         """The throttle under which the held partitions were last judged."""
         self._ends_by: datetime | None = None
         """The deadline by which they were."""
@@ -123,7 +123,7 @@ class Deadline:
         """Learn from steps that ended. Call this before the run applies those events."""
         self._pace.learn(events, self._run, now)
         judged_by = self._throttle, self._ends_by
-        self._throttle, self._ends_by = self._run.throttled.rates, self._run.ends_by(now)
+        self._throttle, self._ends_by = self._run.throttled.in_force, self._run.ends_by(now)
         changed = judged_by != (self._throttle, self._ends_by)
         if changed or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
             self._held_at_bytes_s = self._pace.bytes_s

@@ -168,7 +168,7 @@ class CopyProgress:
                 copies[copy.pair] += 1
                 rates[copy.pair] += (copy.copied - before[key].copied) / passed_s
         if copies:
-            self._capacity.learn(copies, rates, passed_s, self._run.throttled.rates)
+            self._capacity.learn(copies, rates, passed_s, self._run.throttled.in_force)
 
     def _learn_growth(self, now: datetime, passed_s: float) -> None:
         """Learn how fast partitions grow together, as a share of their size at the start."""

@@ -279,7 +279,7 @@ class Estimate:
 
     def _covers_throttle(self, curve: RateCurve) -> bool:
         """Whether earlier runs have shown the copy rate under the throttle of this run."""
-        rates, tracks = self.run.throttled.rates, self.run.tracks.values()
+        rates, tracks = self.run.throttled.in_force, self.run.tracks.values()
         onto = {b for t in tracks for b in t.planned.target if b not in t.original}
         return all(curve.carries(rates.of(broker)) for broker in onto)
 

@@ -79,7 +79,7 @@ class TimeLeftForecast:
         leader = begun.before[0] if begun.leader is None else begun.leader
         pairs: list[Pair] = [(leader, broker) for broker in begun.adding]
         seconds, rates = min(took_s, _JUDGED_S), dict.fromkeys(pairs, size / took_s)
-        self._capacity.learn(dict.fromkeys(pairs, 1), rates, seconds, self._run.throttled.rates)
+        self._capacity.learn(dict.fromkeys(pairs, 1), rates, seconds, self._run.throttled.in_force)
 
     def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""
@@ -125,7 +125,7 @@ class TimeLeftForecast:
             simulate_remaining(
                 run,
                 headway,
-                self._capacity.under(run.throttled.rates),
+                self._capacity.under(run.throttled.in_force),
                 joining_s=joining_s,
                 grown=headway.grown(passed_s + half_s),
             ),

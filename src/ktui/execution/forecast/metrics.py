@@ -80,7 +80,7 @@ def _copies(copied: CopiedBytes) -> Iterator[_Metric]:
 
 
 def _throttle(run: Run) -> Iterator[_Metric]:
-    rates = run.throttled.rates
+    rates = run.throttled.in_force
     by_broker = {"other" if rates.brokers else "every": rates.every}
     by_broker |= {str(each.broker): each.bytes_s for each in rates.brokers}
     yield _Metric(

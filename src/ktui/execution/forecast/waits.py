@@ -110,7 +110,7 @@ class Waits:
         left_s = (ends_by - self._now).total_seconds()
         if left_s <= 0:
             return HeldBy.TIME_UP
-        needed_s = self._pace.needed_s(track, self._run.throttled.rates)
+        needed_s = self._pace.needed_s(track, self._run.throttled.in_force)
         if needed_s <= left_s:
             return None
         return HeldBy.TOO_LATE_AS_ASSUMED if self._pace.assumed else HeldBy.TOO_LATE

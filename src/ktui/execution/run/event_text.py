@@ -13,6 +13,7 @@ from ktui.execution.run.events import (
     Added,
     Answered,
     AnyRunEvent,
+    BudgetShared,
     Cancel,
     CancelAsked,
     CancelGate,
@@ -51,7 +52,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.schedule import Schedule
 from ktui.pacing.limits import LETTERS, Limits, Mode, limit_figure
 from ktui.planning.names import join_some
-from ktui.quantities import as_count
+from ktui.quantities import as_count, as_rate
 
 _SIGNS = {ConfigOp.APPEND: "+", ConfigOp.SUBTRACT: "-", ConfigOp.SET: "=", ConfigOp.DELETE: "unset"}
 KIND_IN_WORDS = {
@@ -201,6 +202,9 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             return "the engine records what it observes" if event.on else off
         case ScheduleChanged():
             return f"schedule: {schedule_text(event.new)}{_asked_by(event.who)}"
+        case BudgetShared():
+            shares = (f"{as_rate(each.bytes_s)} into {each.broker}" for each in event.shares)
+            return f"the budget is shared: {', '.join(shares) or 'nothing is copied'}"
         case ThrottleChanged():
             change = f"{event.old.words} -> {event.new.words}"
             return f"throttle: {change}, at once{_asked_by(event.who)}"

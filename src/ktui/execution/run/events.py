@@ -22,7 +22,7 @@ from ktui.json_input import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 from ktui.pacing.weight import LEAST, weight_of
-from ktui.planning.throttle_rates import ThrottleRates
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
 
 class RunEvent(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
@@ -52,6 +52,13 @@ class ThrottleChanged(ThrottleEvent, frozen=True, kw_only=True, tag="throttle"):
     command: int | None = None
     who: str = ""
     """The operator who asked, as user@host (pid); empty where nobody did."""
+
+
+class BudgetShared(ThrottleEvent, frozen=True, kw_only=True, tag="budget_shared"):
+    """The budget of the throttle is shared in this way from now on."""
+
+    shares: tuple[BrokerRate, ...]
+    """The share of each broker that receives copies."""
 
 
 class FoundSetting(msgspec.Struct, frozen=True):
@@ -511,7 +518,8 @@ AnyRunEvent = (
     | Continued | StepGate | ScheduleChanged | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
     | Ended
-    | ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
+    | ThrottleChanged | BudgetShared | SettingsFound | Configure | Configured | SettingsGivenUp
+    | SettingChanged
     | CancelAsked | CancelGate | Added | Joined | Recording | Noted | EventCommandFailed
 )  # fmt: skip
 

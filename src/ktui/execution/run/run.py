@@ -257,7 +257,8 @@ class Run:
                 self._plan(event.partitions, at)
             case Started():
                 self.started, self.started_at, self.limits = event, at, event.limits
-                self.throttled.rates, self.schedule = event.options.throttle, event.options.schedule
+                self.schedule = event.options.schedule
+                self.throttled.set_rates(event.options.throttle)
             case LimitsChanged():
                 self.limits, self.limits_changed_at = event.new, event.batch
                 self.limits_change = Change(self.seq, at, event)

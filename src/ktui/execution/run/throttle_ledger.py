@@ -18,6 +18,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.resources import SettingKey, group_by_resource
 from ktui.cluster.throttle_settings import RATES, REPLICAS, parse_throttled_list
 from ktui.execution.run.events import (
+    BudgetShared,
     Configure,
     Configured,
     SettingChanged,
@@ -57,6 +58,10 @@ class ThrottleLedger(msgspec.Struct):
 
     rates: ThrottleRates = NO_THROTTLE
     """The desired rates."""
+    shares: Mapping[int, int] = {}
+    """The share of the budget of each broker that receives copies, in bytes a second."""
+    in_force: ThrottleRates = NO_THROTTLE
+    """The desired rates, with the shares in the place of the budget."""
     ours: dict[SettingKey, SetByRun] = {}
     """Every setting that the run owns, until the run has restored it."""
     foreign: dict[SettingKey, str] = {}
@@ -72,6 +77,14 @@ class ThrottleLedger(msgspec.Struct):
     late: dict[SettingKey, frozenset[str]] = {}
     """The entries of unanswered requests to append: they may be appended later, also after they
     were removed meanwhile."""
+
+    def set_rates(self, rates: ThrottleRates) -> None:
+        """Set the desired rates; nothing of a budget is shared yet."""
+        self.rates = rates
+        self._share({})
+
+    def _share(self, shares: Mapping[int, int]) -> None:
+        self.shares, self.in_force = shares, self.rates.shared(shares)
 
     @property
     def clean(self) -> bool:
@@ -113,10 +126,12 @@ class ThrottleLedger(msgspec.Struct):
         """Apply the next event."""
         match event:
             case ThrottleChanged():
-                self.rates = event.new
+                self.set_rates(event.new)
                 self.refusals.clear()
                 self._override_foreign()
                 self.forget_unchanged()
+            case BudgetShared():
+                self._share({each.broker: each.bytes_s or 0 for each in event.shares})
             case SettingsFound():
                 self._found(event)
             case SettingChanged():

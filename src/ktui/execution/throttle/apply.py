@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 
+import msgspec
+
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
@@ -27,13 +29,21 @@ from ktui.cluster.throttle_settings import (
     FOLLOWER_REPLICAS,
     parse_throttled_list,
 )
-from ktui.execution.run.events import SettingChanged
+from ktui.execution.run.events import BudgetShared, SettingChanged
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.unanswered import LastHeard, always_heard
+from ktui.execution.throttle.budget import share_budget
 from ktui.execution.throttle.desired import RATE_OF, ThrottleChanges
 from ktui.execution.throttle.early_release import CopyTimelines, NearlyInSync
 from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Record, SettingsWriter
+from ktui.planning.throttle_rates import BrokerRate
+from ktui.progress.flows import Flows
+
+KEEPS_S = 5.0
+"""Seconds for which a broker that receives nothing keeps its share of the budget."""
+SETTLES_S = 22.0
+"""Seconds after which a rate shows in what a broker takes in: two windows of Kafka's quotas."""
 
 
 class ThrottleManager:
@@ -74,12 +84,43 @@ class ThrottleManager:
         )
         self._unread: frozenset[ConfigResource] = frozenset()
         """The topics whose lists could not be read."""
+        self._received_s: dict[int, float] = {}
+        """When each broker was last seen to receive copies."""
+        self._shared_s = -inf
+        """When the budget was last shared in another way."""
         self._read_back_s: dict[SettingKey, float] = {}
         """When each setting that the run relies on was last read back."""
 
     def update(self, timelines: CopyTimelines) -> None:
         """Update the progress of the replicas that are being added."""
         self._near.update(timelines)
+
+    def share(self, seen: Observation, flows: Flows) -> list[BudgetShared]:
+        """Return how the budget is shared from now on; nothing if it stays as it is.
+
+        A broker between two steps keeps its share for a moment.
+
+        Args:
+            seen: the last poll of the cluster.
+            flows: the measured traffic at that poll.
+        """
+        rates = self._throttled.rates
+        if rates.budget is None:
+            return []
+        now_s, before = self._clock.monotonic(), self._throttled.shares
+        for broker in self._due(seen).receiving:
+            self._received_s[broker] = now_s
+        self._received_s = {b: s for b, s in self._received_s.items() if now_s - s <= KEEPS_S}
+        settled = now_s - self._shared_s >= SETTLES_S
+        known = {b: flows.of(b).in_s for b in self._received_s} if settled else {}
+        intake = {broker: in_s for broker, in_s in known.items() if in_s is not None}
+        own = msgspec.structs.replace(rates, budget=None)
+        most = {broker: own.of(broker) for broker in self._received_s}
+        shares = share_budget(rates.budget, self._received_s, intake, most, before)
+        if shares == before:
+            return []
+        self._shared_s = now_s
+        return [BudgetShared(shares=tuple(BrokerRate(*each) for each in sorted(shares.items())))]
 
     async def loosen(self, seen: Observation, *, leaving: bool = False) -> None:
         """Remove list entries that are not wanted any more, and restore settings no longer needed.

@@ -66,6 +66,13 @@ class ThrottleChanges:
         self._gone = gone
         self._wanted = _wanted(run, states, near)
 
+    @property
+    def receiving(self) -> set[int]:
+        """The brokers to which replicas are being copied."""
+        key = FOLLOWER_REPLICAS
+        lists = (wanted for (_, name), wanted in self._wanted.items() if name == key)
+        return {broker for wanted in lists for brokers in wanted.values() for broker in brokers}
+
     def removals(self, late: ListEntries = MappingProxyType({})) -> Iterator[ConfigChange]:
         """Yield the removals of the run's list entries that are not wanted any more.
 
@@ -102,7 +109,7 @@ class ThrottleChanges:
         """Yield the changes that set the rates of brokers with throttled replicas."""
         for key in sorted(self._rates() - self._throttled.foreign.keys()):
             if not self._rate_is_set(key):
-                rate = self._throttled.rates.of(int(key[0].name))
+                rate = self._throttled.in_force.of(int(key[0].name))
                 yield ConfigChange(key[0], key[1], ConfigOp.SET, str(rate))
 
     def additions(self) -> Iterator[ConfigChange]:
@@ -155,7 +162,7 @@ class ThrottleChanges:
             listed = parse_throttled_list(value)
             return ALL in listed or self._ours(key).values <= listed
         own = None if found is None else found.own
-        rate = self._throttled.rates.of(int(key[0].name))
+        rate = self._throttled.in_force.of(int(key[0].name))
         return own is not None and own in (str(rate), self._throttled.foreign.get(key))
 
     def in_force(self, tp: TopicPartition) -> bool:
@@ -175,7 +182,7 @@ class ThrottleChanges:
     def _rate_is_set(self, key: SettingKey) -> bool:
         if key in self._throttled.foreign:
             return self._run.options.on_foreign_throttle is OnForeignThrottle.GO_ON
-        rate, ours = str(self._throttled.rates.of(int(key[0].name))), self._ours(key)
+        rate, ours = str(self._throttled.in_force.of(int(key[0].name))), self._ours(key)
         if ours.touched:
             return ours.values == {rate} and not ours.unsure
         return ours.before is not None and ours.before.own == rate
@@ -193,7 +200,7 @@ class ThrottleChanges:
         resource, name = key
         if resource.scope is ConfigScope.TOPIC:
             return self._run.copies.topics[resource.name] > 0
-        if self._throttled.rates.of(int(resource.name)) is None:
+        if self._throttled.in_force.of(int(resource.name)) is None:
             return False
         if name == LEADER_RATE:
             return self._run.over < len(self._run.tracks)
@@ -241,7 +248,7 @@ def throttle_resources(move: Move, states: States, *, leaders: bool = False) -> 
 def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     """Return the replicas that each list should name."""
     lists: defaultdict[SettingKey, dict[TopicPartition, BrokerSet]] = defaultdict(dict)
-    rates = run.throttled.rates
+    rates = run.throttled.in_force
     for tp, track in run.tracks_in_flight.items() if rates else ():
         begun = None if track.step is None else track.step.begun
         state = states.get(tp)

@@ -48,7 +48,7 @@ class NearlyInSync:
                     yield replica
 
     def _is_near(self, replica: Replica, lane: Lane) -> bool:
-        rate = self._run.throttled.rates.of(replica.broker)
+        rate = self._run.throttled.in_force.of(replica.broker)
         if rate is None or lane.lag_bytes is None or lane.share is None:
             return False
         if replica in self.replicas:

@@ -144,7 +144,8 @@ class PreflightBase:
             throttle_leaders: whether these rates also throttle leaders.
         """
         snapshot = self._snapshot
-        rates = rates_for(self._gains, snapshot.broker_configs, self._assume, throttle)
+        in_force = throttle.shared_evenly(self._gains)
+        rates = rates_for(self._gains, snapshot.broker_configs, self._assume, in_force)
         inbound = snapshot.inbound if throttle else None
         run = simulate_run(self._moves.wanted, limits, _speed(rates), on_decision, inbound)
         loads = tuple(self._loads(run))
@@ -156,7 +157,7 @@ class PreflightBase:
         known = not self._moves.sizes_unknown
         warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
         if throttle:
-            throttled = ThrottledRun(self._growing, throttle, limits, run, leaders=throttle_leaders)
+            throttled = ThrottledRun(self._growing, in_force, limits, run, leaders=throttle_leaders)
             warnings += throttle_findings(throttled)
         return Preflight(
             limits=limits,

@@ -95,7 +95,7 @@ def throttle_now(
     """Summarize the throttle of a run; figures stay those of `before` while they are close."""
     flows = progress.flows
     known = [
-        BrokerInflow(broker, flows.of(broker), run.throttled.rates.of(broker)) for broker in into
+        BrokerInflow(broker, flows.of(broker), run.throttled.in_force.of(broker)) for broker in into
     ]
     written = [each for each in into.values() if each.fastest_bytes_s]
     too_low, enough = _too_low(run, progress, into, None if before is None else before.enough)
@@ -133,7 +133,7 @@ def _too_low(
     if run.options.throttle_leaders:  # the stall names the side, and the rate needed
         stall = starved[0].stall
         return ("" if stall is None else f"broker {stall.broker}: {stall.detail}"), None
-    rates = run.throttled.rates
+    rates = run.throttled.in_force
     low = {
         lane.broker: (rate, written)
         for lane in starved
@@ -178,7 +178,7 @@ def _rate_now(run: Run, broker: int, key: str, inflow: Inflow | None) -> RateNow
     return RateNow(
         broker=broker,
         sends=key == LEADER_RATE,
-        wanted=run.throttled.rates.of(broker),
+        wanted=run.throttled.in_force.of(broker),
         ours=run.throttled.ours.get((broker_resource(broker), key)),
         inflow=inflow,
     )
