@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits, Mode, Order, Shape
@@ -96,6 +96,7 @@ def test_preflight_counts_alters_elections_and_epochs_as_the_steps_do(
 
 
 @given(ways, sizes, limits, shapes)
+@example([((7,), (7, 4, 6, 1))], [16_683_334] * 8, Limits(replicas=1), Shape.WHOLE)
 def test_every_plan_takes_at_least_as_long_as_its_busiest_broker_needs(
     some: list[Way], sizes: list[int], limits: Limits, shape: Shape
 ) -> None:

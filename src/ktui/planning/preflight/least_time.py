@@ -88,7 +88,7 @@ class _Sums:
         self._bytes += whole
         least_s, at_once = max(size_s), len(receivers)
         if len(now.replicas) >= now.min_isr:  # else a step may exceed R, M and S
-            at_once = min(self._limits.replicas or at_once, at_once)
+            at_once = min(self._replicas_at_once or at_once, at_once)
             least_s = max(least_s, whole_s / at_once)
             leader = now.replicas[0] if now.leader is None else now.leader
             self._all_s += _share(whole_s, least_s, at_once, self._limits.replica_movements)
@@ -102,6 +102,11 @@ class _Sums:
         self._in_places_s += least_s
         if least_s > self._longest_s:
             self._longest_s, self._longest = least_s, (one.tp, whole)
+
+    @property
+    def _replicas_at_once(self) -> int | None:
+        """R; shape whole adds all replicas of a partition at once whatever R is."""
+        return None if self._limits.shape is Shape.WHOLE else self._limits.replicas
 
     @property
     def _leaders_stay(self) -> bool:

@@ -105,7 +105,7 @@ def test_a_dry_run_shows_the_throttle_and_the_basis_of_the_time_estimate(
 
     assert "throttle  10 MB/s into each broker" in text.splitlines()
     assert "at 10 MB/s into broker 4, which is throttled" in text
-    assert forecast["throttle"] == {"every": 10_000_000, "brokers": []}
+    assert forecast["throttle"] == {"every": 10_000_000, "brokers": [], "budget": None}
     assert forecast["throttle_leaders"] is False
     assert forecast["preflight"]["rates"]["throttles"] == [{"broker": 4, "bytes_s": 10_000_000}]
     assert sandbox.runs == []
@@ -119,6 +119,7 @@ def test_json_of_a_dry_run_lists_a_rate_of_one_broker_with_its_id(sandbox: Start
     assert json.loads(forecast)["throttle"] == {
         "every": 10_000_000,
         "brokers": [{"broker": 4, "bytes_s": None}],
+        "budget": None,
     }
 
 

@@ -49,7 +49,7 @@ def run() -> Run:
         topic="orders", partition=0, topic_id=None, target=(4, 2, 3), original=(1, 2, 3), leader=1
     )
     run = Run("drain")
-    run.throttled.rates = parse_throttle_rates("10MB")
+    run.throttled.set_rates(parse_throttle_rates("10MB"))
     run.tracks_in_flight[ORDERS] = Track(planned, 0, (1, 2, 3), (1, 2, 3))
     return run
 
@@ -86,7 +86,7 @@ def test_a_near_replica_stays_near_until_it_has_fallen_far_back(near: NearlyInSy
 
 
 def test_no_replica_is_near_when_nothing_is_throttled(run: Run, near: NearlyInSync) -> None:
-    run.throttled.rates = parse_throttle_rates("none")
+    run.throttled.set_rates(parse_throttle_rates("none"))
     near.update(a_timeline(lag_bytes=0, share=1.0))
     assert near.replicas == set()
 
