@@ -69,9 +69,11 @@ WAYS = (
     Way("all at once"),
     Way("kip-435", ("--shape", "kip-435")),
     Way("gentle", ()),
+    Way("quiet", ("--pace", "quiet")),
+    Way("fast", ("--pace", "fast")),
     Way("gentle, P 4", ("--partitions", "4")),
 )
-"""Other options are the defaults: one replica per partition, as many partitions as brokers."""
+"""Other options are the defaults: one replica per partition, 32 MiB to and from a broker."""
 LEADERS_TOO = Way("leaders too", ("--throttle-leaders",))
 """Gentle, with a throttle on the leaders' side too."""
 

@@ -18,6 +18,7 @@ from ktui.execution.forecast.copy_progress import Timelines
 from ktui.execution.forecast.forecast import TimeLeftForecast
 from ktui.execution.run.events import (
     Added,
+    BudgetShared,
     Continued,
     EngineLeft,
     JournalEntry,
@@ -144,6 +145,8 @@ class Estimate:
                 self._points.clear()
                 if isinstance(event, Owned):
                     self.pace = Pace(self._prior)
+            elif isinstance(event, BudgetShared):
+                self._forecast.budget_shared(at)
             elif isinstance(event, Started):
                 self._prior = self._prior_of(event.cluster_id)
                 self._forecast = TimeLeftForecast(self.run, self._prior)

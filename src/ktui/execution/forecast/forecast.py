@@ -69,6 +69,10 @@ class TimeLeftForecast:
         if throttle:
             self.headway.throttled(at)
 
+    def budget_shared(self, at: datetime) -> None:
+        """Learn nothing from the copies until the new rates of the brokers are in force."""
+        self.headway.throttled(at)
+
     def step_over(self, begun: StepBegun, since: datetime, over: StepOver, at: datetime) -> None:
         """Learn from a step that ended as intended."""
         track = self._run.tracks[over.tp]

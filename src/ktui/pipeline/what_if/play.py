@@ -110,13 +110,14 @@ def simulate_cell(
     moves: Moves, cell: GridCell, model: Model, *, own: bool = False
 ) -> SimulatedCell:
     """Simulate a run under some limits and a throttle."""
-    tempo = model.tempo(cell.throttle)
+    throttle = cell.throttle.shared_evenly(moves.bytes_in)
+    tempo = model.tempo(throttle)
     most = _Most(tempo.bytes_s)
     run = simulate_run(
         moves.wanted, cell.limits, RunSpeed(most.bytes_s, tempo.joining_s, tempo.other_s)
     )
     use = SimulatedUse(
-        throttle=cell.throttle,
+        throttle=throttle,
         broker_bytes_s=most.seen,
         fewest_at_once=most.fewest_at_once or model.seen.fewest_at_once,
         most_at_once=most.most_at_once,
