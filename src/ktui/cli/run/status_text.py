@@ -144,7 +144,9 @@ def _health(status: StatusFacts) -> Iterator[tuple[str, str]]:
     run, recording = status.run, status.recording
     if status.outage is not None:
         yield "cluster", f"lost {outage_text(status.outage)}"
-    if run.gate.shut:
+    if run.gate.until is not None:
+        yield "waits", run.gate.reason
+    elif run.gate.shut:
         yield "gate", f"shut: {run.gate.reason}"
     if run.damage is not None:
         yield "journal", f"recovered: {run.damage}"

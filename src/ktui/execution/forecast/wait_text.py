@@ -125,8 +125,12 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
             f"The run is paused: {run.pauses.reason}. Nothing new is submitted.",
         ),
         HeldBy.GATE_SHUT: (
-            "the gate is shut" if run.gate.until is None else run.gate.reason,
-            f"The gate is shut: {run.gate.reason}. It opens by itself.",
+            "the gate is shut"
+            if run.gate.until is None
+            else f"waits until {run.gate.until.astimezone():%Y-%m-%d %H:%M}",
+            f"The gate is shut: {run.gate.reason}. It opens by itself."
+            if run.gate.until is None
+            else f"No step begins yet: {run.gate.reason}.",
         ),
         HeldBy.TIME_UP: (f"past {until}", f"It is past {deadline}: nothing more is submitted."),
         HeldBy.PAUSED: (

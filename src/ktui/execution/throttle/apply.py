@@ -33,11 +33,11 @@ from ktui.execution.run.events import BudgetShared, SettingChanged
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.unanswered import LastHeard, always_heard
-from ktui.execution.throttle.budget import share_budget
+from ktui.execution.throttle.budget import share_budget, usable
 from ktui.execution.throttle.desired import RATE_OF, ThrottleChanges
 from ktui.execution.throttle.early_release import CopyTimelines, NearlyInSync
 from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Record, SettingsWriter
-from ktui.planning.throttle_rates import BrokerRate
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.progress.flows import Flows
 
 KEEPS_S = 5.0
@@ -86,6 +86,8 @@ class ThrottleManager:
         """The topics whose lists could not be read."""
         self._received_s: dict[int, float] = {}
         """When each broker was last seen to receive copies."""
+        self._usable: Mapping[int, float] = {}
+        """How much is of use to brokers that could not use their share."""
         self._shared_s = -inf
         """When the budget was last shared in another way."""
         self._read_back_s: dict[SettingKey, float] = {}
@@ -111,16 +113,23 @@ class ThrottleManager:
         for broker in self._due(seen).receiving:
             self._received_s[broker] = now_s
         self._received_s = {b: s for b, s in self._received_s.items() if now_s - s <= KEEPS_S}
-        settled = now_s - self._shared_s >= SETTLES_S
-        known = {b: flows.of(b).in_s for b in self._received_s} if settled else {}
-        intake = {broker: in_s for broker, in_s in known.items() if in_s is not None}
-        own = msgspec.structs.replace(rates, budget=None)
-        most = {broker: own.of(broker) for broker in self._received_s}
-        shares = share_budget(rates.budget, self._received_s, intake, most, before)
+        if now_s - self._shared_s >= SETTLES_S:
+            known = {broker: flows.of(broker).in_s for broker in before}
+            intake = {broker: in_s for broker, in_s in known.items() if in_s is not None}
+            self._usable = usable(intake, before, self._usable)
+        shares = share_budget(rates.budget, self._most_of_use(rates), before)
         if shares == before:
             return []
         self._shared_s = now_s
         return [BudgetShared(shares=tuple(BrokerRate(*each) for each in sorted(shares.items())))]
+
+    def _most_of_use(self, rates: ThrottleRates) -> Mapping[int, float | None]:
+        """Return the most that is of use to each broker that receives copies."""
+        own = msgspec.structs.replace(rates, budget=None)
+        bounds = {b: (own.of(b), self._usable.get(b)) for b in self._received_s}
+        return {
+            b: min((x for x in each if x is not None), default=None) for b, each in bounds.items()
+        }
 
     async def loosen(self, seen: Observation, *, leaving: bool = False) -> None:
         """Remove list entries that are not wanted any more, and restore settings no longer needed.

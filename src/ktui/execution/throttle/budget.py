@@ -2,62 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 SLACK = 0.1
 """A share is left as it is while it differs by no more than this part of it."""
 UNUSED = 0.8
 """A broker that takes in less than this part of its share cannot use all of it."""
+USED = 0.9
+"""From this part of its share on, such a broker may get more again."""
 ROOM = 1.25
 """How much more than it takes in such a broker keeps, to be able to take in more."""
 _LEAST = 1_000
 
 
+def usable(
+    intake: Mapping[int, float], shares: Mapping[int, int], before: Mapping[int, float]
+) -> Mapping[int, float]:
+    """Return how much is of use to each broker that cannot use its share, in bytes a second.
+
+    Args:
+        intake: the measured bytes a second into brokers that have had their share for long enough.
+        shares: the shares.
+        before: the brokers that could not use theirs before.
+    """
+    return {
+        broker: ROOM * bytes_s
+        for broker, bytes_s in intake.items()
+        if broker in shares and bytes_s < (USED if broker in before else UNUSED) * shares[broker]
+    }
+
+
 def share_budget(
-    budget: int,
-    receiving: Collection[int],
-    intake: Mapping[int, float],
-    most: Mapping[int, int | None],
-    before: Mapping[int, int],
+    budget: int, most: Mapping[int, float | None], before: Mapping[int, int]
 ) -> Mapping[int, int]:
     """Return how much of a budget each broker gets, in bytes a second.
 
-    A broker that cannot use its share leaves the rest of it to the others. What differs little from
-    the shares before stays, as long as all together exceed the budget by little.
+    What differs little from the shares before stays, as long as all together exceed the budget by
+    little.
 
     Args:
         budget: bytes a second for all brokers together.
-        receiving: the brokers that receive copies now, or are about to.
-        intake: the measured bytes a second into brokers that have had their share for long enough.
-        most: the rate of a broker's own throttle, or none.
+        most: the brokers that receive copies, or are about to, each with the most that is of use
+            to it, or None.
         before: the shares so far.
     """
-    wants = {broker: _want(broker, intake, most, before, budget) for broker in receiving}
-    new = _filled(budget, wants)
-    if new.keys() != before.keys():
-        kept = {b: before[b] if b in before and _alike(share, before[b]) else share
-                for b, share in new.items()}  # fmt: skip
-    elif all(_alike(share, before[broker]) for broker, share in new.items()):
-        return before
-    else:
-        kept = new
+    new = _filled(budget, {b: min(budget, budget if of is None else of) for b, of in most.items()})
+    kept = {
+        broker: before[broker] if broker in before and _alike(share, before[broker]) else share
+        for broker, share in new.items()
+    }
     return kept if sum(kept.values()) <= (1 + SLACK) * budget else new
-
-
-def _want(
-    broker: int,
-    intake: Mapping[int, float],
-    most: Mapping[int, int | None],
-    before: Mapping[int, int],
-    budget: int,
-) -> float:
-    """Return the most that a broker is to get."""
-    want = float(budget)
-    if (own := most.get(broker)) is not None:
-        want = min(want, own)
-    if broker in intake and broker in before and intake[broker] < UNUSED * before[broker]:
-        want = min(want, ROOM * intake[broker])
-    return want
 
 
 def _filled(budget: int, wants: Mapping[int, float]) -> dict[int, int]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import BudgetShared
-from ktui.execution.throttle.budget import SLACK, share_budget
+from ktui.execution.throttle.budget import SLACK, share_budget, usable
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.runs.engine_runs import Replicas
@@ -19,26 +19,37 @@ from support.runs.throttled import ThrottledStory
 RF3 = (1, 2, 3)
 LARGE, SMALL = "orders-0", "orders-1"
 MB = 1_000_000
-few = st.sets(st.integers(1, 9), max_size=6)
 rates = st.integers(1, 10**9)
+brokers = st.dictionaries(st.integers(1, 9), st.none() | rates.map(float), max_size=6)
 
 
 def test_it_is_shared_evenly_and_moved_on_as_copies_end() -> None:
-    assert share_budget(90 * MB, [1, 2, 3], {}, {}, {}) == dict.fromkeys((1, 2, 3), 30 * MB)
-    before = dict.fromkeys((1, 2, 3), 30 * MB)
-    assert share_budget(90 * MB, [1, 2], {}, {}, before) == dict.fromkeys((1, 2), 45 * MB)
+    before = share_budget(90 * MB, dict.fromkeys((1, 2, 3)), {})
+
+    assert before == dict.fromkeys((1, 2, 3), 30 * MB)
+    assert share_budget(90 * MB, dict.fromkeys((1, 2)), before) == dict.fromkeys((1, 2), 45 * MB)
 
 
 def test_what_a_broker_cannot_use_goes_to_the_others() -> None:
     before = dict.fromkeys((1, 2, 3), 30 * MB)
+    of_use = usable({1: 8e6, 2: 29e6, 3: 30e6}, before, {})
 
-    shares = share_budget(90 * MB, [1, 2, 3], {1: 8e6, 2: 29e6, 3: 30e6}, {}, before)
+    shares = share_budget(90 * MB, {2: None, 3: None, **of_use}, before)
 
+    assert of_use == {1: 10e6}
     assert shares == {1: 10 * MB, 2: 40 * MB, 3: 40 * MB}
 
 
+def test_a_broker_that_uses_what_it_has_kept_may_get_more_again() -> None:
+    shares = {1: 10 * MB}
+
+    assert usable({1: 8e6}, shares, {}) == {}
+    assert usable({1: 8e6}, shares, {1: 10e6}) == {1: 10e6}
+    assert usable({1: 9e6}, shares, {1: 10e6}) == {}
+
+
 def test_a_brokers_own_throttle_bounds_its_share() -> None:
-    assert share_budget(90 * MB, [1, 2, 3], {}, {1: 10 * MB}, {}) == {
+    assert share_budget(90 * MB, {1: 10e6, 2: None, 3: None}, {}) == {
         1: 10 * MB,
         2: 40 * MB,
         3: 40 * MB,
@@ -48,27 +59,24 @@ def test_a_brokers_own_throttle_bounds_its_share() -> None:
 def test_little_changes_are_left_alone() -> None:
     before = dict.fromkeys(range(1, 12), 10 * MB)
 
-    shares = share_budget(110 * MB, range(1, 13), {}, {}, before)
+    shares = share_budget(110 * MB, dict.fromkeys(range(1, 13)), before)
 
     assert {broker: shares[broker] for broker in before} == before
     assert shares[12] == int(110 * MB / 12)
 
 
-@given(rates, few, st.dictionaries(st.integers(1, 9), rates), few, st.data())
+@given(rates, brokers, brokers)
 def test_all_shares_together_exceed_the_budget_by_no_more_than_the_slack(
-    budget: int, receiving: set[int], most: dict[int, int], measured: set[int], data: st.DataObject
+    budget: int, earlier: dict[int, float | None], now: dict[int, float | None]
 ) -> None:
-    before = share_budget(budget, data.draw(few), {}, most, {})
-    intake = {broker: float(data.draw(rates)) for broker in measured}
+    shares = share_budget(budget, now, share_budget(budget, earlier, {}))
 
-    shares = share_budget(budget, receiving, intake, most, before)
-
-    assert shares.keys() == receiving
-    assert sum(shares.values()) <= (1 + SLACK) * budget + 1_000 * len(receiving)
-    for broker in receiving & most.keys():
-        assert shares[broker] <= max(1_000, (1 + SLACK) * most[broker] + 1)
-    if receiving and not (most or intake):
-        assert sum(shares.values()) >= (1 - SLACK) * budget - len(receiving)
+    assert shares.keys() == now.keys()
+    assert sum(shares.values()) <= (1 + SLACK) * budget + 1_000 * len(now)
+    for broker, most in now.items():
+        assert shares[broker] <= max(1_000, (most or budget) / (1 - SLACK) + 1)
+    if now and not any(now.values()):
+        assert sum(shares.values()) >= (1 - SLACK) * budget - len(now)
 
 
 WAYS: dict[str, tuple[Replicas, Replicas]] = {LARGE: (RF3, (4, 2, 3)), SMALL: (RF3, (5, 2, 3))}
