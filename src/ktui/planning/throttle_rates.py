@@ -59,7 +59,7 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         named = {each.broker for each in self.brokers} | shares.keys()
         rates = {b: min(r for r in (self.of(b), shares.get(b)) if r is not None) for b in named}
         single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(rates.items()))
-        every = self.budget // (len(shares) + 1)
+        every = max(1, self.budget // (len(shares) + 1))
         return ThrottleRates(every if self.every is None else min(every, self.every), single)
 
     def shared_evenly(self, brokers: Collection[int]) -> ThrottleRates:

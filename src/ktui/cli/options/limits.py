@@ -111,6 +111,16 @@ def check_limits(given: Mapping[str, object], others: Limits | None = None) -> L
         raise BadInput(str(problem)) from problem
 
 
+def unnamed_limits(of_context: Mapping[str, object], named: Mapping[str, object]) -> Limits:
+    """Return the limits that hold where an operator names none: the context's, then the defaults.
+
+    Args:
+        of_context: the context's limits, checked when the config file was read.
+        named: the limits that the operator names, on which the defaults depend.
+    """
+    return parse_limits(of_context, default_limits({**of_context, **named}))
+
+
 def complete_limits(of_context: Mapping[str, object], given: Mapping[str, object]) -> Limits:
     """Return the limits of the options, completed by the context's and then by the defaults.
 
@@ -121,5 +131,4 @@ def complete_limits(of_context: Mapping[str, object], given: Mapping[str, object
     Raises:
         BadInput: an option contradicts a limit of the context.
     """
-    defaults = default_limits({**of_context, **given})
-    return check_limits(given, parse_limits(of_context, defaults))
+    return check_limits(given, unnamed_limits(of_context, given))

@@ -18,7 +18,7 @@ from ktui.execution.run.options import RunOptions
 ON_EVENT, METRICS_FILE, NONE = "--on-event", "--metrics-file", "none"
 
 
-def _resolved(place: str, text: str) -> str:
+def resolved_command(place: str, text: str) -> str:
     """Return a command with the whole path of its program; empty for none.
 
     Raises:
@@ -33,7 +33,7 @@ def _resolved(place: str, text: str) -> str:
 
 
 def _on_event(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    return None if text is None else _resolved(ON_EVENT, text)
+    return None if text is None else resolved_command(ON_EVENT, text)
 
 
 on_event_option = click.option(
@@ -61,7 +61,7 @@ def with_event_command(options: RunOptions, of_context: str | None) -> RunOption
     """
     if options.on_event is not None or of_context is None:
         return options
-    command = _resolved("on_event of the context", of_context)
+    command = resolved_command("on_event of the context", of_context)
     return msgspec.structs.replace(options, on_event=command)
 
 

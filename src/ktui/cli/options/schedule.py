@@ -9,13 +9,13 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import grouped
+from ktui.cli.options.outward import NONE, resolved_command
 from ktui.cli.options.run import parse_moment_option
 from ktui.cluster.clock import SystemClock
-from ktui.execution.host.operator_command import CommandProblem, resolve_command
 from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.window import WindowProblem, parse_window
 
-START_AT, WINDOW, WHILE, NONE = "--start-at", "--window", "--while", "none"
+START_AT, WINDOW, WHILE = "--start-at", "--window", "--while"
 
 _OPTIONS = {
     "start_at": click.option(
@@ -67,14 +67,7 @@ def _window(text: str | None) -> str | UnsetType:
 
 
 def _while(text: str | None) -> str | UnsetType:
-    if text is None:
-        return UNSET
-    if text.strip() in ("", NONE):
-        return ""
-    try:
-        return resolve_command(text)
-    except CommandProblem as problem:
-        raise BadInput(f"{WHILE}: {problem}") from None
+    return UNSET if text is None else resolved_command(WHILE, text)
 
 
 schedule_options = grouped("schedule", _schedule, _OPTIONS)

@@ -12,7 +12,7 @@ from ktui.cli.output.plan_report import CheckedPlan, CheckJson, check_json, repo
 from ktui.cli.output.schedule_json import ScheduleJson, schedule_json
 from ktui.cli.start.request import StartRequest
 from ktui.execution.run.event_text import replica_list_text, schedule_text
-from ktui.execution.run.schedule import NO_SCHEDULE
+from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
 from ktui.pacing.decision import Decision, Move
 from ktui.planning.preflight.text import time_in_words
 from ktui.planning.simulate.copy_rates import Span
@@ -107,12 +107,10 @@ class DryRun:
 
     def _schedule_in_words(self) -> str:
         schedule, ends_at = self._request.options.schedule, self._ends_at
-        ends = "" if ends_at is None else f"; the plan is expected to end at {_local(ends_at)}"
+        ends = (
+            "" if ends_at is None else f"; the plan is expected to end at {local_minute(ends_at)}"
+        )
         return f"steps begin {schedule_text(schedule)}{ends}"
-
-
-def _local(moment: datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def fit_in_words(time_s: Span | None, until: datetime, now: datetime) -> str:

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.permissions import permission_findings
+from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
 from ktui.cluster.clock import SystemClock
@@ -20,7 +21,7 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import Started
-from ktui.pacing.limits import Limits, default_limits, parse_limits
+from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.check.placement import Placement, read_placement
@@ -50,9 +51,7 @@ class ProcessEngines:
 
     def limits(self, named: Mapping[str, object]) -> Limits:
         """Return the limits of a run that sets none."""
-        context = self._context.limits
-        defaults = default_limits({**context, **named})
-        return parse_limits(context, defaults)
+        return unnamed_limits(self._context.limits, named)
 
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read what a plan concerns."""

@@ -358,6 +358,7 @@ class Decider:
         run = self.run
         shut = bool(run.pauses.whole) or run.gate.shut or run.cancel_gate.shut
         shut = shut or self._deadline.passed(self._polled_at)
+        shut = shut or run.schedule.begins_at(self._polled_at) is not None  # changed since the poll
         if shut and not run.cancelling:
             return Decision(self._roster.batch)
         self._cancels_only.apply(shut=shut)

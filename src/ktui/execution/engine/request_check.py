@@ -78,19 +78,22 @@ class LastCheck:
     def _forbidden(
         self, sending: PendingRequest, decided: Turn
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that a command, the gate or the deadline forbids now."""
+        """Return refusals for partitions that a command, the gate or the time forbids now."""
         tracks, shut = self._run.tracks, self._run.cancel_gate.shut
         off = {tp for tp in sending.partitions if tracks[tp].step_cancelled_by_operator}
         held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
         new = decided.begun & sending.partitions.keys()
-        until = self._run.until
-        late = {tp for tp in new if until is not None and self._clock.now() >= until}
+        until, now = self._run.until, self._clock.now()
+        late = {tp for tp in new if until is not None and now >= until}
+        waits = self._run.schedule.begins_at(now) is not None
+        early = {tp for tp in new if waits and tp not in self._run.cancelling}
         paused = {tp for tp in new if self._run.pauses.stops(tp)}
         return {
             **not_sent(
                 sending.only(late - self._run.cancelling.keys()),
                 "the time given with --until has come",
             ),
+            **not_sent(sending.only(early), "the run's schedule lets no step begin now"),
             **not_sent(sending.only(paused), "it was paused before it was sent"),
             **not_sent(sending.only(off), "it was cancelled before it was sent"),
             **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),

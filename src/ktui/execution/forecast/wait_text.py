@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting_tracks
 from ktui.execution.run.pace import ASSUMED_BYTES_S, Pace
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import local_minute
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import LETTERS
 from ktui.pacing.room import Full
@@ -127,7 +128,7 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
         HeldBy.GATE_SHUT: (
             "the gate is shut"
             if run.gate.until is None
-            else f"waits until {run.gate.until.astimezone():%Y-%m-%d %H:%M}",
+            else f"waits until {local_minute(run.gate.until)}",
             f"The gate is shut: {run.gate.reason}. It opens by itself."
             if run.gate.until is None
             else f"No step begins yet: {run.gate.reason}.",

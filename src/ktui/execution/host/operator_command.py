@@ -68,14 +68,14 @@ def run_command(words: Sequence[str], timeout_s: float, given: bytes = b"") -> s
 
 def _run(words: Sequence[str], timeout_s: float, given: bytes) -> str | None:
     """Run a command; files take the place of pipes, which a grandchild could keep open."""
-    with tempfile.TemporaryFile() as standard_input, tempfile.TemporaryFile() as told:
+    with tempfile.TemporaryFile() as standard_input, tempfile.TemporaryFile() as errors:
         standard_input.write(given)
         standard_input.seek(0)
         process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
             words,
             stdin=standard_input,
             stdout=subprocess.DEVNULL,
-            stderr=told,
+            stderr=errors,
             cwd="/",
             start_new_session=True,
         )
@@ -86,16 +86,16 @@ def _run(words: Sequence[str], timeout_s: float, given: bytes) -> str | None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return f"took longer than {timeout_s:g} s and was killed"
-        return None if code == 0 else f"ended with {_exit_text(code)}{_last_words(told)}"
+        return None if code == 0 else f"ended with {_exit_text(code)}{_last_line(errors)}"
 
 
 def _exit_text(code: int) -> str:
     return f"exit code {code}" if code > 0 else signal.Signals(-code).name
 
 
-def _last_words(told: IO[bytes]) -> str:
+def _last_line(errors: IO[bytes]) -> str:
     """Return the last line of what a command wrote to its standard error."""
-    told.seek(max(0, told.seek(0, os.SEEK_END) - _MOST_BYTES))
-    lines = told.read().decode(errors="replace").split("\n")
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - _MOST_BYTES))
+    lines = errors.read().decode(errors="replace").split("\n")
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {clean(words)[:_LONGEST_WORDS]}" if words else ""

@@ -49,7 +49,7 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
-from ktui.execution.run.schedule import Schedule
+from ktui.execution.run.schedule import Schedule, local_minute
 from ktui.pacing.limits import LETTERS, Limits, Mode, limit_figure
 from ktui.planning.names import join_some
 from ktui.quantities import as_count, as_rate
@@ -120,7 +120,7 @@ def schedule_text(schedule: Schedule) -> str:
     """
     words = []
     if schedule.start_at is not None:
-        words.append(f"from {schedule.start_at.astimezone():%Y-%m-%d %H:%M}")
+        words.append(f"from {local_minute(schedule.start_at)}")
     if schedule.window:
         words.append(f"in {schedule.window}")
     if schedule.while_command:

@@ -44,7 +44,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def reason(self, begins_at: datetime) -> str:
         """Return why no step begins before a time, for people."""
-        shown = f"{begins_at.astimezone():%Y-%m-%d %H:%M}"
+        shown = local_minute(begins_at)
         if self.start_at is not None and begins_at == self.start_at:
             return f"the run starts at {shown}"
         return f"its window, {self.window}, opens at {shown}"
@@ -61,6 +61,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.hours is None:
             return earliest + timedelta(seconds=seconds)
         return self.hours.after(earliest, seconds)
+
+
+def local_minute(moment: datetime) -> str:
+    """Format a moment by local clocks: "2026-11-25 22:00"."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 NO_SCHEDULE = Schedule()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ktui.max_min import max_min_rates
+
 SLACK = 0.1
 """A share is left as it is while it differs by no more than this part of it."""
 UNUSED = 0.8
@@ -46,7 +48,7 @@ def share_budget(
             to it, or None.
         before: the shares so far.
     """
-    new = _filled(budget, {b: min(budget, budget if of is None else of) for b, of in most.items()})
+    new = _fair(budget, {b: min(budget, budget if of is None else of) for b, of in most.items()})
     kept = {
         broker: before[broker] if broker in before and _alike(share, before[broker]) else share
         for broker, share in new.items()
@@ -54,14 +56,11 @@ def share_budget(
     return kept if sum(kept.values()) <= (1 + SLACK) * budget else new
 
 
-def _filled(budget: int, wants: Mapping[int, float]) -> dict[int, int]:
-    """Give each broker the same, but none more than it wants; the rest goes to the others."""
-    left, shares = float(budget), {}
-    for number, broker in enumerate(sorted(wants, key=lambda broker: (wants[broker], broker))):
-        share = min(wants[broker], left / (len(wants) - number))
-        left -= share
-        shares[broker] = max(_LEAST, int(share))
-    return shares
+def _fair(budget: int, most: Mapping[int, float]) -> dict[int, int]:
+    """Share the budget max-min fairly among brokers, each with the most that is of use to it."""
+    flows = [((0, number), 1) for number in range(1, len(most) + 1)]
+    rates = max_min_rates([budget, *most.values()], flows)
+    return {broker: max(_LEAST, int(rate)) for broker, rate in zip(most, rates, strict=True)}
 
 
 def _alike(share: int, before: int) -> bool:

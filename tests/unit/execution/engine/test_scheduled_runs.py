@@ -8,7 +8,7 @@ from pathlib import Path
 from ktui.execution.host.catalog import run_state
 from ktui.execution.host.ownership import Holder
 from ktui.execution.journal.commands import SetSchedule
-from ktui.execution.run.events import StepBegun, StepGate, StepOver
+from ktui.execution.run.events import ScheduleChanged, StepBegun, StepGate, StepOver
 from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.window import Window
 from ktui.pacing.limits import Limits
@@ -96,6 +96,8 @@ def test_an_operator_opens_a_run_that_waits_and_shuts_it_again(tmp_path: Path) -
     begun = _begun(story)
     assert 30.0 <= begun[0] < 33.0
     assert not [at for at in begun if 72.0 < at < 200.0]
+    changed = story.seconds(lambda event: isinstance(event, ScheduleChanged))[1]
+    assert not [at for at in begun if changed <= at < 200.0]
     assert [at for at in begun if at >= 200.0]
     words = [asked.answer.words for asked in story.answers if asked.answer is not None]
     assert words[0] == "in force: at any time"
