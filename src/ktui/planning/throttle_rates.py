@@ -52,6 +52,15 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         own = next((each.bytes_s for each in self.brokers if each.broker == broker), self.every)
         return self.budget if own is None else min(own, self.budget or own)
 
+    def at_most(self, bytes_s: int | None) -> ThrottleRates:
+        """Return the rates where no broker has more than so many bytes a second."""
+        if bytes_s is None:
+            return self
+        single = tuple(
+            BrokerRate(each.broker, min(bytes_s, each.bytes_s or bytes_s)) for each in self.brokers
+        )
+        return ThrottleRates(min(bytes_s, self.every or bytes_s), single, self.budget)
+
     def shared(self, shares: Mapping[int, int]) -> ThrottleRates:
         """Return the rates where each broker has its share of the budget."""
         if self.budget is None:

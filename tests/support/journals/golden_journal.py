@@ -65,6 +65,7 @@ from ktui.execution.run.events import (
     PauseOrigin,
     Planned,
     PlannedPart,
+    RateChosen,
     Recording,
     Recovered,
     Replanned,
@@ -97,7 +98,12 @@ LIMITS = Limits(
 )  # fmt: skip
 RATES = parse_throttle_rates("50MB,3=20MB,total=400MB")
 LATER = datetime(2026, 11, 28, 20, tzinfo=UTC)
-SCHEDULE = Schedule(start_at=LATER, window="22:00-05:00,Fri,Sat", while_command="/bin/check it")
+SCHEDULE = Schedule(
+    start_at=LATER,
+    window="22:00-05:00,Fri,Sat",
+    while_command="/bin/check it",
+    by=LATER + timedelta(hours=8),
+)
 
 
 class Golden(msgspec.Struct, frozen=True):
@@ -171,6 +177,8 @@ def events() -> list[AnyRunEvent]:
         Recording(on=True),
         ThrottleChanged(old=NO_THROTTLE, new=RATES, command=1, who=WHO),
         BudgetShared(shares=(BrokerRate(4, 50_000_000),)),
+        RateChosen(rate=40_000_000, ends_at=LATER),
+        RateChosen(ends_at=LATER, late=True),
         ScheduleChanged(old=NO_SCHEDULE, new=SCHEDULE, command=2, who=WHO),
         _step(0, elect=4),
         SettingsFound(found=found),

@@ -10,9 +10,12 @@ import pytest
 
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import RunState
+from ktui.execution.run.events import RateChosen
 from ktui.execution.run.states import State
+from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.progress.timeline import Range
 from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.run_view.throttle import ThrottleNow
 from ktui.tui.screens.watch.run_banner import ShownAbove, first_line
 from support.views.screens import BEGAN
 
@@ -138,3 +141,22 @@ def test_no_failure_takes_no_room() -> None:
     assert "failed" not in banner_line(200)
     failed = msgspec.structs.replace(STATUS, counts={State.DONE: 2, State.FAILED: 1})
     assert "failed 1" in "".join(piece.text for piece in first_line(failed, BEGAN, 80))
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (False, f"done by {MIDDLE}"),
+        (True, f"CANNOT BE DONE BY {MIDDLE}: {HIGH} AT THE SOONEST"),
+    ],
+)
+def test_the_banner_shows_by_when_a_run_is_to_be_done_and_whether_it_can_be(
+    late: bool, words: str
+) -> None:
+    chosen = RateChosen(ends_at=BEGAN + timedelta(minutes=70), late=late)
+    throttle = ThrottleNow(run=ThrottleStatus(chosen=chosen))
+    status = msgspec.structs.replace(STATUS, by=BEGAN + timedelta(hours=1), throttle=throttle)
+
+    line = "".join(piece.text for piece in first_line(status, BEGAN, 120))
+
+    assert words in line

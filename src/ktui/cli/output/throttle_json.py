@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from ktui.cli.output.json_form import utc
 from ktui.cluster.ports import ConfigScope, ConfigSource
+from ktui.execution.run.events import RateChosen
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
@@ -17,6 +19,17 @@ class RatesJson(msgspec.Struct, frozen=True):
     brokers: tuple[BrokerRate, ...]
     budget: int | None
     """The rate of all brokers together."""
+
+
+class ChosenJson(msgspec.Struct, frozen=True):
+    """The rate into each broker that --by needs; the lower of it and `rates` is in force."""
+
+    rate: int | None
+    """Bytes a second; null where all that there is is needed."""
+    ends_at: str
+    """When the run is expected to have ended at the latest, UTC."""
+    late: bool
+    """Whether that is after the time promised, at any rate."""
 
 
 class BeforeJson(msgspec.Struct, frozen=True):
@@ -45,6 +58,8 @@ class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
 
     rates: RatesJson
     """The rates that the run wants."""
+    chosen: ChosenJson | None
+    """The rate that --by needs; null without --by, or before the first poll."""
     leaders: bool
     """Whether leaders are throttled, too."""
     refusal: str | None
@@ -59,6 +74,13 @@ class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
 def rates_json(rates: ThrottleRates) -> RatesJson:
     """Return the JSON form of rates."""
     return RatesJson(rates.every, rates.brokers, rates.budget)
+
+
+def chosen_json(chosen: RateChosen | None) -> ChosenJson | None:
+    """Return the JSON form of the rate that --by needs."""
+    if chosen is None:
+        return None
+    return ChosenJson(chosen.rate, utc(chosen.ends_at), chosen.late)
 
 
 def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:
@@ -83,6 +105,7 @@ def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:
     )
     return ThrottleJson(
         rates=rates_json(throttle.rates),
+        chosen=chosen_json(throttle.chosen),
         leaders=throttle.leaders,
         refusal=throttle.refusal or None,
         waits=throttle.waits,

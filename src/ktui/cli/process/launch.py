@@ -100,7 +100,7 @@ def launch_new_run(
             gate is shut, another run is live on it, or another state directory owns it.
         RunProblem: the journal cannot be written, or the engine has died.
     """
-    throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
+    throttled = any(isinstance(e, Started) and e.options.throttles for e in first)
 
     def beside(live: Sequence[LiveRun]) -> None:
         check_gate_open(launch.state, launch.cluster_id, cancel_cluster_options(launch.names))
@@ -136,7 +136,7 @@ def launch_left_run(launch: Launch, ask: Callable[[], None] = lambda: None) -> E
         refuse_exported(run)
         _beside(live, launch)
         _refuse_copy(launch.state, folder, live)
-        if run.throttled.rates and launch.leave is not Leaving.SETTLED:
+        if run.throttles and launch.leave is not Leaving.SETTLED:
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
         with launch.owned():
             ask()

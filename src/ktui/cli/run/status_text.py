@@ -17,14 +17,16 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.event_text import (
     KIND_IN_WORDS,
     batch_noun,
+    chosen_text,
     event_sentence,
     limits_text,
     replica_list_text,
     schedule_text,
     scope_text,
 )
+from ktui.execution.run.events import RateChosen
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import NO_SCHEDULE
+from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
@@ -113,12 +115,22 @@ def _settings(status: StatusFacts) -> Iterator[tuple[str, str]]:
 
 def _throttle(run: Run, *, owned: bool) -> Iterator[tuple[str, str]]:
     throttle = throttle_status(run)
-    if throttle.rates:
+    if throttle.bounded:
         yield "throttle", throttle.words
+    if throttle.chosen is not None and not run.ended:
+        yield "done by", _promise(run, throttle.chosen)
     if throttle.refusal:
         yield "throttle", f"refused: {throttle.refusal}"
     if (why := throttle.remaining(owned=owned)) is not None:
         yield "throttle", f"{why}; see: ktui throttle {run.name}"
+
+
+def _promise(run: Run, chosen: RateChosen) -> str:
+    by = "" if run.schedule.by is None else local_minute(run.schedule.by)
+    rates = run.throttled.rates
+    named = bool(rates) and rates == run.throttled.bounded
+    binds = f"; the throttle of {rates.words} is lower" if named and not chosen.late else ""
+    return f"{by}: {chosen_text(chosen)}{binds}"
 
 
 def _options(run: Run) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ktui.cli.output.plan_report import CheckedPlan, CheckJson, check_json, repo
 from ktui.cli.output.schedule_json import ScheduleJson, schedule_json
 from ktui.cli.start.request import StartRequest
 from ktui.execution.run.event_text import replica_list_text, schedule_text
-from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
+from ktui.execution.run.schedule import NO_SCHEDULE, Schedule, local_minute
 from ktui.pacing.decision import Decision, Move
 from ktui.planning.preflight.text import time_in_words
 from ktui.planning.simulate.copy_rates import Span
@@ -107,6 +107,9 @@ class DryRun:
 
     def _schedule_in_words(self) -> str:
         schedule, ends_at = self._request.options.schedule, self._ends_at
+        if schedule.by is not None:
+            time_s, now = self.checked.preflight.time_s, self._request.now
+            return promise_in_words(time_s, schedule, schedule.by, now)
         ends = (
             "" if ends_at is None else f"; the plan is expected to end at {local_minute(ends_at)}"
         )
@@ -126,6 +129,21 @@ def fit_in_words(time_s: Span | None, until: datetime, now: datetime) -> str:
     if time_s.low > left_s:
         return f"{clock}: {expected}, and does not fit; {rest}"
     return f"{clock}: {expected}, and may not fit; {rest}"
+
+
+def promise_in_words(time_s: Span | None, schedule: Schedule, by: datetime, now: datetime) -> str:
+    """Describe whether a plan can be expected to be done by the time of --by."""
+    words = f"steps begin {schedule_text(schedule)}"
+    if time_s is None:
+        return f"{words}: sizes are unknown, so ktui cannot say whether that can be kept"
+    expected = f"without a throttle the plan is expected to take {time_in_words(time_s)}"
+    soonest, latest = (schedule.after(now, each) for each in (time_s.low, time_s.high))
+    if latest is not None and latest <= by:
+        return f"{words}: {expected}, so there is room to go slower"
+    if soonest is None or soonest > by:
+        at = "" if soonest is None else f"; {local_minute(soonest)} is the soonest"
+        return f"{words}: {expected}, which is too long{at}"
+    return f"{words}: {expected}, which may be too long. The run says so once it knows its rate"
 
 
 def _batch(after_s: int, decision: Decision) -> Sequence[str]:

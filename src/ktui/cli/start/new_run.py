@@ -22,7 +22,7 @@ from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.plan_report import finding_line
 from ktui.cli.plan.cluster_facts import read_cluster_facts
 from ktui.cli.process.launch import Launch, launch_new_run
-from ktui.cli.start.dry_run import DryRun, fit_in_words
+from ktui.cli.start.dry_run import DryRun, fit_in_words, promise_in_words
 from ktui.cli.start.follow import is_headless, show_run
 from ktui.cli.start.options import StartOptions
 from ktui.cli.start.request import StartRequest
@@ -68,7 +68,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
             cluster,
             new.plan,
             how.state,
-            throttled=bool(options.throttle),
+            throttled=options.throttles,
             starts=True,
             claim=(lambda cluster_id: _claim(new, how, cluster_id)) if how.dry_run else None,
         )
@@ -136,12 +136,15 @@ def report_findings(request: StartRequest, state: StateDir) -> None:
     if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
         print_note("nothing to do")
         sys.exit(0)
-    if request.until is not None or request.options.throttle:
+    by = request.options.schedule.by
+    if request.until is not None or request.options.throttles:
         figures = request.preflight()
         for finding in figures.warnings:
             print_note(finding_line(request.source, finding))
         if request.until is not None:
             print_note(fit_in_words(figures.time_s, request.until, request.now))
+        if by is not None:
+            print_note(promise_in_words(figures.time_s, request.options.schedule, by, request.now))
     _warn_of_unfinished(request, state)
 
 

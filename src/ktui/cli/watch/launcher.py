@@ -83,7 +83,7 @@ class ProcessEngines:
         """
         snapshot = await self.read_snapshot(wanted.plan)
         missing = await permission_findings(
-            self._cluster, wanted.plan, throttled=bool(wanted.throttle), starts=True
+            self._cluster, wanted.plan, throttled=wanted.options.throttles, starts=True
         )
         cluster_id = await self._cluster_id()
         first = prepare_run(

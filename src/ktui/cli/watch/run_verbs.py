@@ -55,7 +55,7 @@ def _throttle(*, rate: str) -> RunChange:
 @schedule_options
 def _schedule(*, schedule: SetSchedule) -> RunChange:
     if schedule == SetSchedule():
-        raise BadInput("schedule: names no change. Give --window, --start-at or --while")
+        raise BadInput("schedule: names no change. Give --window, --start-at, --while or --by")
     return schedule
 
 
@@ -124,7 +124,7 @@ class ShellVerbs:
     usage: Mapping[str, str] = {
         "limits": "P=10 R=none --mode wave …: new limits, from the next decision on",
         "throttle": "50MB, or 50MB,3=20MB, or none: a new rate, at once",
-        "schedule": "--window 22:00-05:00, --start-at 22:00, --while CMD; none lifts one",
+        "schedule": "--window 22:00-05:00, --start-at 22:00, --while CMD, --by 05:00; or none",
         "pause": "the run, or partitions and topics of it",
         "continue": "the run, or partitions and topics of it",
         "cancel": "orders-3 --stop, or --rollback, --trim; orders for a topic, --all for the run",

@@ -150,6 +150,8 @@ class CommandHandler:
         old, new = self._run.schedule, command.applied_to(self._run.schedule)
         if new == old:
             return Answer(accepted=True, words="this is in force already")
+        if new.by is not None and old.by is None and (refusal := self._refused_throttle()):
+            return Answer(accepted=False, words=refusal)
         self._record([ScheduleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         return Answer(accepted=True, words=f"in force: {schedule_text(new)}")
 

@@ -31,6 +31,7 @@ from ktui.execution.engine.requeue import (
 )
 from ktui.execution.engine.turn import Turn, build_turn
 from ktui.execution.engine.working_state import Hold, WorkingState, state_event
+from ktui.execution.forecast.promise import Promise
 from ktui.execution.run.events import (
     AnyRunEvent,
     Cancel,
@@ -92,6 +93,7 @@ class Decider:
         self._between = BetweenSteps(self._memory, self._options)
         self._answers = AnswerHandler(self._memory)
         self._deadline = Deadline(self._memory, prior)
+        self._promise = Promise(run, prior)
         self._cancels_only = CancelsOnly(self._memory)
         self._suspected = SuspectedBrokers()
         self._absent = AbsentBrokers()
@@ -202,6 +204,7 @@ class Decider:
         self._polled = self._to_poll
         events = self._steps.judge(observed)
         self._deadline.learn(events, seen.at)
+        self._promise.learn(events, seen.at)
         landed = {event.tp for event in events if isinstance(event, StepOver)}
         waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
         events += self._between.judge(sorted(waiting, key=self._roster.rank), observed)
@@ -211,6 +214,14 @@ class Decider:
         self._others = observed.others(self._roster.in_flight)
         self._to_poll = self._next_to_poll()
         return events
+
+    def keep_promise(self) -> list[AnyRunEvent]:
+        """Return the rate that the run needs from now on to end by the time of --by.
+
+        Call this once the run has applied the events of a poll.
+        """
+        self._promise.update(self._polled_at, self.timelines)
+        return [*self._promise.choose(self._polled_at)]
 
     def interpret(self, seen: Observation) -> Observed:
         """Return a read of some partitions in the terms of their steps.

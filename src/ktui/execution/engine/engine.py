@@ -244,6 +244,7 @@ class Engine:
                 seen, unowned=self._guard.unknown, forbidden=forbidden
             )
             self._record(polled)
+            self._record(self._decider.keep_promise())
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:

@@ -26,6 +26,7 @@ from ktui.execution.run.events import (
     Outage,
     Owned,
     Paused,
+    RateChosen,
     Started,
     StateEntered,
     StepBegun,
@@ -145,7 +146,7 @@ class Estimate:
                 self._points.clear()
                 if isinstance(event, Owned):
                     self.pace = Pace(self._prior)
-            elif isinstance(event, BudgetShared):
+            elif isinstance(event, BudgetShared | RateChosen):
                 self._forecast.budget_shared(at)
             elif isinstance(event, Started):
                 self._prior = self._prior_of(event.cluster_id)

@@ -14,6 +14,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
 from ktui.insights.prior import Prior
 from ktui.planning.simulate.fair_share import Pair
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Range
 
 _EVERY = timedelta(seconds=5)
@@ -24,6 +25,8 @@ _UNSURE = 1.25
 _JUDGED_S = 10.0
 """A step without observations counts as a sample of so many seconds, at its mean rate."""
 _DECILES = 10
+_MANY = 100
+"""Copies at once with which a broker takes in about as much as it can."""
 _SMALLEST_SAMPLE = 1_000_000
 """Bytes; smaller copies say nothing about a rate."""
 
@@ -117,23 +120,38 @@ class TimeLeftForecast:
             max(0.0, simulated.copying_s * high + simulated.waiting_s - passed_s, most),
         )
 
-    def _simulate(self, now: datetime) -> None:
-        run, headway = self._run, self.headway
+    @property
+    def most_bytes_s(self) -> float:
+        """The highest rate into a broker that is of use to the run, in bytes a second."""
+        bandwidth = self._capacity.under(NO_THROTTLE)
+        onto = [broker for broker, count in self._run.copies.onto.items() if count > 0]
+        return max((bandwidth.takes(broker, _MANY) for broker in onto), default=bandwidth.usual)
+
+    def left_under(self, throttle: ThrottleRates) -> Remaining:
+        """Return the time left if brokers had these rates from now on.
+
+        Raises:
+            ValueError: there was no poll yet.
+        """
+        run, headway, now = self._run, self.headway, self._at
+        if now is None:
+            raise ValueError("there was no poll yet")
         passed_s = 0.0 if run.started_at is None else (now - run.started_at).total_seconds()
         half_s = (self._simulated.copying_s + self._simulated.waiting_s) / 2
         joining_s = headway.joining_s
         if joining_s is None:
             joining_s = 0 if self._prior is None else round(self._prior.step_s)
-        self._simulated_at, self._simulated = (
-            now,
-            simulate_remaining(
-                run,
-                headway,
-                self._capacity.under(run.throttled.in_force),
-                joining_s=joining_s,
-                grown=headway.grown(passed_s + half_s),
-            ),
+        return simulate_remaining(
+            run,
+            headway,
+            self._capacity.under(throttle),
+            joining_s=joining_s,
+            grown=headway.grown(passed_s + half_s),
         )
+
+    def _simulate(self, now: datetime) -> None:
+        self._simulated_at = now
+        self._simulated = self.left_under(self._run.throttled.in_force)
         whole_s = self._simulated.copying_s + self._simulated.waiting_s
         self._ends.append((now, now.timestamp() + whole_s))
         while now - self._ends[0][0] > _REMEMBERED:

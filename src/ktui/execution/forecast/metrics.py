@@ -94,6 +94,9 @@ def _holds(run: Run) -> Iterator[_Metric]:
     yield _one("run_paused", "Whether the whole run is paused.", bool(run.pauses.whole))
     yield _one("run_gate_shut", "Whether the health gate or the cancel gate is shut.",
                run.gate.shut or run.cancel_gate.shut)  # fmt: skip
+    chosen = run.throttled.chosen
+    yield _one("run_late", "Whether the run cannot be done by the time of --by, at any rate.",
+               chosen is not None and chosen.late)  # fmt: skip
     yield _one("run_cluster_lost", "Whether the cluster does not answer.", run.outage is not None)
 
 

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterator
 
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
+from ktui.execution.run.event_text import chosen_text
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import UNWELL, State
@@ -110,8 +111,10 @@ def _throttle(run: Run) -> Iterator[str]:
     throttle = throttle_status(run)
     if throttle.waits is not None:
         yield throttle.waits
-    elif throttle.rates:
-        yield f"throttle {throttle.rates.words}"
+    elif throttle.bounded:
+        yield f"throttle {throttle.bounded.words}"
+    if throttle.chosen is not None and throttle.chosen.late:
+        yield chosen_text(throttle.chosen)
     if throttle.refusal:
         yield f"throttle refused: {throttle.refusal}"
 

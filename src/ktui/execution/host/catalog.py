@@ -65,11 +65,11 @@ def check_one_throttle(
     for run, owner in runs:
         if run.name == name or run.exported is not None:
             continue
-        if owner is not None and (run.throttled.rates or run.throttled.changed):
+        if owner is not None and (run.throttles or run.throttled.changed):
             raise RunRefused(
                 f"run {run.name} has a throttle. A broker has only one rate, so two runs would "
                 f"overwrite each other's. Wait for the end of run {run.name}, or lift its "
-                f"throttle: ktui throttle {run.name} none"
+                f"throttle: ktui throttle {run.name} none; ktui schedule {run.name} --by none"
             )
         brokers = run.throttled.brokers
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
@@ -306,7 +306,7 @@ def _summary(
         silence=silence(run, owner, last_poll, SystemClock().now()),
         partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
-        throttle=throttle.rates,
+        throttle=throttle.bounded,
         throttle_left=throttle.remaining(owned=owner is not None),
         recording=recording_now(run, owner),
         note=run.notes[-1] if run.notes else None,

@@ -36,11 +36,12 @@ class SetThrottle(
 
 
 class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag="schedule"):
-    """Let steps begin at other times, from now on; what is not set stays."""
+    """Let steps begin, or the run end, at other times from now on; what is not set stays."""
 
     start_at: datetime | UnsetType | None = UNSET
     window: str | UnsetType = UNSET
     while_command: str | UnsetType = UNSET
+    by: datetime | UnsetType | None = UNSET
 
     def applied_to(self, schedule: Schedule) -> Schedule:
         """Return the schedule that the command makes of another one."""

@@ -34,6 +34,7 @@ from ktui.execution.run.events import (
     Owned,
     Paused,
     PlannedPart,
+    RateChosen,
     Recording,
     Recovered,
     Replanned,
@@ -125,7 +126,18 @@ def schedule_text(schedule: Schedule) -> str:
         words.append(f"in {schedule.window}")
     if schedule.while_command:
         words.append(f"while {schedule.while_command} succeeds")
-    return ", ".join(words) or "at any time"
+    begins = ", ".join(words) or "at any time"
+    return begins if schedule.by is None else f"{begins}; done by {local_minute(schedule.by)}"
+
+
+def chosen_text(chosen: RateChosen) -> str:
+    """Describe the rate that --by needs, and the end that it leads to."""
+    ends = local_minute(chosen.ends_at)
+    if chosen.late:
+        return f"cannot be done in time: {ends} at the soonest, at any rate"
+    if chosen.rate is None:
+        return f"no rate: all that there is is needed, to be done by {ends}"
+    return f"{as_rate(chosen.rate)} into each broker, to be done by {ends}"
 
 
 def batch_noun(limits: Limits) -> str:
@@ -205,6 +217,8 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
         case BudgetShared():
             shares = (f"{as_rate(each.bytes_s)} into {each.broker}" for each in event.shares)
             return f"the budget is shared: {', '.join(shares) or 'nothing is copied'}"
+        case RateChosen():
+            return chosen_text(event)
         case ThrottleChanged():
             change = f"{event.old.words} -> {event.new.words}"
             return f"throttle: {change}, at once{_asked_by(event.who)}"

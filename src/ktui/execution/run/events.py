@@ -61,6 +61,25 @@ class BudgetShared(ThrottleEvent, frozen=True, kw_only=True, tag="budget_shared"
     """The share of each broker that receives copies."""
 
 
+class RateChosen(ThrottleEvent, frozen=True, kw_only=True, tag="rate_chosen"):
+    """The lowest rate into each broker at which the run is expected to end by the time of --by."""
+
+    rate: int | None = None
+    """Bytes a second; None where the run needs all that there is."""
+    ends_at: datetime
+    """When the run is expected to have ended at the latest."""
+    late: bool = False
+    """Whether that is after the time promised, even at any rate."""
+
+    def __post_init__(self) -> None:
+        """Reject a time that cannot be shown.
+
+        Raises:
+            ValueError: `ends_at` is such a time.
+        """
+        checked_moment(self.ends_at)
+
+
 class FoundSetting(msgspec.Struct, frozen=True):
     """A setting as it stood before the run touched it."""
 
@@ -518,8 +537,8 @@ AnyRunEvent = (
     | Continued | StepGate | ScheduleChanged | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
     | Ended
-    | ThrottleChanged | BudgetShared | SettingsFound | Configure | Configured | SettingsGivenUp
-    | SettingChanged
+    | ThrottleChanged | BudgetShared | RateChosen | SettingsFound | Configure | Configured
+    | SettingsGivenUp | SettingChanged
     | CancelAsked | CancelGate | Added | Joined | Recording | Noted | EventCommandFailed
 )  # fmt: skip
 

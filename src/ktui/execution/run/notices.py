@@ -17,6 +17,7 @@ from ktui.execution.run.events import (
     JournalEntry,
     Outage,
     Paused,
+    RateChosen,
     StateEntered,
     StepGate,
     StepOver,
@@ -34,6 +35,8 @@ class NoticeKind(enum.StrEnum):
     FAILURE = "failure"
     GATE = "gate"
     """The health gate or the cancel gate was shut, or opened again."""
+    LATE = "late"
+    """The run cannot be done by the time of --by, or can again."""
     PAUSE = "pause"
     CONTINUE = "continue"
     OUTAGE = "outage"
@@ -61,6 +64,8 @@ def notice_kind(event: AnyRunEvent) -> NoticeKind | None:  # noqa: PLR0911 - a c
             return NoticeKind.FAILURE
         case StepGate() | CancelGate():
             return NoticeKind.GATE
+        case RateChosen():
+            return NoticeKind.LATE
         case Paused():
             return NoticeKind.PAUSE
         case Continued():
@@ -79,6 +84,7 @@ class NoticeFilter:
 
     def __init__(self) -> None:
         self._stalled: set[TopicPartition] = set()
+        self._late = False
         self._shut: dict[type[StepGate | CancelGate], bool] = {}
 
     def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
@@ -99,6 +105,9 @@ class NoticeFilter:
                 return not known
             case StateEntered() | StepOver():
                 self._stalled.discard(event.tp)
+            case RateChosen():
+                known, self._late = self._late is event.late, event.late
+                return not known
             case StepGate() | CancelGate():
                 known = self._shut.get(type(event), False) is event.shut
                 self._shut[type(event)] = event.shut

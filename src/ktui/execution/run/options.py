@@ -67,6 +67,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the file that has the run's metrics for Prometheus; empty for none."""
 
     @property
+    def throttles(self) -> bool:
+        """Whether the run may set throttles: rates are named, or --by chooses one."""
+        return bool(self.throttle) or self.schedule.by is not None
+
+    @property
     def gated(self) -> bool:
         """Whether steps depend on the health of the rest of the cluster."""
         return self.most_under_min_isr is not None or self.most_offline is not None

@@ -213,6 +213,11 @@ class Run:
         return min((end for end in ends if end is not None), default=None)
 
     @property
+    def throttles(self) -> bool:
+        """Whether it may set throttles from now on."""
+        return bool(self.throttled.rates) or self.schedule.by is not None
+
+    @property
     def submitted(self) -> bool:
         """Whether its engine has left all of it to Kafka."""
         return self.left_to_kafka and self.left is not None and self.all_begun
@@ -274,6 +279,8 @@ class Run:
                 self.gate = event
             case ScheduleChanged():
                 self.schedule = event.new
+                if event.new.by is None:
+                    self.throttled.choose(None)
             case CancelGate():
                 self.cancel_gate = event
             case Recording():

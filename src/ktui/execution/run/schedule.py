@@ -1,4 +1,4 @@
-"""When the steps of a run may begin: from a time on, in a window, and while a command succeeds."""
+"""When the steps of a run may begin, and by when the run is to have ended."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Steps begin, and are expected to end, in this window; empty for any time."""
     while_command: str = ""
     """No step begins while this command fails; empty for none."""
+    by: datetime | None = None
+    """The run is to have ended by then, at the lowest rate with which it does."""
 
     def __post_init__(self) -> None:
         """Reject a time that cannot be shown, and what is no window.
 
         Raises:
-            ValueError: `start_at` or `window` is such a one.
+            ValueError: `start_at`, `window` or `by` is such a one.
         """
-        if self.start_at is not None:
-            checked_moment(self.start_at)
+        for moment in (self.start_at, self.by):
+            if moment is not None:
+                checked_moment(moment)
         if self.window:
             parse_window(self.window)
 

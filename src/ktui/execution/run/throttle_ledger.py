@@ -21,6 +21,7 @@ from ktui.execution.run.events import (
     BudgetShared,
     Configure,
     Configured,
+    RateChosen,
     SettingChanged,
     SettingsFound,
     SettingsGivenUp,
@@ -60,8 +61,11 @@ class ThrottleLedger(msgspec.Struct):
     """The desired rates."""
     shares: Mapping[int, int] = {}
     """The share of the budget of each broker that receives copies, in bytes a second."""
+    chosen: RateChosen | None = None
+    """The rate that --by needs; None without --by."""
     in_force: ThrottleRates = NO_THROTTLE
-    """The desired rates, with the shares in the place of the budget."""
+    """The lower of the desired rates and the chosen one, with the shares in the place of the
+    budget."""
     ours: dict[SettingKey, SetByRun] = {}
     """Every setting that the run owns, until the run has restored it."""
     foreign: dict[SettingKey, str] = {}
@@ -83,8 +87,22 @@ class ThrottleLedger(msgspec.Struct):
         self.rates = rates
         self._share({})
 
+    def choose(self, chosen: RateChosen | None) -> None:
+        """Set the rate that --by needs, or none."""
+        self.chosen = chosen
+        self._share(self.shares)
+
+    @property
+    def bounded(self) -> ThrottleRates:
+        """The lower of the desired rates and the chosen one."""
+        return self.rates.at_most(None if self.chosen is None else self.chosen.rate)
+
+    def with_chosen(self, rate: int | None) -> ThrottleRates:
+        """Return the rates in force if another one were chosen."""
+        return self.rates.at_most(rate).shared(self.shares)
+
     def _share(self, shares: Mapping[int, int]) -> None:
-        self.shares, self.in_force = shares, self.rates.shared(shares)
+        self.shares, self.in_force = shares, self.bounded.shared(shares)
 
     @property
     def clean(self) -> bool:
@@ -132,6 +150,8 @@ class ThrottleLedger(msgspec.Struct):
                 self.forget_unchanged()
             case BudgetShared():
                 self._share({each.broker: each.bytes_s or 0 for each in event.shares})
+            case RateChosen():
+                self.choose(event)
             case SettingsFound():
                 self._found(event)
             case SettingChanged():

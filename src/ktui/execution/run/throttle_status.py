@@ -8,6 +8,7 @@ import msgspec
 
 from ktui.cluster.ports import ConfigScope, ConfigSource, Setting
 from ktui.cluster.resources import SettingKey
+from ktui.execution.run.events import RateChosen
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.planning.names import join_named
@@ -19,6 +20,8 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle of a run: the desired rates, and the settings that it has changed."""
 
     rates: ThrottleRates = NO_THROTTLE
+    chosen: RateChosen | None = None
+    """The rate that --by needs; None without --by."""
     leaders: bool = False
     """Whether the sending side of leaders is throttled, too."""
     refusal: str = ""
@@ -31,9 +34,14 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that a run without an engine leaves, and why; None for none."""
 
     @property
+    def bounded(self) -> ThrottleRates:
+        """The lower of the desired rates and the chosen one."""
+        return self.rates.at_most(None if self.chosen is None else self.chosen.rate)
+
+    @property
     def words(self) -> str:
-        """The desired rates."""
-        return self.rates.with_leaders(throttled=self.leaders)
+        """The rates that bind."""
+        return self.bounded.with_leaders(throttled=self.leaders)
 
     @property
     def stands_on(self) -> str:
@@ -54,6 +62,7 @@ def throttle_status(run: Run) -> ThrottleStatus:
     changed = run.throttled.changed
     return ThrottleStatus(
         rates=run.throttled.rates,
+        chosen=run.throttled.chosen,
         leaders=run.options.throttle_leaders,
         refusal=run.throttled.refusal,
         settings=changed,

@@ -106,7 +106,7 @@ class ThrottleManager:
             seen: the last poll of the cluster.
             flows: the measured traffic at that poll.
         """
-        rates = self._throttled.rates
+        rates = self._throttled.bounded
         if rates.budget is None:
             return []
         now_s, before = self._clock.monotonic(), self._throttled.shares
@@ -167,7 +167,7 @@ class ThrottleManager:
         """
         self._settings.denied = ""
         self._unread = frozenset()
-        if not self._throttled.rates:
+        if not self._throttled.in_force:
             return
         counted_on = self._due(seen).counted_on() if adding else ()
         self._unread = frozenset(await self._settings.read_lists(counted_on))
@@ -190,7 +190,7 @@ class ThrottleManager:
         Their throttle is not in force. It is in force if every rate and list entry is set, and was
         read back less than `FOUND_STALE_S` ago.
         """
-        if not self._throttled.rates:
+        if not self._throttled.in_force:
             return {}
         due, now_s = self._due(seen), self._clock.monotonic()
         held: dict[TopicPartition, WriteResult] = {}
@@ -203,7 +203,7 @@ class ThrottleManager:
 
     def holds_for_s(self, seen: Observation, adding: Collection[TopicPartition]) -> float:
         """Return how many seconds the values read back for steps stay valid; inf without any."""
-        keys = self._due(seen).promised(adding) if self._throttled.rates else set()
+        keys = self._due(seen).promised(adding) if self._throttled.in_force else set()
         read_s = min((self._read_back_s.get(key, -inf) for key in keys), default=inf)
         return read_s + FOUND_STALE_S - self._clock.monotonic()
 
@@ -282,7 +282,7 @@ class ThrottleManager:
 
         No step that needs one of them is begun.
         """
-        if not self._throttled.rates:
+        if not self._throttled.in_force:
             return frozenset()
         return frozenset((*self._settings.refusing, *self._settings.unanswered))
 

@@ -96,7 +96,7 @@ class ThrottleChanges:
             if key in RATE_OF
             for listed in ours.values
         }
-        goes_on = not leaving and bool(self._throttled.rates)
+        goes_on = not leaving and bool(self._throttled.in_force)
         return [
             key
             for key, ours in self._throttled.ours.items()

@@ -36,7 +36,7 @@ class NearlyInSync:
 
     def update(self, timelines: CopyTimelines) -> None:
         """Update `replicas` by the progress of the replicas that are being added."""
-        throttled = bool(self._run.throttled.rates)
+        throttled = bool(self._run.throttled.in_force)
         self.replicas = frozenset(self._near(timelines)) if throttled else frozenset()
 
     def _near(self, timelines: CopyTimelines) -> Iterator[Replica]:

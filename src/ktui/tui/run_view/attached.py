@@ -68,6 +68,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions that are to be rolled back, or about to be: their step is being cancelled."""
     copied: CopiedBytes = CopiedBytes()
     throttle: ThrottleNow = ThrottleNow()
+    by: datetime | None = None
+    """When the run is to have ended."""
     holder: Holder | None = None
     ended_at: datetime | None = None
     problem: str | None = None
@@ -262,6 +264,7 @@ class AttachedRun:
             rolling_back=sum(t.cancel is CancelKind.ROLLBACK for t in run.cancelling.values()),
             copied=self._estimate.copied,
             throttle=self._throttle,
+            by=run.schedule.by,
             holder=self._holder,
             ended_at=run.ended_at,
             problem=self._problem or run.damage,

@@ -123,7 +123,7 @@ def _too_low(
     run: Run, progress: Progress, into: Inflows, shown: float | None
 ) -> tuple[str, float | None]:
     """Return whose throttle the rows report as too low, and a rate that is not."""
-    if not run.throttled.rates:
+    if not run.throttled.in_force:
         return "", None
     known = progress.timelines
     in_flight = [known[tp] for tp in run.tracks_in_flight if tp in known]

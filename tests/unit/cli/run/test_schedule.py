@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,21 @@ def test_the_schedule_of_a_live_run_is_shown_changed_in_part_and_lifted(live: Ru
 
     call(live, "--window", "none", "--while", "none", "--start-at", "none")
     assert answer(call(live, "--json"))["schedule"] == dict.fromkeys(
-        ("start_at", "window", "while", "begins_at")
+        ("start_at", "window", "while", "by", "begins_at")
     )
+
+
+def test_a_time_by_which_a_run_is_to_be_done_is_named_and_lifted(live: RunDir) -> None:
+    before = SystemClock().now()
+    assert call(live, "--within", "1h30m").exit_code == 0
+
+    by = answer(call(live, "--json"))["schedule"]["by"]
+    assert 5_400 <= (datetime.fromisoformat(by) - before).total_seconds() <= 5_460
+    shown = f"{datetime.fromisoformat(by).astimezone():%Y-%m-%d %H:%M}"
+    assert f"begin at any time; done by {shown}" in call(live).stdout
+
+    call(live, "--by", "none")
+    assert answer(call(live, "--json"))["schedule"]["by"] is None
 
 
 @pytest.mark.parametrize(
@@ -65,6 +78,10 @@ def test_the_schedule_of_a_live_run_is_shown_changed_in_part_and_lifted(live: Ru
         ("--window", "22-5", "--window: '22-5' is not a window. Give it such as 22:00-05:00"),
         ("--start-at", "2020-01-01T12:00", "--start-at 2020-01-01T12:00: is in the past"),
         ("--start-at", "soon", "--start-at 'soon': is not a time"),
+        ("--by", "2020-01-01T12:00", "--by 2020-01-01T12:00: is in the past"),
+        ("--within", "soon", "--within 'soon': expected a time such as 90s, 5m, 1h30m or seconds"),
+        ("--within", "0s", "--within 0s: is not between 1 s and 365 days"),
+        ("--within", "400d", "--within 400d: is not between 1 s and 365 days"),
         ("--while", "/no/such/program", "--while: /no/such/program: no such program"),
         ("--while", "'open", '--while: "\'open": no closing quotation'),
     ],
@@ -73,6 +90,25 @@ def test_what_cannot_be_used_is_refused_before_anything_is_sent(
     live: RunDir, option: str, value: str, words: str
 ) -> None:
     refused = call(live, option, value)
+
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--by", "22:00", "--within", "8h"), "--by and --within name the same time"),
+        (
+            ("--by", "2100-01-01T12:00", "--start-at", "2100-01-01T13:00"),
+            "--by: the run would be done before it starts",
+        ),
+    ],
+)
+def test_times_that_contradict_each_other_are_refused(
+    live: RunDir, options: tuple[str, ...], words: str
+) -> None:
+    refused = call(live, *options)
 
     assert isinstance(refused.exception, BadInput)
     assert str(refused.exception).startswith(words)
@@ -102,3 +138,23 @@ def test_a_dry_run_says_when_steps_begin_and_when_the_run_is_expected_to_end(
     assert f"steps begin from {start_at.astimezone():%Y-%m-%d %H:%M}; the plan is expected" in text
     assert shape["schedule"]["begins_at"] == shape["schedule"]["start_at"]
     assert shape["ends_at"] > shape["schedule"]["start_at"]
+
+
+@pytest.mark.parametrize(
+    ("within", "words"),
+    [
+        ("10d", "so there is room to go slower"),
+        ("1s", "which is too long; "),
+    ],
+)
+def test_a_dry_run_says_whether_the_time_can_be_kept(
+    plan_sandbox: PlanSandbox, within: str, words: str
+) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    plan = plan_sandbox.plan(orders_0=(4, 2, 3))
+    options = ["--context", "prod-eu", "--within", within, "--dry-run"]
+
+    text = CliRunner().invoke(ktui, ["start", plan, *options]).stdout
+
+    assert "done by " in text
+    assert words in text

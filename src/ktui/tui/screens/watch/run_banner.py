@@ -185,6 +185,7 @@ def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[Head
     elif status.state is RunState.EXPORTED:
         yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=_Rank.ETA)
     yield from _remaining_throttle(status)
+    yield from _promise(status, now)
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"
         yield HeaderPart(
@@ -216,6 +217,20 @@ def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if throttle.waits is not None and status.owned:
         words = f"all over but its throttle on {throttle.stands_on}"
         yield HeaderPart((Piece(words, "falling-behind"),))
+
+
+def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
+    """Show by when the run is to be done; prominently where it cannot be."""
+    chosen, by = status.throttle.run.chosen, status.by
+    if by is None or status.state is RunState.ENDED:
+        return
+    at = figures.as_clock(by, now)
+    if chosen is not None and chosen.late:
+        soonest = figures.as_clock(chosen.ends_at, now)
+        words = Piece(f"CANNOT BE DONE BY {at}: {soonest} AT THE SOONEST", "stalled", bold=True)
+        yield HeaderPart((words,))
+    else:
+        yield HeaderPart((Piece("done by ", "dim"), Piece(at)), rank=_Rank.ETA)
 
 
 def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> set[State]:
@@ -316,15 +331,15 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if left:
         stays = f"its throttle stays on {throttle.run.stands_on}"
         yield HeaderPart((Piece(stays, "falling-behind"),))
-    if throttle.run.rates:
+    if throttle.run.bounded:
         rank: int = _Rank.LABEL if left else _Rank.THROTTLE
         yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=rank)
     for place, into in enumerate(throttle.into[:_MOST_GAUGES]):
-        if not throttle.run.rates and not into.flow.in_s:
+        if not throttle.run.bounded and not into.flow.in_s:
             continue
-        rank = _Rank.GAUGE if throttle.run.rates and not place else _Rank.MORE_GAUGES + place
+        rank = _Rank.GAUGE if throttle.run.bounded and not place else _Rank.MORE_GAUGES + place
         yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
-    if not throttle.run.rates:
+    if not throttle.run.bounded:
         return
     if throttle.fastest is not None:
         inbound = figures.as_rate(throttle.fastest.fastest_bytes_s)
