@@ -151,7 +151,8 @@ def test_no_failure_takes_no_room() -> None:
     ],
 )
 def test_the_banner_shows_by_when_a_run_is_to_be_done_and_whether_it_can_be(
-    late: bool, words: str
+    late: bool,  # noqa: FBT001 - a parameter of the cases
+    words: str,
 ) -> None:
     chosen = RateChosen(ends_at=BEGAN + timedelta(minutes=70), late=late)
     throttle = ThrottleNow(run=ThrottleStatus(chosen=chosen))

@@ -69,7 +69,7 @@ def check_one_throttle(
             raise RunRefused(
                 f"run {run.name} has a throttle. A broker has only one rate, so two runs would "
                 f"overwrite each other's. Wait for the end of run {run.name}, or lift its "
-                f"throttle: ktui throttle {run.name} none; ktui schedule {run.name} --by none"
+                f"throttle: {_lift_throttle(run)}"
             )
         brokers = run.throttled.brokers
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
@@ -79,6 +79,15 @@ def check_one_throttle(
                 f"each other's. Go on with that run: ktui resume {run.name}; or stop it for good: "
                 f"ktui cancel {run.name} --stop --all. Either puts back the earlier rate"
             )
+
+
+def _lift_throttle(run: Run) -> str:
+    """Return the command by which a run sets no throttle any more."""
+    named = f"ktui throttle {run.name} none"
+    if run.schedule.by is None:
+        return named
+    by = f"ktui schedule {run.name} --by none"
+    return f"{by}; {named}" if run.throttled.rates else by
 
 
 def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[tuple[str, str]]:
