@@ -1,26 +1,30 @@
 """The cost of a whole plan to producers: all at once by Kafka's own tool, and paced in both shapes.
 
 Without a throttle, copies and producers compete for the machine itself; with a throttle they do
-not.
+not. Each stall is put down to a cause. What a run at rest of the same length shows too is the noise
+of the machine.
 """
 
 from __future__ import annotations
 
 import asyncio
+import enum
 import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from bench.checks import check_count
+from bench.machine import Samples, sampled
 from bench.producing import MESSAGE_BYTES
+from bench.stalls import Cause, Change, Timed, causes_of, causes_text, changes_of, stalls_of
 from bench.timing import percentile
 from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
@@ -42,11 +46,24 @@ THROTTLE = 20_000_000
 """Bytes per second into each broker."""
 LEAST_WRITTEN = 0.9
 """The least share of its load that the producer must have written, for figures to count."""
-LATE_S = 0.3
-"""Seconds after which a missing acknowledgement counts as a stall of its partition."""
+LEAST_IDLE = 0.2
+"""A round with a way that leaves less of the CPUs' time idle is left out."""
+MOST_GC_S = 1.0
+"""So is one with more garbage collection in a way, in seconds of all JVMs together."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
-Timed = Sequence[tuple[float, float, int]]
+
+class Moves(enum.Enum):
+    """What is done to every partition, which has three replicas."""
+
+    REPLACED = "replaced"
+    """All replicas move to other brokers."""
+    COPIED = "copied"
+    """Replicas on three more brokers are added, and nothing is dropped."""
+    CUT = "cut"
+    """Each has six replicas, all in sync, and three of them are dropped."""
+    NOTHING = "nothing"
+    """For as long as the way before."""
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -54,6 +71,7 @@ class Way(msgspec.Struct, frozen=True):
 
     name: str
     options: tuple[str, ...] | None = None
+    moves: Moves = Moves.REPLACED
 
     def argv(self, lab: Lab, plan: Path, folder: str, throttle: int | None) -> list[str]:
         """Return the command line."""
@@ -72,6 +90,10 @@ WAYS = (
     Way("quiet", ("--pace", "quiet")),
     Way("fast", ("--pace", "fast")),
     Way("gentle, P 4", ("--partitions", "4")),
+    Way("in 60 s", ("--within", "60s")),
+    Way("only copies", (), Moves.COPIED),
+    Way("only cuts", (), Moves.CUT),
+    Way("at rest", (), Moves.NOTHING),
 )
 """Other options are the defaults: one replica per partition, 32 MiB to and from a broker."""
 LEADERS_TOO = Way("leaders too", ("--throttle-leaders",))
@@ -88,11 +110,22 @@ class Cost(msgspec.Struct, frozen=True):
     p99_s: float
     longest_s: float
     stalled_s: float
-    """Partition-seconds in which some message had waited for more than LATE_S."""
+    """Partition-seconds in which some message had waited for more than 0.3 s."""
     written: float
     """The share of its load that the producer wrote."""
     bumps: int
     """Sum of the increases of leader epochs over all partitions."""
+    causes: Mapping[Cause, float]
+    """The stalled partition-seconds by cause."""
+    idle: float
+    """The share of the CPUs' time that was idle."""
+    gc_s: float
+    """Seconds that all brokers together spent collecting garbage."""
+
+    @property
+    def of_the_machine(self) -> bool:
+        """Whether the machine was too busy for the stalls to say anything of the way."""
+        return self.idle < LEAST_IDLE or self.gc_s > MOST_GC_S
 
 
 def run() -> None:
@@ -100,19 +133,26 @@ def run() -> None:
     for throttle, aim in ((None, 0.2), (THROTTLE, 0.1)):
         title = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} per broker"
         with ten_brokers() as lab:
-            _cost(lab, "bench-cold", WAYS[-1], throttle)  # brokers that have just started are slow
+            _cost(lab, "bench-cold", WAYS[1], throttle)  # brokers that have just started are slow
             for number in range(ROUNDS):
                 print(f"{title}, round {number + 1}", flush=True)
                 _round(lab, number, throttle, aim)
 
 
 def _round(lab: Lab, number: int, throttle: int | None, aim: float) -> None:
+    """Print the costs of each way; a way during which the machine was too busy is marked."""
     at_once: Cost | None = None
     ways = WAYS if throttle is None else (*WAYS, LEADERS_TOO)
+    left_out = 0
     for n, way in enumerate(ways):
-        cost = _cost(lab, f"bench-{number}-{n}", way, throttle)
+        lasts_s = None if at_once is None else at_once.seconds
+        cost = _cost(lab, f"bench-{number}-{n}", way, throttle, lasts_s)
         at_once = at_once or cost
-        print(f"  {way.name:<12}{_row(cost)}{_compared(cost, at_once, aim)}", flush=True)
+        left_out += cost.of_the_machine
+        mark = "! " if cost.of_the_machine else "  "
+        print(f"{mark}{way.name:<12}{_row(cost)}{_compared(cost, at_once, aim)}", flush=True)
+        print(f"    stalled by {causes_text(cost.causes)}", flush=True)
+    print(f"  {left_out} of {len(ways)} left too little CPU for their stalls to count (!)")
 
 
 def _compared(cost: Cost, at_once: Cost, aim: float) -> str:
@@ -128,36 +168,75 @@ def _row(cost: Cost) -> str:
         f"{cost.seconds:6.1f} s  peak {cost.peak:3d}  produce p50 {cost.p50_s * 1000:4.0f} ms"
         f"  p99 {cost.p99_s * 1000:5.0f} ms  max {cost.longest_s * 1000:5.0f} ms"
         f"  stalled {cost.stalled_s:5.1f} partition-s  {cost.bumps} epoch bumps"
-        f"  {cost.written:.0%} of the load"
+        f"  {cost.written:.0%} of the load  idle {cost.idle:.0%}  GC {cost.gc_s:.1f} s"
     )
 
 
-def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
-    """Move every replica of a topic with a producer on it, and measure the cost."""
+def _cost(
+    lab: Lab, topic: str, way: Way, throttle: int | None, lasts_s: float | None = None
+) -> Cost:
+    """Move the replicas of a topic with a producer on it, and measure the cost.
+
+    Args:
+        lab: the brokers.
+        topic: the name of the topic, which is new.
+        way: how they are moved.
+        throttle: bytes a second into each broker; None for no throttle.
+        lasts_s: how long to wait where nothing is moved.
+    """
     connection = Connection.to(lab.bootstrap_servers)
-    create_topic(connection, topic, [_brokers(n, 0) for n in range(PARTITIONS)])
+    first, target = _layouts(way.moves)
+    create_topic(connection, topic, [first(n) for n in range(PARTITIONS)])
     fill(connection, topic, range(PARTITIONS), bytes_each=BYTES_EACH)
-    plan = Plan(tuple(PartitionTarget(topic, n, tuple(_brokers(n, 5))) for n in range(PARTITIONS)))
+    plan = Plan(tuple(PartitionTarget(topic, n, tuple(target(n))) for n in range(PARTITIONS)))
     try:
         with (
             tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
             _producer(lab, topic) as p,
+            sampled(lab) as machine,
         ):
             file = Path(folder) / f"{topic}.json"
             file.write_text(plan_as_json(plan))
-            mover = quietly(way.argv(lab, file, folder, throttle))
-            seconds, ended_s, peak = asyncio.run(watched(connection, plan, mover))
+            if way.moves is Moves.NOTHING:
+                seconds, peak = lasts_s or 0.0, 0
+                time.sleep(seconds)
+                ended_s = time.monotonic()
+            else:
+                mover = quietly(way.argv(lab, file, folder, throttle))
+                seconds, ended_s, peak = asyncio.run(watched(connection, plan, mover))
             timed: Timed = json.loads(p.communicate()[0])
             check_count("as the exit code of the producer", p.wait(), 0)
             if way.options is None:
                 remove_tool_throttles(lab, file)
         during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]
-        cost = _judged(during, seconds, peak, asyncio.run(_epochs(connection, topic)))
+        changes = changes_of(lab, topic, time.monotonic() - time.time())
+        period = _Period(ended_s - seconds, ended_s, peak)
+        cost = _judged(during, period, asyncio.run(_epochs(connection, topic)), changes, machine)
         if cost.written < LEAST_WRITTEN:
             raise SystemExit(f"not measured: the producer wrote {cost.written:.0%} of its load")
         return cost
     finally:
         delete_topics(connection, [topic])
+
+
+def _layouts(moves: Moves) -> tuple[Callable[[int], list[int]], Callable[[int], list[int]]]:
+    """Return the replicas of each partition at first, and at the end."""
+
+    def old(number: int) -> list[int]:
+        return _brokers(number, 0)
+
+    def new(number: int) -> list[int]:
+        return _brokers(number, 5)
+
+    def both(number: int) -> list[int]:
+        return [*old(number), *new(number)]
+
+    return {
+        Moves.REPLACED: (old, new),
+        Moves.COPIED: (old, both),
+        Moves.CUT: (both, new),
+        Moves.NOTHING: (old, old),
+    }[moves]
 
 
 def _brokers(number: int, first: int) -> list[int]:
@@ -240,32 +319,29 @@ async def _epochs(connection: Connection, topic: str) -> int:
     return sum(state.leader_epoch or 0 for state in states)
 
 
-def _judged(timed: Timed, seconds: float, peak: int, bumps: int) -> Cost:
-    taken = [took_s for _, took_s, _ in timed]
+class _Period(NamedTuple):
+    """From the first move to the end of the last, in seconds of `time.monotonic`."""
+
+    since_s: float
+    until_s: float
+    peak: int
+
+
+def _judged(
+    timed: Timed, period: _Period, bumps: int, changes: Sequence[Change], machine: Samples
+) -> Cost:
+    taken, seconds = [took_s for _, took_s, _ in timed], period.until_s - period.since_s
+    stalls = stalls_of(timed)
     return Cost(
         seconds=seconds,
-        peak=peak,
+        peak=period.peak,
         p50_s=percentile(taken, 0.5),
         p99_s=percentile(taken, 0.99),
         longest_s=max(taken),
-        stalled_s=_stalled_s(timed),
+        stalled_s=sum(stall.until_s - stall.since_s for stall in stalls),
         written=len(timed) * MESSAGE_BYTES / (BYTES_S * seconds),
         bumps=bumps,
+        causes=causes_of(stalls, changes, machine),
+        idle=machine.idle(period.since_s, period.until_s),
+        gc_s=machine.gc_s(period.since_s, period.until_s),
     )
-
-
-def _stalled_s(timed: Timed) -> float:
-    """Sum over the partitions the time in which a message was late and unacknowledged."""
-    late: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-    for sent_s, took_s, partition in timed:
-        if took_s > LATE_S:
-            late[partition].append((sent_s + LATE_S, sent_s + took_s))
-    return sum(_covered(sorted(spans)) for spans in late.values())
-
-
-def _covered(spans: Sequence[tuple[float, float]]) -> float:
-    total, reached = 0.0, float("-inf")
-    for start, end in spans:
-        total += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return total

@@ -1,0 +1,113 @@
+"""How busy the machine and the JVMs of a lab are, sampled in a thread."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from bench.checks import check_count
+from ktui.lab.layout import Lab
+from ktui.lab.nodes import running
+
+EVERY_S = 0.25
+_COLLECTORS = ("sun.gc.collector.0.time", "sun.gc.collector.1.time")
+_FREQUENCY = "sun.os.hrt.frequency"
+_HEADER = struct.Struct("<4xBxxxiiqii")
+"""After the magic: byte order, then used, overflow, time of change, first entry and entries."""
+_ENTRY = struct.Struct("<iiiBBBxi")
+_LONG = ord("J")
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """The machine at one moment, in the seconds of `time.monotonic`."""
+
+    at_s: float
+    busy: int
+    """Ticks of all CPUs that were not idle, since the machine started; and all ticks."""
+    ticks: int
+    gc_s: float
+    """Seconds that all JVMs of the lab have spent collecting garbage."""
+
+
+class Samples:
+    """The samples of a period."""
+
+    def __init__(self) -> None:
+        self.all: list[Sample] = []
+
+    def idle(self, since_s: float, until_s: float) -> float:
+        """Return the share of the CPUs' time that was idle."""
+        first, last = self._around(since_s, until_s)
+        ticks = last.ticks - first.ticks
+        return 1.0 if not ticks else 1 - (last.busy - first.busy) / ticks
+
+    def gc_s(self, since_s: float, until_s: float) -> float:
+        """Return the seconds that all JVMs together spent collecting garbage."""
+        first, last = self._around(since_s, until_s)
+        return last.gc_s - first.gc_s
+
+    def _around(self, since_s: float, until_s: float) -> tuple[Sample, Sample]:
+        before = [each for each in self.all if each.at_s <= since_s] or self.all[:1]
+        after = [each for each in self.all if each.at_s >= until_s] or self.all[-1:]
+        return before[-1], after[0]
+
+
+@contextmanager
+def sampled(lab: Lab) -> Iterator[Samples]:
+    """Sample the machine until the end of the context."""
+    pids = [process.pid for process in running(lab).values()]
+    samples, stop = Samples(), threading.Event()
+
+    def go_on() -> None:
+        while not stop.wait(EVERY_S):
+            samples.all.append(_sample(pids))
+
+    samples.all.append(_sample(pids))
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        stop.set()
+        thread.join()
+        samples.all.append(_sample(pids))
+
+
+def _sample(pids: Sequence[int]) -> Sample:
+    user, nice, system, idle, waiting, *rest = map(
+        int, Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
+    )
+    busy = user + nice + system + sum(rest)
+    return Sample(time.monotonic(), busy, busy + idle + waiting, sum(map(_collecting_s, pids)))
+
+
+def _collecting_s(pid: int) -> float:
+    """Return the seconds that a JVM has spent collecting garbage, by its performance counters.
+
+    The file is HotSpot's `hsperfdata`, of version 2.0 on a little-endian machine.
+    """
+    files = list(Path("/tmp").glob(f"hsperfdata_*/{pid}"))  # noqa: S108 - where HotSpot puts it
+    check_count("files of performance counters", len(files), 1)
+    with files[0].open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        known = dict(_longs(data))
+    ticks = sum(known.get(name, 0) for name in _COLLECTORS)
+    return ticks / known[_FREQUENCY]
+
+
+def _longs(data: mmap.mmap) -> Iterator[tuple[str, int]]:
+    *_, first, entries = _HEADER.unpack_from(data)
+    at = first
+    for _ in range(entries):
+        length, name_at, vector, kind, _, _, value_at = _ENTRY.unpack_from(data, at)
+        if kind == _LONG and not vector:
+            end = data.find(b"\0", at + name_at)
+            name = data[at + name_at : end].decode()
+            yield name, struct.unpack_from("<q", data, at + value_at)[0]
+        at += length
