@@ -49,7 +49,7 @@ LEAST_WRITTEN = 0.9
 LEAST_IDLE = 0.2
 """A round with a way that leaves less of the CPUs' time idle is left out."""
 MOST_GC_S = 1.0
-"""So is one with more garbage collection in a way, in seconds of all JVMs together."""
+"""So is one with more garbage collection in one JVM."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
@@ -120,7 +120,7 @@ class Cost(msgspec.Struct, frozen=True):
     idle: float
     """The share of the CPUs' time that was idle."""
     gc_s: float
-    """Seconds that all brokers together spent collecting garbage."""
+    """The most seconds that one broker spent collecting garbage."""
 
     @property
     def of_the_machine(self) -> bool:

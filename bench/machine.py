@@ -32,8 +32,8 @@ class Sample(msgspec.Struct, frozen=True):
     busy: int
     """Ticks of all CPUs that were not idle, since the machine started; and all ticks."""
     ticks: int
-    gc_s: float
-    """Seconds that all JVMs of the lab have spent collecting garbage."""
+    gc_s: tuple[float, ...]
+    """Seconds that each JVM of the lab has spent collecting garbage."""
 
 
 class Samples:
@@ -49,9 +49,9 @@ class Samples:
         return 1.0 if not ticks else 1 - (last.busy - first.busy) / ticks
 
     def gc_s(self, since_s: float, until_s: float) -> float:
-        """Return the seconds that all JVMs together spent collecting garbage."""
+        """Return the most seconds that one JVM spent collecting garbage."""
         first, last = self._around(since_s, until_s)
-        return last.gc_s - first.gc_s
+        return max(b - a for a, b in zip(first.gc_s, last.gc_s, strict=True))
 
     def _around(self, since_s: float, until_s: float) -> tuple[Sample, Sample]:
         before = [each for each in self.all if each.at_s <= since_s] or self.all[:1]
@@ -85,7 +85,7 @@ def _sample(pids: Sequence[int]) -> Sample:
         int, Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
     )
     busy = user + nice + system + sum(rest)
-    return Sample(time.monotonic(), busy, busy + idle + waiting, sum(map(_collecting_s, pids)))
+    return Sample(time.monotonic(), busy, busy + idle + waiting, tuple(map(_collecting_s, pids)))
 
 
 def _collecting_s(pid: int) -> float:

@@ -38,7 +38,7 @@ class Cause(enum.StrEnum):
     BEGAN = "began"
     """Replicas were just added to it."""
     GARBAGE = "GC"
-    """The JVMs spent a tenth of a second or more collecting garbage meanwhile."""
+    """A JVM spent a tenth of a second or more collecting garbage meanwhile."""
     CPU = "no CPU"
     """Less than 5 % of the CPUs' time was idle."""
     BESIDE = "beside"

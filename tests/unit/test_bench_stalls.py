@@ -11,7 +11,7 @@ STALL = Stall(partition=3, sent_s=10.0, since_s=10.3, until_s=11.3)
 
 def _machine(gc_s: float = 0.0, busy: int = 0) -> Samples:
     machine = Samples()
-    machine.all = [Sample(0.0, 0, 0, 0.0), Sample(20.0, busy, 100, gc_s)]
+    machine.all = [Sample(0.0, 0, 0, (0.0,)), Sample(20.0, busy, 100, (gc_s,))]
     return machine
 
 
