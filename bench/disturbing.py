@@ -38,7 +38,9 @@ from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_rate
 
 ROUNDS = 3
-BROKERS = 10
+HALF = 3
+"""Every replica moves from one half of the brokers to the other. Of ten brokers on two cores, the
+copies alone leave no CPU idle."""
 PARTITIONS = 16
 BYTES_EACH = 16 * 1024 * 1024
 BYTES_S = 8e6
@@ -83,6 +85,7 @@ class Way(msgspec.Struct, frozen=True):
         return [*start, *cluster, "--state-dir", folder, *limit, *self.options]
 
 
+_MORE = ("--allow-replication-factor-change",)
 WAYS = (
     Way("all at once"),
     Way("kip-435", ("--shape", "kip-435")),
@@ -91,8 +94,8 @@ WAYS = (
     Way("fast", ("--pace", "fast")),
     Way("gentle, P 4", ("--partitions", "4")),
     Way("in 60 s", ("--within", "60s")),
-    Way("only copies", (), Moves.COPIED),
-    Way("only cuts", (), Moves.CUT),
+    Way("only copies", _MORE, Moves.COPIED),
+    Way("only cuts", _MORE, Moves.CUT),
     Way("at rest", (), Moves.NOTHING),
 )
 """Other options are the defaults: one replica per partition, 32 MiB to and from a broker."""
@@ -132,7 +135,7 @@ def run() -> None:
     """Print the costs of each way, round by round, without a throttle and with one."""
     for throttle, aim in ((None, 0.2), (THROTTLE, 0.1)):
         title = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} per broker"
-        with ten_brokers() as lab:
+        with brokers(2 * HALF) as lab:
             _cost(lab, "bench-cold", WAYS[1], throttle)  # brokers that have just started are slow
             for number in range(ROUNDS):
                 print(f"{title}, round {number + 1}", flush=True)
@@ -226,7 +229,7 @@ def _layouts(moves: Moves) -> tuple[Callable[[int], list[int]], Callable[[int], 
         return _brokers(number, 0)
 
     def new(number: int) -> list[int]:
-        return _brokers(number, 5)
+        return _brokers(number, HALF)
 
     def both(number: int) -> list[int]:
         return [*old(number), *new(number)]
@@ -240,14 +243,21 @@ def _layouts(moves: Moves) -> tuple[Callable[[int], list[int]], Callable[[int], 
 
 
 def _brokers(number: int, first: int) -> list[int]:
-    return [first + 1 + (number + k) % 5 for k in range(3)]
+    return [first + 1 + (number + k) % HALF for k in range(3)]
 
 
 @contextmanager
 def ten_brokers() -> Iterator[Lab]:
     """Start a lab of ten brokers, and stop it at the end."""
+    with brokers(10) as lab:
+        yield lab
+
+
+@contextmanager
+def brokers(count: int) -> Iterator[Lab]:
+    """Start a lab of so many brokers, and stop it at the end."""
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        lab = up(Path(folder) / "lab", LabRequest(brokers=BROKERS), connect, lambda _: None)
+        lab = up(Path(folder) / "lab", LabRequest(brokers=count), connect, lambda _: None)
         try:
             yield lab
         finally:
