@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.planning.names import join_all, join_named
+from ktui.planning.objective import Objective, ObjectiveProblem, parse_objective
 from ktui.quantities import as_rate
 from ktui.units import Rate, parse_quantity
 
@@ -16,7 +17,7 @@ EXPECTED = (
     "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, one for all of them "
     "together such as total=400MB, or none"
 )
-TOTAL = "total"
+TOTAL, SLO = "total", "slo"
 _LARGEST = 2**63 - 2
 """Kafka treats the next number as no throttle."""
 _BROKER = re.compile(r"[0-9]{1,10}")
@@ -43,6 +44,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
     """The rates of single brokers."""
     budget: int | None = None
     """The rate of all brokers together; None for no limit on that."""
+    objective: Objective | None = None
+    """What is to hold at any rate: ktui lowers the rate until it does; None for nothing."""
 
     def of(self, broker: int) -> int | None:
         """Return the rate of a broker, in bytes a second; None for no throttle.
@@ -59,7 +62,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         single = tuple(
             BrokerRate(each.broker, min(bytes_s, each.bytes_s or bytes_s)) for each in self.brokers
         )
-        return ThrottleRates(min(bytes_s, self.every or bytes_s), single, self.budget)
+        every = min(bytes_s, self.every or bytes_s)
+        return msgspec.structs.replace(self, every=every, brokers=single)
 
     def shared(self, shares: Mapping[int, int]) -> ThrottleRates:
         """Return the rates where each broker has its share of the budget."""
@@ -69,7 +73,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         rates = {b: min(r for r in (self.of(b), shares.get(b)) if r is not None) for b in named}
         single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(rates.items()))
         every = max(1, self.budget // (len(shares) + 1))
-        return ThrottleRates(every if self.every is None else min(every, self.every), single)
+        every = every if self.every is None else min(every, self.every)
+        return msgspec.structs.replace(self, every=every, brokers=single, budget=None)
 
     def shared_evenly(self, brokers: Collection[int]) -> ThrottleRates:
         """Return the rates where the budget is shared evenly among some brokers."""
@@ -90,9 +95,9 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         return f"there is no {join_named('broker', absent)} in the cluster, which has {have}"
 
     def __bool__(self) -> bool:
-        """Whether any broker is throttled."""
-        limits = (self.every, self.budget, *(each.bytes_s for each in self.brokers))
-        return any(limit is not None for limit in limits)
+        """Whether any broker is throttled, or may be."""
+        rates = (self.every, self.budget, *(each.bytes_s for each in self.brokers))
+        return self.objective is not None or any(rate is not None for rate in rates)
 
     @property
     def words(self) -> str:
@@ -110,6 +115,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         ]
         if self.budget is not None:
             phrases.append(f"{as_rate(self.budget)} in all")
+        if self.objective is not None:
+            phrases.append(f"as fast as {self.objective} allows")
         return ", ".join(phrases)
 
     @property
@@ -118,6 +125,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         parts = [f"{each.broker}={_typed(each.bytes_s)}" for each in self.brokers]
         if self.budget is not None:
             parts.append(f"{TOTAL}={_typed(self.budget)}")
+        if self.objective is not None:
+            parts.append(f"{SLO}={self.objective}")
         if self.every is not None or not parts:
             parts.insert(0, _typed(self.every))
         return ",".join(parts)
@@ -140,10 +149,13 @@ def parse_throttle_rates(text: str) -> ThrottleRates:
     """
     every: list[int | None] = []
     total: list[int | None] = []
+    objectives: list[Objective | None] = []
     brokers: dict[int, int | None] = {}
     for part in text.split(","):
         name, equals, rate = part.strip().rpartition("=")
-        if not equals:
+        if name.strip() == SLO:
+            objectives.append(_objective(rate))
+        elif not equals:
             every.append(_read(rate))
         elif name.strip() == TOTAL:
             total.append(_read(rate))
@@ -157,8 +169,23 @@ def parse_throttle_rates(text: str) -> ThrottleRates:
         raise ThrottleProblem(f"{text!r:.60} has several rates for every broker; {EXPECTED}")
     if len(total) > 1:
         raise ThrottleProblem(f"{text!r:.60} has several rates for all brokers; {EXPECTED}")
-    single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
-    return ThrottleRates(every[0] if every else None, single, total[0] if total else None)
+    if len(objectives) > 1:
+        raise ThrottleProblem(f"{text!r:.60} has several objectives; {EXPECTED}")
+    return ThrottleRates(
+        every[0] if every else None,
+        tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items())),
+        total[0] if total else None,
+        objectives[0] if objectives else None,
+    )
+
+
+def _objective(text: str) -> Objective | None:
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return parse_objective(text)
+    except ObjectiveProblem as problem:
+        raise ThrottleProblem(str(problem)) from None
 
 
 def _read(text: str) -> int | None:

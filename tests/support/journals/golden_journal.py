@@ -66,6 +66,7 @@ from ktui.execution.run.events import (
     Planned,
     PlannedPart,
     RateChosen,
+    RateHeld,
     Recording,
     Recovered,
     Replanned,
@@ -96,7 +97,7 @@ LIMITS = Limits(
     replicas=1, partitions=2, per_broker=3, per_leader=4, cuts_per_minute=600,
     bytes_in_flight=2**30, bytes_per_broker=2**25,
 )  # fmt: skip
-RATES = parse_throttle_rates("50MB,3=20MB,total=400MB")
+RATES = parse_throttle_rates("50MB,3=20MB,total=400MB,slo=p99<150ms")
 LATER = datetime(2026, 11, 28, 20, tzinfo=UTC)
 SCHEDULE = Schedule(
     start_at=LATER,
@@ -179,6 +180,7 @@ def events() -> list[AnyRunEvent]:
         BudgetShared(shares=(BrokerRate(4, 50_000_000),)),
         RateChosen(rate=40_000_000, ends_at=LATER),
         RateChosen(ends_at=LATER, late=True),
+        RateHeld(rate=12_000_000, figure=143.5, windows=20, kept=19),
         ScheduleChanged(old=NO_SCHEDULE, new=SCHEDULE, command=2, who=WHO),
         _step(0, elect=4),
         SettingsFound(found=found),
@@ -322,6 +324,8 @@ def _started() -> Started:
         stop_on_failure=True, most_under_min_isr=3, most_offline=0, throttle=RATES,
         throttle_leaders=True, schedule=SCHEDULE, poll_s=2.0, record=False,
         on_event="/usr/local/bin/page drain", metrics_file="/var/lib/metrics/drain.prom",
+        sli_command="/usr/local/bin/latency drain",
+        sli_prometheus=("http://prometheus:9090", "max(latency)"),
     )  # fmt: skip
     return Started(
         cluster_id="cFlPpHqxRmOaCrPxQZu1bA",

@@ -92,8 +92,11 @@ class PlannedRun:
         self.gate_shut: str | None = None
         """The person who has shut the cluster's cancel gate; None while it is open."""
         self.lost: Callable[[], str | None] = lambda: None
-        self.forbids: Callable[[str], str | None] = lambda _command: None
         """Returns why its process does not own the run any more; None while it does."""
+        self.forbids: Callable[[str], str | None] = lambda _command: None
+        """Returns why the command of --while lets no step begin; None if it lets them."""
+        self.figure: Callable[[], float | None] = lambda: None
+        """Returns the figure of the run's objective."""
         self.guarded: Callable[[], Guard | None] = lambda: None
         """Returns the guard that decides for each engine whether it may send; None for no guard."""
         self.news: Callable[[], Sequence[AnyRunEvent]] = tuple
@@ -132,6 +135,7 @@ class PlannedRun:
                 gate_shut=lambda: self.gate_shut,
                 lost=self.lost,
                 forbids=self.forbids,
+                figure=self.figure,
                 guard=self.guarded(),
                 news=self.news,
                 earlier=lambda _cluster_id: self.prior,

@@ -36,6 +36,7 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.heartbeat import Heartbeat
+from ktui.execution.host.own_figure import own_figure
 from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.process import close_inherited
 from ktui.execution.host.state_dir import StateDir
@@ -276,6 +277,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             earlier=EarlierRuns(state),
             leave_when=leave_when,
             forbids=WhileCommand().forbids,
+            figure=own_figure(run.options),
         )
         leave_on_signals(engine.leave, wait)
         await engine.execute(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import grouped
+from ktui.cli.options.outward import NONE, resolved_command
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
+from ktui.planning.objective import Objective, ObjectiveProblem, parse_objective
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
     ThrottleProblem,
@@ -15,7 +19,8 @@ from ktui.planning.throttle_rates import (
     parse_throttle_rates,
 )
 
-THROTTLE, BUDGET = "--throttle", "--budget"
+THROTTLE, BUDGET, SLO = "--throttle", "--budget", "--slo"
+SLI_COMMAND, SLI_PROMETHEUS = "--sli-command", "--sli-prometheus"
 LEADERS, FOREIGN = "--throttle-leaders", "--on-foreign-throttle"
 
 _OPTIONS = {
@@ -30,6 +35,24 @@ _OPTIONS = {
         metavar="RATE",
         help="Bytes a second that all brokers together may receive for them: those that receive "
         "copies share it. Beside --throttle, the lower of the two holds. none: no such limit.",
+    ),
+    "slo": click.option(
+        SLO,
+        metavar="OBJECTIVE",
+        help="Copy as fast as this allows: p99<150ms, with the figure of --sli-command or "
+        "--sli-prometheus, asked every 10 s. The other rates stay the most. none: no objective.",
+    ),
+    "sli_command": click.option(
+        SLI_COMMAND,
+        metavar="CMD",
+        help="The figure of --slo is the number in the last line that CMD prints, in the unit of "
+        "the objective. CMD runs without a shell, and is killed after 8 s.",
+    ),
+    "sli_prometheus": click.option(
+        SLI_PROMETHEUS,
+        nargs=2,
+        metavar="URL QUERY",
+        help="The figure of --slo is the highest value of QUERY, by the Prometheus at URL.",
     ),
     "on_foreign_throttle": click.option(
         FOREIGN,
@@ -49,9 +72,11 @@ class ThrottleOptions(msgspec.Struct, frozen=True):
     """The throttle options of a command line."""
 
     rates: ThrottleRates | None = None
-    """None without --throttle and --budget."""
+    """None without --throttle, --budget and --slo."""
     leaders: bool = False
     on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
+    sli_command: str = ""
+    sli_prometheus: tuple[str, ...] = ()
 
 
 def parse_rates_option(place: str, text: str) -> ThrottleRates:
@@ -81,19 +106,62 @@ def parse_budget_option(text: str) -> int | None:
     return parse_rates_option(BUDGET, text).every
 
 
+def parse_objective_option(text: str) -> Objective | None:
+    """Read the objective; None for `none`.
+
+    Raises:
+        BadInput: the text is not an objective.
+    """
+    if text.strip() == NONE:
+        return None
+    try:
+        return parse_objective(text)
+    except ObjectiveProblem as problem:
+        raise BadInput(f"{SLO}: {problem}") from None
+
+
 def _throttle_options(
-    *, throttle: str | None, budget: str | None, on_foreign_throttle: str, throttle_leaders: bool
+    *,
+    throttle: str | None,
+    budget: str | None,
+    slo: str | None,
+    sli_command: str | None,
+    sli_prometheus: tuple[str, str] | None,
+    on_foreign_throttle: str,
+    throttle_leaders: bool,
 ) -> ThrottleOptions:
     """Read the throttle options.
 
     Raises:
-        BadInput: --throttle or --budget is not a rate.
+        BadInput: one of them cannot be used.
     """
     rates = None if throttle is None else parse_rates_option(THROTTLE, throttle)
     if budget is not None:
         total = parse_budget_option(budget)
         rates = msgspec.structs.replace(rates or NO_THROTTLE, budget=total)
-    return ThrottleOptions(rates, throttle_leaders, OnForeignThrottle(on_foreign_throttle))
+    if slo is not None:
+        objective = parse_objective_option(slo)
+        rates = msgspec.structs.replace(rates or NO_THROTTLE, objective=objective)
+    return ThrottleOptions(
+        rates,
+        throttle_leaders,
+        OnForeignThrottle(on_foreign_throttle),
+        *_figure(sli_command, sli_prometheus),
+    )
+
+
+def _figure(command: str | None, prometheus: tuple[str, str] | None) -> tuple[str, tuple[str, ...]]:
+    """Return the command or the query of a figure, checked."""
+    if command is not None and prometheus is not None:
+        raise BadInput(f"{SLI_COMMAND} and {SLI_PROMETHEUS} name the same figure. Give one of them")
+    if prometheus is not None:
+        url, query = prometheus
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise BadInput(f"{SLI_PROMETHEUS} {url}: is not a URL such as http://prometheus:9090")
+        if not query.strip():
+            raise BadInput(f"{SLI_PROMETHEUS}: the query is empty")
+        return "", (url, query)
+    return resolved_command(SLI_COMMAND, command or NONE), ()
 
 
 throttle_options = grouped("throttle", _throttle_options, _OPTIONS)
@@ -111,13 +179,21 @@ def with_throttle(
         of_context: the context's throttle, checked when the config file was read.
 
     Raises:
-        BadInput: leaders are to be throttled without a rate.
+        BadInput: leaders are to be throttled without a rate, or an objective has no figure.
     """
     rates = given.rates
     if rates is None:
         rates = NO_THROTTLE if of_context is None else parse_throttle_rates(str(of_context))
     if given.leaders and not rates:
         raise BadInput(f"{LEADERS}: leaders have no rate to throttle to. Give {THROTTLE} RATE")
+    options = msgspec.structs.replace(
+        options, sli_command=given.sli_command, sli_prometheus=given.sli_prometheus
+    )
+    if rates.objective is not None and not options.has_figure:
+        raise BadInput(
+            f"{SLO}: nothing tells the figure. Give {SLI_COMMAND} CMD, or {SLI_PROMETHEUS} URL "
+            "QUERY"
+        )
     return msgspec.structs.replace(
         options,
         throttle=rates,

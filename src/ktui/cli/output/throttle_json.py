@@ -6,7 +6,7 @@ import msgspec
 
 from ktui.cli.output.json_form import utc
 from ktui.cluster.ports import ConfigScope, ConfigSource
-from ktui.execution.run.events import RateChosen
+from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
@@ -19,6 +19,8 @@ class RatesJson(msgspec.Struct, frozen=True):
     brokers: tuple[BrokerRate, ...]
     budget: int | None
     """The rate of all brokers together."""
+    slo: str | None
+    """The objective: "p99<150ms"."""
 
 
 class ChosenJson(msgspec.Struct, frozen=True):
@@ -30,6 +32,17 @@ class ChosenJson(msgspec.Struct, frozen=True):
     """When the run is expected to have ended at the latest, UTC."""
     late: bool
     """Whether that is after the time promised, at any rate."""
+
+
+class HeldJson(msgspec.Struct, frozen=True):
+    """The rate into each broker at which the objective holds; the lower of it and `rates` binds."""
+
+    rate: int
+    figure: float | None
+    """The figure of the last window, in the objective's unit."""
+    windows: int
+    kept: int
+    """The windows of 10 s in which something was copied, and those in which the objective held."""
 
 
 class BeforeJson(msgspec.Struct, frozen=True):
@@ -60,6 +73,8 @@ class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
     """The rates that the run wants."""
     chosen: ChosenJson | None
     """The rate that --by needs; null without --by, or before the first poll."""
+    held: HeldJson | None
+    """Null without an objective, or before the first rate that follows it."""
     leaders: bool
     """Whether leaders are throttled, too."""
     refusal: str | None
@@ -73,7 +88,8 @@ class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def rates_json(rates: ThrottleRates) -> RatesJson:
     """Return the JSON form of rates."""
-    return RatesJson(rates.every, rates.brokers, rates.budget)
+    slo = None if rates.objective is None else str(rates.objective)
+    return RatesJson(rates.every, rates.brokers, rates.budget, slo)
 
 
 def chosen_json(chosen: RateChosen | None) -> ChosenJson | None:
@@ -81,6 +97,11 @@ def chosen_json(chosen: RateChosen | None) -> ChosenJson | None:
     if chosen is None:
         return None
     return ChosenJson(chosen.rate, utc(chosen.ends_at), chosen.late)
+
+
+def held_json(held: RateHeld | None) -> HeldJson | None:
+    """Return the JSON form of the rate at which the objective holds."""
+    return None if held is None else HeldJson(held.rate, held.figure, held.windows, held.kept)
 
 
 def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:
@@ -106,6 +127,7 @@ def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:
     return ThrottleJson(
         rates=rates_json(throttle.rates),
         chosen=chosen_json(throttle.chosen),
+        held=held_json(throttle.held),
         leaders=throttle.leaders,
         refusal=throttle.refusal or None,
         waits=throttle.waits,

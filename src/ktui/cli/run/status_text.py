@@ -19,6 +19,7 @@ from ktui.execution.run.event_text import (
     batch_noun,
     chosen_text,
     event_sentence,
+    held_text,
     limits_text,
     replica_list_text,
     schedule_text,
@@ -28,7 +29,7 @@ from ktui.execution.run.events import RateChosen
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_status import throttle_status
+from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Range
 from ktui.quantities import as_count, as_duration
@@ -117,12 +118,20 @@ def _throttle(run: Run, *, owned: bool) -> Iterator[tuple[str, str]]:
     throttle = throttle_status(run)
     if throttle.bounded:
         yield "throttle", throttle.words
+    if throttle.rates.objective is not None and not run.ended:
+        yield "objective", _objective(throttle)
     if throttle.chosen is not None and not run.ended:
         yield "done by", _promise(run, throttle.chosen)
     if throttle.refusal:
         yield "throttle", f"refused: {throttle.refusal}"
     if (why := throttle.remaining(owned=owned)) is not None:
         yield "throttle", f"{why}; see: ktui throttle {run.name}"
+
+
+def _objective(throttle: ThrottleStatus) -> str:
+    held = throttle.held
+    words = "nothing was copied yet" if held is None else held_text(held)
+    return f"{throttle.rates.objective}: {words}"
 
 
 def _promise(run: Run, chosen: RateChosen) -> str:

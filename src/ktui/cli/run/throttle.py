@@ -10,7 +10,11 @@ import msgspec
 from ktui.cli.context.errors import BadInput
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
-from ktui.cli.options.throttle import parse_budget_option, parse_rates_option
+from ktui.cli.options.throttle import (
+    parse_budget_option,
+    parse_objective_option,
+    parse_rates_option,
+)
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
@@ -50,6 +54,11 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
     metavar="RATE",
     help="Change the rate of all brokers together; none lifts it. The other rates stay.",
 )
+@click.option(
+    "--slo",
+    metavar="OBJECTIVE",
+    help="Change the objective, such as p99<150ms; none lifts it. The rates stay.",
+)
 @click.option("--undo", is_flag=True, help="Put back the rate from before your last change.")
 @click.option(
     "--leave-behind",
@@ -59,11 +68,12 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
 )
 @common.state_dir_option
 @common.json_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     name: str,
     rate: str | None,
     *,
     budget: str | None,
+    slo: str | None,
     undo: bool,
     leave_behind: bool,
     state: StateDir,
@@ -78,7 +88,8 @@ def command(
     """
     given = None if rate is None else parse_rates_option("RATE", rate)
     total = None if budget is None else parse_budget_option(budget)
-    changes = rate is not None or budget is not None
+    objective = None if slo is None else parse_objective_option(slo)
+    changes = not rate is budget is slo is None
     if leave_behind and changes:
         raise BadInput("--leave-behind: takes no RATE. Give one of the two")
     if undo and (leave_behind or changes):
@@ -93,6 +104,8 @@ def command(
         rates = run.throttled.rates if given is None else given
         if budget is not None:
             rates = msgspec.structs.replace(rates, budget=total)
+        if slo is not None:
+            rates = msgspec.structs.replace(rates, objective=objective)
         if rates:
             check_throttle_permitted(run)
         send_command(client, SetThrottle(rates), json=json)

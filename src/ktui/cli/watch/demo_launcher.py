@@ -23,6 +23,7 @@ from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
+from ktui.execution.host.own_figure import own_figure
 from ktui.execution.host.ownership import LiveRun, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.host.while_command import WhileCommand
@@ -174,6 +175,7 @@ class SimulatedEngines:
                 gate_shut=CancelGateFile(self._state_dir, cluster_id).words,
                 lost=ownership.lost,
                 forbids=WhileCommand().forbids,
+                figure=own_figure(run.options),
             )
             self._engines.append(engine)
             held.callback(self._engines.remove, engine)

@@ -44,6 +44,11 @@ from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 
+NO_FIGURE = (
+    "the run has no figure for an objective: it was started without --sli-command and "
+    "--sli-prometheus"
+)
+
 
 class CommandHandler:
     """Carries out the commands that wait in the journal, and answers each.
@@ -163,7 +168,7 @@ class CommandHandler:
             return Answer(accepted=False, words=f"nothing is changed: {since}")
         if unknown := new.unknown_brokers(self._decider.brokers):
             return Answer(accepted=False, words=unknown)
-        if new and (refusal := self._refused_throttle()):
+        if refusal := self._refused_rates(new):
             return Answer(accepted=False, words=refusal)
         self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         if not new:
@@ -180,6 +185,11 @@ class CommandHandler:
         if throttled.rates != rates:
             return f"the throttle was changed meanwhile: {throttled.rates.words}"
         return ""
+
+    def _refused_rates(self, new: ThrottleRates) -> str | None:
+        if new.objective is not None and not self._run.options.has_figure:
+            return NO_FIGURE
+        return self._refused_throttle() if new else None
 
     def _refused_throttle(self) -> str | None:
         try:

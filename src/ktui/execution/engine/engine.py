@@ -46,6 +46,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
+from ktui.execution.throttle.keep_objective import ObjectiveKeeper
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Timeline
 
@@ -84,6 +85,7 @@ class Engine:
         leave_when: returns, after each turn, why the run is to be left now; None to go on.
         forbids: returns why the command of --while, which may be empty, lets no step begin now;
             None if it lets them.
+        figure: returns the figure of the run's objective in the last seconds; None for none.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -103,6 +105,7 @@ class Engine:
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
         leave_when: LeaveWhen = when_paused,
         forbids: Callable[[str], str | None] = lambda _command: None,
+        figure: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._run = run
         self._leave_when = leave_when
@@ -129,6 +132,7 @@ class Engine:
             heard=self._probe.heard,
             guard=self._guard,
         )
+        self._objective = ObjectiveKeeper(run, clock, figure)
         self._requests = Requests(cluster, clock, cluster_id)
         self._last_check = LastCheck(run, self._throttling, self._guard, clock)
         self._failures = 0
@@ -245,6 +249,7 @@ class Engine:
             )
             self._record(polled)
             self._record(self._decider.keep_promise())
+            self._record(self._objective.update(self._decider.flows))
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:

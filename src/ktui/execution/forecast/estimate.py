@@ -27,6 +27,7 @@ from ktui.execution.run.events import (
     Owned,
     Paused,
     RateChosen,
+    RateHeld,
     Started,
     StateEntered,
     StepBegun,
@@ -146,7 +147,7 @@ class Estimate:
                 self._points.clear()
                 if isinstance(event, Owned):
                     self.pace = Pace(self._prior)
-            elif isinstance(event, BudgetShared | RateChosen):
+            elif isinstance(event, BudgetShared | RateChosen | RateHeld):
                 self._forecast.budget_shared(at)
             elif isinstance(event, Started):
                 self._prior = self._prior_of(event.cluster_id)

@@ -66,7 +66,24 @@ def run_command(words: Sequence[str], timeout_s: float, given: bytes = b"") -> s
         return f"cannot be run: {error.strerror}"
 
 
-def _run(words: Sequence[str], timeout_s: float, given: bytes) -> str | None:
+def command_output(words: Sequence[str], timeout_s: float) -> tuple[str, str | None]:
+    """Run a command once, and return the end of its standard output, and what went wrong.
+
+    Args:
+        words: the program and its arguments.
+        timeout_s: seconds after which the command is killed, with its children.
+    """
+    try:
+        with tempfile.TemporaryFile() as output:
+            problem = _run(words, timeout_s, b"", output)
+            return _end_of(output), problem
+    except OSError as error:
+        return "", f"cannot be run: {error.strerror}"
+
+
+def _run(
+    words: Sequence[str], timeout_s: float, given: bytes, output: IO[bytes] | None = None
+) -> str | None:
     """Run a command; files take the place of pipes, which a grandchild could keep open."""
     with tempfile.TemporaryFile() as standard_input, tempfile.TemporaryFile() as errors:
         standard_input.write(given)
@@ -74,7 +91,7 @@ def _run(words: Sequence[str], timeout_s: float, given: bytes) -> str | None:
         process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
             words,
             stdin=standard_input,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if output is None else output,
             stderr=errors,
             cwd="/",
             start_new_session=True,
@@ -95,7 +112,11 @@ def _exit_text(code: int) -> str:
 
 def _last_line(errors: IO[bytes]) -> str:
     """Return the last line of what a command wrote to its standard error."""
-    errors.seek(max(0, errors.seek(0, os.SEEK_END) - _MOST_BYTES))
-    lines = errors.read().decode(errors="replace").split("\n")
+    lines = _end_of(errors).split("\n")
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {clean(words)[:_LONGEST_WORDS]}" if words else ""
+
+
+def _end_of(file: IO[bytes]) -> str:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
+    return file.read().decode(errors="replace")

@@ -35,6 +35,7 @@ from ktui.execution.run.events import (
     Paused,
     PlannedPart,
     RateChosen,
+    RateHeld,
     Recording,
     Recovered,
     Replanned,
@@ -140,6 +141,13 @@ def chosen_text(chosen: RateChosen) -> str:
     return f"{as_rate(chosen.rate)} into each broker, to be done by {ends}"
 
 
+def held_text(held: RateHeld) -> str:
+    """Describe the rate at which an objective holds, and how often it has held."""
+    figure = "there is no figure" if held.figure is None else f"the figure is {held.figure:g}"
+    share = f", {held.kept:,} of {as_count(held.windows, 'window')} kept" if held.windows else ""
+    return f"{as_rate(held.rate)} into each broker: {figure}{share}"
+
+
 def batch_noun(limits: Limits) -> str:
     """Return the noun for a batch under some limits: wave or decision."""
     return "wave" if limits.mode is Mode.WAVE else "decision"
@@ -219,6 +227,8 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             return f"the budget is shared: {', '.join(shares) or 'nothing is copied'}"
         case RateChosen():
             return chosen_text(event)
+        case RateHeld():
+            return held_text(event)
         case ThrottleChanged():
             change = f"{event.old.words} -> {event.new.words}"
             return f"throttle: {change}, at once{_asked_by(event.who)}"

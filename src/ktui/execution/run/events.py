@@ -80,6 +80,18 @@ class RateChosen(ThrottleEvent, frozen=True, kw_only=True, tag="rate_chosen"):
         checked_moment(self.ends_at)
 
 
+class RateHeld(ThrottleEvent, frozen=True, kw_only=True, tag="rate_held"):
+    """The rate into each broker at which the objective of --slo holds."""
+
+    rate: int
+    """Bytes a second."""
+    figure: float | None = None
+    """The figure of the last window, in the objective's unit; None if there is none."""
+    windows: int = 0
+    """The windows so far in which something was copied, and those with a figure that kept it."""
+    kept: int = 0
+
+
 class FoundSetting(msgspec.Struct, frozen=True):
     """A setting as it stood before the run touched it."""
 
@@ -537,8 +549,8 @@ AnyRunEvent = (
     | Continued | StepGate | ScheduleChanged | Outage
     | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
     | Ended
-    | ThrottleChanged | BudgetShared | RateChosen | SettingsFound | Configure | Configured
-    | SettingsGivenUp | SettingChanged
+    | ThrottleChanged | BudgetShared | RateChosen | RateHeld
+    | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
     | CancelAsked | CancelGate | Added | Joined | Recording | Noted | EventCommandFailed
 )  # fmt: skip
 

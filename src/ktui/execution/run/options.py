@@ -57,6 +57,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
     schedule: Schedule = NO_SCHEDULE
     """When the steps of the run may begin, to begin with; unlike other options, it may change."""
+    sli_command: str = ""
+    """The command that prints the figure of an objective; empty for none."""
+    sli_prometheus: tuple[str, ...] = ()
+    """The URL of a Prometheus and the query that returns the figure; empty for none."""
     poll_s: float = USUAL_POLL_S
     """Seconds between two polls of the cluster."""
     record: bool = True
@@ -70,6 +74,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     def throttles(self) -> bool:
         """Whether the run may set throttles: rates are named, or --by chooses one."""
         return bool(self.throttle) or self.schedule.by is not None
+
+    @property
+    def has_figure(self) -> bool:
+        """Whether there is a figure for an objective."""
+        return bool(self.sli_command or self.sli_prometheus)
 
     @property
     def gated(self) -> bool:

@@ -22,6 +22,7 @@ from ktui.execution.run.events import (
     Configure,
     Configured,
     RateChosen,
+    RateHeld,
     SettingChanged,
     SettingsFound,
     SettingsGivenUp,
@@ -29,6 +30,9 @@ from ktui.execution.run.events import (
     ThrottleEvent,
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+FLOOR = 1_000_000
+"""Bytes a second into each broker: the least with an objective, also while there is no figure."""
 
 ListEntries = Mapping[SettingKey, frozenset[str]]
 """Some entries of each list."""
@@ -63,9 +67,11 @@ class ThrottleLedger(msgspec.Struct):
     """The share of the budget of each broker that receives copies, in bytes a second."""
     chosen: RateChosen | None = None
     """The rate that --by needs; None without --by."""
+    held_at: RateHeld | None = None
+    """The rate at which the objective holds; None before the first one."""
     in_force: ThrottleRates = NO_THROTTLE
-    """The lower of the desired rates and the chosen one, with the shares in the place of the
-    budget."""
+    """The lowest of the desired rates, the chosen and the held one. The shares take the place of
+    the budget."""
     ours: dict[SettingKey, SetByRun] = {}
     """Every setting that the run owns, until the run has restored it."""
     foreign: dict[SettingKey, str] = {}
@@ -84,6 +90,8 @@ class ThrottleLedger(msgspec.Struct):
 
     def set_rates(self, rates: ThrottleRates) -> None:
         """Set the desired rates; nothing of a budget is shared yet."""
+        if rates.objective != self.rates.objective:
+            self.held_at = None
         self.rates = rates
         self._share({})
 
@@ -92,14 +100,31 @@ class ThrottleLedger(msgspec.Struct):
         self.chosen = chosen
         self._share(self.shares)
 
+    def _set_bound(self, event: BudgetShared | RateChosen | RateHeld) -> None:
+        match event:
+            case BudgetShared():
+                self._share({each.broker: each.bytes_s or 0 for each in event.shares})
+            case RateChosen():
+                self.choose(event)
+            case RateHeld():
+                self.held_at = event
+                self._share(self.shares)
+
     @property
     def bounded(self) -> ThrottleRates:
-        """The lower of the desired rates and the chosen one."""
-        return self.rates.at_most(None if self.chosen is None else self.chosen.rate)
+        """The lowest of the desired rates, the chosen and the held one."""
+        return self._kept.at_most(None if self.chosen is None else self.chosen.rate)
+
+    @property
+    def _kept(self) -> ThrottleRates:
+        """The desired rates, as far as the objective allows them."""
+        if self.rates.objective is None:
+            return self.rates
+        return self.rates.at_most(FLOOR if self.held_at is None else self.held_at.rate)
 
     def with_chosen(self, rate: int | None) -> ThrottleRates:
         """Return the rates in force if another one were chosen."""
-        return self.rates.at_most(rate).shared(self.shares)
+        return self._kept.at_most(rate).shared(self.shares)
 
     def _share(self, shares: Mapping[int, int]) -> None:
         self.shares, self.in_force = shares, self.bounded.shared(shares)
@@ -148,10 +173,8 @@ class ThrottleLedger(msgspec.Struct):
                 self.refusals.clear()
                 self._override_foreign()
                 self.forget_unchanged()
-            case BudgetShared():
-                self._share({each.broker: each.bytes_s or 0 for each in event.shares})
-            case RateChosen():
-                self.choose(event)
+            case BudgetShared() | RateChosen() | RateHeld():
+                self._set_bound(event)
             case SettingsFound():
                 self._found(event)
             case SettingChanged():

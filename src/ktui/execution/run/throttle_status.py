@@ -8,7 +8,7 @@ import msgspec
 
 from ktui.cluster.ports import ConfigScope, ConfigSource, Setting
 from ktui.cluster.resources import SettingKey
-from ktui.execution.run.events import RateChosen
+from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.planning.names import join_named
@@ -22,6 +22,10 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     rates: ThrottleRates = NO_THROTTLE
     chosen: RateChosen | None = None
     """The rate that --by needs; None without --by."""
+    held: RateHeld | None = None
+    """The rate at which the objective holds; None without one, or before the first."""
+    bounded: ThrottleRates = NO_THROTTLE
+    """The lowest of the desired rates, the chosen and the held one."""
     leaders: bool = False
     """Whether the sending side of leaders is throttled, too."""
     refusal: str = ""
@@ -32,11 +36,6 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run with nothing left to move has not ended; None if it does not wait so."""
     stays: str | None = None
     """The settings that a run without an engine leaves, and why; None for none."""
-
-    @property
-    def bounded(self) -> ThrottleRates:
-        """The lower of the desired rates and the chosen one."""
-        return self.rates.at_most(None if self.chosen is None else self.chosen.rate)
 
     @property
     def words(self) -> str:
@@ -63,6 +62,8 @@ def throttle_status(run: Run) -> ThrottleStatus:
     return ThrottleStatus(
         rates=run.throttled.rates,
         chosen=run.throttled.chosen,
+        held=run.throttled.held_at,
+        bounded=run.throttled.bounded,
         leaders=run.options.throttle_leaders,
         refusal=run.throttled.refusal,
         settings=changed,

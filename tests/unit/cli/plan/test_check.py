@@ -281,7 +281,7 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                 "order": "topic",
             },
         ),
-        ("throttle", {"every": None, "brokers": [], "budget": None}),
+        ("throttle", {"every": None, "brokers": [], "budget": None, "slo": None}),
         ("throttle_leaders", False),
         (
             "preflight",

@@ -54,7 +54,7 @@ def test_json_of_throttle_and_status_has_the_settings(tmp_path: Path) -> None:
 
     assert answer == {"schema_version": 1, "run": "drain-b3", "throttle": status["throttle"]}
     throttle = answer["throttle"]
-    assert throttle["rates"] == {"every": 50_000_000, "brokers": [], "budget": None}
+    assert throttle["rates"] == {"every": 50_000_000, "brokers": [], "budget": None, "slo": None}
     assert (throttle["leaders"], throttle["refusal"], throttle["waits"]) == (False, None, None)
     assert throttle["stays"] is None
     assert throttle["settings"] == [
@@ -150,7 +150,12 @@ def test_ktui_runs_shows_where_a_throttle_is_left(tmp_path: Path) -> None:
     (parsed_run,) = json_of(CliRunner().invoke(ktui, [*arguments, "--json"]))["runs"]
 
     assert listed[1].startswith("drain-b3 waiting for resume, throttle left")
-    assert parsed_run["throttle"] == {"every": 50_000_000, "brokers": [], "budget": None}
+    assert parsed_run["throttle"] == {
+        "every": 50_000_000,
+        "brokers": [],
+        "budget": None,
+        "slo": None,
+    }
     assert parsed_run["throttle_left"].startswith("its throttle stays on broker 4")
 
 
@@ -185,8 +190,8 @@ def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Pa
     orders = {"scope": "topic", "name": "orders"}
     assert [event["event"] for event in events] == [*about[:4], "configured", "settings_left"]
     assert own[0] == {
-        "old": {"every": None, "brokers": [], "budget": None},
-        "new": {"every": 50_000_000, "brokers": [], "budget": None},
+        "old": {"every": None, "brokers": [], "budget": None, "objective": None},
+        "new": {"every": 50_000_000, "brokers": [], "budget": None, "objective": None},
         "command": None,
         "who": "",
     }

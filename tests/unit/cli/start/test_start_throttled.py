@@ -105,7 +105,7 @@ def test_a_dry_run_shows_the_throttle_and_the_basis_of_the_time_estimate(
 
     assert "throttle  10 MB/s into each broker" in text.splitlines()
     assert "at 10 MB/s into broker 4, which is throttled" in text
-    assert forecast["throttle"] == {"every": 10_000_000, "brokers": [], "budget": None}
+    assert forecast["throttle"] == {"every": 10_000_000, "brokers": [], "budget": None, "slo": None}
     assert forecast["throttle_leaders"] is False
     assert forecast["preflight"]["rates"]["throttles"] == [{"broker": 4, "bytes_s": 10_000_000}]
     assert sandbox.runs == []
@@ -120,6 +120,7 @@ def test_json_of_a_dry_run_lists_a_rate_of_one_broker_with_its_id(sandbox: Start
         "every": 10_000_000,
         "brokers": [{"broker": 4, "bytes_s": None}],
         "budget": None,
+        "slo": None,
     }
 
 
@@ -145,3 +146,35 @@ def test_a_start_without_a_throttle_prints_nothing_about_throttles(sandbox: Star
     assert_started(result := sandbox.start(sandbox.plan()))
 
     assert "throttle" not in result.stderr
+
+
+def test_a_run_is_started_with_an_objective_and_its_figure(kept: StartSandbox) -> None:
+    figure = ("--slo", "p99<150ms", "--sli-command", "/bin/true")
+
+    assert_started(kept.start(kept.plan(), "--throttle", "50MB", *figure))
+
+    assert options(kept).throttle.typed == "50MB,slo=p99<150ms"
+    assert options(kept).sli_command.endswith("/true")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--slo", "p99<150ms"), "--slo: nothing tells the figure. Give --sli-command CMD, or"),
+        (("--slo", "150ms"), "--slo: '150ms' is not an objective; use an objective such as"),
+        (("--slo", "p99<0ms"), "--slo: 'p99<0ms' is not an objective"),
+        (("--throttle", "slo=p99"), "--throttle: 'p99' is not an objective"),
+        (
+            ("--sli-command", "/bin/true", "--sli-prometheus", "http://x:9090", "q"),
+            "--sli-command and --sli-prometheus name the same figure",
+        ),
+        (("--sli-prometheus", "prometheus:9090", "q"), "--sli-prometheus prometheus:9090: is not"),
+        (("--sli-prometheus", "http://x:9090", " "), "--sli-prometheus: the query is empty"),
+        (("--sli-command", "/no/such"), "--sli-command: /no/such: no such program"),
+    ],
+)
+def test_an_objective_that_cannot_be_kept_is_refused_before_anything_is_sent(
+    sandbox: StartSandbox, given: tuple[str, ...], words: str
+) -> None:
+    assert sandbox.refusal(sandbox.plan(), *given).startswith(words)
+    assert not sandbox.runs

@@ -1,0 +1,109 @@
+"""Drive the rate of copies by a figure that has to stay below an objective; pure.
+
+It goes down fast and up slowly, as a controller of congestion does. Kafka's quotas average over
+some 11 s, so a new rate shows only in the second window after it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+
+from ktui.execution.run.throttle_ledger import FLOOR
+
+WINDOW_S = 10.0
+"""Seconds of one window, which has one figure."""
+HELD = 0.95
+"""The share of windows in which the figure has to be below the objective."""
+_DEAD_S = 2 * WINDOW_S
+"""Seconds after a change of the rate before its effect is judged."""
+_BAND = 0.8
+"""From this part of the objective on, the rate stays."""
+_DOWN_LEAST, _DOWN_MOST = 0.85, 0.5
+_UP, _UP_NEAR, _UP_FIRST = 1.1, 1.02, 2.0
+"""A step up; one near a rate that was too high; one before any rate was."""
+_NEAR = 0.9
+_REMEMBERED_S = 600.0
+"""For so long a rate that was too high is remembered."""
+_FAR_OVER = 2.0
+"""So many times the objective, and the rate goes down at once."""
+_UNUSED = 0.8
+"""With less than this part of the rate in use, something else is slower: the rate stays."""
+_JUDGED, _FEWEST = 60, 10
+"""The last windows by which the controller judges itself, and the fewest of them."""
+_CAUTION = 0.8
+"""The part of the objective aimed at while too few windows were below it."""
+_MISSING = 2
+"""So many windows without a figure, and the rate is the floor."""
+
+
+class RateControl:
+    """Decide the rate into each broker, window by window.
+
+    Args:
+        below: the objective's value.
+        rate: the rate to begin with, in bytes a second.
+    """
+
+    def __init__(self, below: float, rate: int = FLOOR) -> None:
+        self._below = below
+        self.rate = rate
+        """Bytes a second into each broker."""
+        self._changed_s = self._too_high_s = -inf
+        self._too_high: float | None = None
+        self._missing = 0
+        self._kept: deque[bool] = deque(maxlen=_JUDGED)
+
+    def window(
+        self, now_s: float, figure: float | None, used: float | None, most: float = inf
+    ) -> int:
+        """Return the rate from the end of a window on.
+
+        Args:
+            now_s: the end of the window.
+            figure: the figure of the window; None if there is none.
+            used: the highest intake of a broker, in bytes a second; None while unknown.
+            most: no higher rate is of use, in bytes a second.
+        """
+        if figure is None:
+            self._missing += 1
+            if self._missing >= _MISSING:
+                self._set(FLOOR, now_s)
+            return self.rate
+        self._missing = 0
+        self._kept.append(figure <= self._below)
+        over = figure / (self._below * self._caution)
+        settled = now_s - self._changed_s >= _DEAD_S
+        if over > 1.0:
+            if settled or over > _FAR_OVER:
+                self._lower(now_s, over, used)
+        elif over <= _BAND and settled:
+            self._raise(now_s, over, used, most)
+        return self.rate
+
+    @property
+    def _caution(self) -> float:
+        few = len(self._kept) < _FEWEST
+        return 1.0 if few or sum(self._kept) >= HELD * len(self._kept) else _CAUTION
+
+    def _lower(self, now_s: float, over: float, used: float | None) -> None:
+        in_use = self.rate if used is None else min(float(self.rate), max(used, FLOOR))
+        self._too_high, self._too_high_s = in_use, now_s
+        self._set(in_use * max(_DOWN_MOST, min(_DOWN_LEAST, 1 / over)), now_s)
+
+    def _raise(self, now_s: float, over: float, used: float | None, most: float) -> None:
+        if used is not None and used < _UNUSED * self.rate:
+            return
+        step = _UP
+        if self._too_high is None:
+            step = _UP_FIRST if over < _BAND / 2 else _UP
+        elif now_s - self._too_high_s > _REMEMBERED_S:
+            self._too_high = None
+        elif self.rate * _UP > _NEAR * self._too_high:
+            step = _UP_NEAR
+        self._set(min(most, self.rate * step), now_s)
+
+    def _set(self, rate: float, now_s: float) -> None:
+        new = max(FLOOR, int(rate))
+        if new != self.rate:
+            self.rate, self._changed_s = new, now_s

@@ -1,0 +1,57 @@
+"""What producers, or whoever else, may feel of the copying: an objective, `p99<150ms`."""
+
+from __future__ import annotations
+
+import re
+from math import inf
+from typing import Literal
+
+import msgspec
+
+EXPECTED = "use an objective such as p99<150ms or lag<5000, or none"
+_OBJECTIVE = re.compile(r"([A-Za-z][A-Za-z0-9._-]{0,30})\s*<\s*(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s)?")
+
+
+class ObjectiveProblem(ValueError):
+    """A text that is no objective. The message has the text and the fix."""
+
+
+class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A figure that has to stay below a value."""
+
+    name: str
+    """The name of the figure, such as `p99`: only people read it."""
+    below: float
+    """The value, in the unit of the figure."""
+    unit: Literal["", "ms", "s"] = ""
+
+    def __post_init__(self) -> None:
+        """Reject an objective that nobody could show or keep.
+
+        Raises:
+            ValueError: it is such a one.
+        """
+        if not self.name.isprintable() or not 0 < self.below < inf:
+            raise ValueError("not an objective")
+
+    def __str__(self) -> str:
+        """Return the objective as it is typed."""
+        return f"{self.name}<{self.value(self.below)}"
+
+    def value(self, figure: float) -> str:
+        """Return a figure with the unit of the objective: "143ms"."""
+        shown = f"{figure:.6f}".rstrip("0").rstrip(".")
+        return f"{shown}{self.unit}"
+
+
+def parse_objective(text: str) -> Objective:
+    """Parse an objective as operators write it.
+
+    Raises:
+        ObjectiveProblem: the text is not one.
+    """
+    match = _OBJECTIVE.fullmatch(text.strip())
+    if match is None or not float(match[2]) > 0:
+        raise ObjectiveProblem(f"{text.strip()!r:.60} is not an objective; {EXPECTED}")
+    unit: Literal["", "ms", "s"] = "ms" if match[3] == "ms" else "s" if match[3] == "s" else ""
+    return Objective(match[1], float(match[2]), unit)

@@ -1,0 +1,140 @@
+"""The figure of an objective: what a command prints, or a Prometheus answers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from ktui.execution.host.own_figure import (
+    FigureProblem,
+    OwnFigure,
+    ask_command,
+    ask_prometheus,
+    own_figure,
+)
+from ktui.execution.run.options import RunOptions
+
+
+def _printing(code: str) -> str:
+    return shlex.join([sys.executable, "-c", code])
+
+
+class _Prometheus(BaseHTTPRequestHandler):
+    answers: ClassVar[dict[str, Any]] = {}
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        answer = self.answers[parse_qs(url.query)["query"][0]]
+        body = answer if isinstance(answer, bytes) else json.dumps({"data": answer}).encode()
+        self.send_response(200 if url.path == "/api/v1/query" else 404)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def prometheus() -> Iterator[str]:
+    _Prometheus.answers = {
+        "one": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "143.5"]}]},
+        "two": {"resultType": "vector", "result": [{"value": [1, "7"]}, {"value": [1, "9"]}]},
+        "scalar": {"resultType": "scalar", "result": [1, "0.25"]},
+        "none": {"resultType": "vector", "result": []},
+        "nan": {"resultType": "scalar", "result": [1, "NaN"]},
+        "odd": [1, 2],
+        "page": b"<html>not found</html>",
+        "deep": b"[" * 100_000,
+    }
+    server = HTTPServer(("127.0.0.1", 0), _Prometheus)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_it_is_the_number_in_the_last_line_that_a_command_prints() -> None:
+    assert ask_command(_printing("print('p99 of the last 10 s:'); print(' 143.5 '); print()")) == (
+        143.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("print('143 ms')", "printed '143 ms', which is no number"),
+        ("print('nan')", "printed nan, which is no figure"),
+        ("print(-1)", "printed -1, which is no figure"),
+        ("pass", "printed '', which is no number"),
+        ("import sys; sys.exit('no metrics')", "ended with exit code 1: no metrics"),
+        ("print('\\x1b[2J')", "printed '"),
+    ],
+)
+def test_a_command_without_a_number_is_no_figure(code: str, words: str) -> None:
+    with pytest.raises(FigureProblem) as problem:
+        ask_command(_printing(code))
+
+    assert words in str(problem.value)
+    assert str(problem.value).isprintable()
+
+
+def test_a_command_that_hangs_is_killed() -> None:
+    with pytest.raises(FigureProblem, match=r"took longer than 0\.2 s and was killed"):
+        ask_command("/bin/sleep 60", timeout_s=0.2)
+
+
+@pytest.mark.parametrize(("query", "figure"), [("one", 143.5), ("two", 9.0), ("scalar", 0.25)])
+def test_it_is_the_highest_value_that_prometheus_answers(
+    prometheus: str, query: str, figure: float
+) -> None:
+    assert ask_prometheus(prometheus, query) == figure
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("none", "the query has no result"),
+        ("nan", "which is no figure"),
+        ("odd", "its answer is none of Prometheus"),
+        ("page", "its answer is none of Prometheus"),
+        ("deep", "its answer is none of Prometheus"),
+    ],
+)
+def test_an_answer_without_a_value_is_no_figure(prometheus: str, query: str, words: str) -> None:
+    with pytest.raises(FigureProblem, match=words):
+        ask_prometheus(prometheus, query)
+
+
+def test_a_prometheus_that_does_not_answer_is_no_figure(prometheus: str) -> None:
+    with pytest.raises(FigureProblem, match="--sli-prometheus: "):
+        ask_prometheus("http://127.0.0.1:1", "one")
+    with pytest.raises(FigureProblem, match="it answers 404"):
+        ask_prometheus(f"{prometheus}elsewhere", "one")
+
+
+def test_a_figure_counts_until_the_next_one_fails() -> None:
+    answers: list[float | None] = [143.5, None]
+
+    def ask() -> float:
+        answer = answers.pop(0)
+        if answer is None:
+            raise FigureProblem("no metrics")
+        return answer
+
+    figure = OwnFigure(ask)
+    figure.look()
+    assert (figure.latest, figure.problem) == (143.5, "")
+    figure.look()
+    assert (figure.latest, figure.problem) == (None, "no metrics")
+
+
+def test_a_run_without_a_command_and_a_query_has_none() -> None:
+    assert own_figure(RunOptions())() is None
