@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ktui.planning.objective import Objective
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
     BrokerRate,
@@ -33,6 +34,9 @@ WRITTEN: dict[str, ThrottleRates] = {
         50_000_000, (BrokerRate(3, 20_000_000),), 400_000_000
     ),
     "50MB,total=none": ThrottleRates(50_000_000),
+    "slo=p99<150ms": ThrottleRates(objective=Objective("p99", 150.0, "ms")),
+    "50MB, slo = lag < 5000": ThrottleRates(50_000_000, objective=Objective("lag", 5000.0)),
+    "slo=none": NO_THROTTLE,
     "3=20MB": ThrottleRates(None, (BrokerRate(3, 20_000_000),)),
     "0=20MB": ThrottleRates(None, (BrokerRate(0, 20_000_000),)),
     "none,3=20MB": ThrottleRates(None, (BrokerRate(3, 20_000_000),)),
@@ -54,6 +58,11 @@ WRONG: dict[str, str] = {
     "none,50MB": "several rates for every broker",
     "total=1MB,total=2MB": "several rates for all brokers",
     "total=": "''",
+    "slo=p99<1ms,slo=p99<2ms": "several objectives",
+    "slo=p99": "'p99' is not an objective",
+    "slo=<150ms": "'<150ms' is not an objective",
+    "slo=p99<0s": "'p99<0s' is not an objective",
+    "slo=p99<2h": "'p99<2h' is not an objective",
     "b3=20MB": "'b3' is not a broker id",
     "-3=20MB": "'-3' is not a broker id",
     "=20MB": "'' is not a broker id",
@@ -114,6 +123,8 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
         ("3=20MB", "20 MB/s into broker 3"),
         ("50MB,total=400MB", "50 MB/s into each broker, 400 MB/s in all"),
         ("total=400MB", "400 MB/s in all"),
+        ("slo=p99<150ms", "as fast as p99<150ms allows"),
+        ("50MB,slo=p99<0.15s", "50 MB/s into each broker, as fast as p99<0.15s allows"),
     ],
 )
 def test_throttle_rates_are_worded_by_broker(text: str, words: str) -> None:
@@ -138,3 +149,17 @@ def test_a_broker_has_its_share_of_the_budget_or_its_own_rate_if_that_is_lower()
 
 def _text(rate: int | None) -> str:
     return "none" if rate is None else str(rate)
+
+
+@given(RATES, st.dictionaries(st.integers(0, 9), RATES), st.none() | st.integers(1, 10**15))
+def test_at_most_a_rate_none_is_higher_and_those_below_stay(
+    every: int | None, own: dict[int, int | None], most: int | None
+) -> None:
+    rates = ThrottleRates(every, tuple(BrokerRate(*each) for each in sorted(own.items())), 400)
+
+    bounded = rates.at_most(most)
+
+    for broker in range(11):
+        known = [rate for rate in (rates.of(broker), most) if rate is not None]
+        assert bounded.of(broker) == min(known, default=None)
+    assert bounded.budget == rates.budget

@@ -10,13 +10,14 @@ import pytest
 
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import RunState
-from ktui.execution.run.events import RateChosen
+from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import ThrottleStatus
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Range
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import ThrottleNow
-from ktui.tui.screens.watch.run_banner import ShownAbove, first_line
+from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line
 from support.views.screens import BEGAN
 
 STATUS = RunStatus(
@@ -161,3 +162,21 @@ def test_the_banner_shows_by_when_a_run_is_to_be_done_and_whether_it_can_be(
     line = "".join(piece.text for piece in first_line(status, BEGAN, 120))
 
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (None, "p99<150ms no figure"),
+        (RateHeld(rate=1_000_000, windows=2), "p99<150ms no figure 0% kept"),
+        (RateHeld(rate=9_000_000, figure=143.5, windows=20, kept=19), "p99<150ms 143.5ms 95% kept"),
+    ],
+)
+def test_the_banner_shows_the_figure_beside_its_objective(
+    held: RateHeld | None, words: str
+) -> None:
+    rates = parse_throttle_rates("slo=p99<150ms")
+    throttle = ThrottleNow(run=ThrottleStatus(rates=rates, held=held))
+    status = msgspec.structs.replace(STATUS, throttle=throttle)
+
+    assert words in "".join(piece.text for piece in second_line(status, 160))

@@ -65,8 +65,14 @@ def prepare_run(
         found: findings beside those of the plan.
 
     Raises:
-        RunRefused: the plan cannot be carried out; names every problem.
+        RunRefused: the plan cannot be carried out, and every problem is named; or nothing tells
+            the figure of its objective.
     """
+    if options.throttle.objective is not None and not options.has_figure:
+        raise RunRefused(
+            f"nothing was sent: nothing tells the figure of {options.throttle.objective}. Start "
+            "the run from the shell, with --sli-command or --sli-prometheus"
+        )
     findings = (*found, *check_plan(new.plan, seen, new.allowed))
     problems = [each.sentence for each in findings if each.severity is Severity.PROBLEM]
     if problems:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ktui.execution.engine.command_handler import NO_FIGURE
 from ktui.execution.journal.commands import SetThrottle
@@ -24,16 +23,20 @@ WAYS: tuple[tuple[Replicas, Replicas], ...] = (
 FAST = {"messages": 400_000, "copied_s": 20_000.0}
 """Each replica has 400 MB, and a broker can take in 20 MB/s."""
 MB = 1_000_000
-COMMAND: dict[str, Any] = {"sli_command": "/bin/latency"}
 
 
 class _Felt(ThrottledStory):
     """A story whose figure is the rate in force, in MB/s: "latency<8" allows 8 MB/s."""
 
-    def __init__(self, folder: Path, rate: str, **options: Any) -> None:
+    def __init__(self, folder: Path, rate: str, sli_command: str = "/bin/latency") -> None:
         ways = {f"orders-{n}": WAYS[n % 3] for n in range(12)}
         super().__init__(
-            folder, ways, rate, limits=default_limits(), cluster=FAST, **{**COMMAND, **options}
+            folder,
+            ways,
+            rate,
+            limits=default_limits(),
+            cluster=FAST,
+            sli_command=sli_command,
         )
         self.silent = False
         self.figure = self._felt
@@ -43,7 +46,7 @@ class _Felt(ThrottledStory):
         return None if self.silent else (rate or 20 * MB) / MB
 
     @property
-    def rates(self) -> list[int]:
+    def held(self) -> list[int]:
         return [event.rate for event in self.events if isinstance(event, RateHeld)]
 
 
@@ -52,7 +55,7 @@ def test_the_rate_rises_to_what_the_objective_allows_and_stays_below_it(tmp_path
 
     run = story.played(until_s=500.0)
 
-    assert story.rates[0] <= 2 * FLOOR
+    assert story.held[0] <= 2 * FLOOR
     held = run.throttled.held_at
     assert held is not None
     assert 5.5 * MB <= held.rate <= 8 * MB
@@ -96,7 +99,7 @@ def test_an_objective_is_changed_and_lifted_while_the_run_goes_on(tmp_path: Path
 
     run = story.played(until_s=320.0)
 
-    assert max(story.rates) > 3 * MB
+    assert max(story.held) > 3 * MB
     assert not run.throttled.in_force
 
 

@@ -12,8 +12,10 @@ from textual.widget import Widget
 
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
 from ktui.execution.host.catalog import RunState
+from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import State
 from ktui.pacing.limits import LETTERS, Limits, Order, limit_figure
+from ktui.planning.objective import Objective
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded
 from ktui.tui.draw.gauge import rate_gauge
@@ -339,6 +341,8 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
             continue
         rank = _Rank.GAUGE if throttle.run.bounded and not place else _Rank.MORE_GAUGES + place
         yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
+    if throttle.run.rates.objective is not None:
+        yield _objective(throttle.run.rates.objective, throttle.run.held)
     if not throttle.run.bounded:
         return
     if throttle.fastest is not None:
@@ -347,6 +351,18 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
         yield HeaderPart(
             (Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=_Rank.FASTEST
         )
+
+
+def _objective(objective: Objective, held: RateHeld | None) -> HeaderPart:
+    """Show the last figure beside the objective, and how often it has held."""
+    if held is None or held.figure is None:
+        words = Piece("no figure", "falling-behind")
+    else:
+        over = held.figure > objective.below
+        words = Piece(objective.value(held.figure), "stalled" if over else "", bold=over)
+    share = f" {held.kept / held.windows:.0%} kept" if held is not None and held.windows else ""
+    parts = (Piece(f"{objective} ", "dim"), words, Piece(share, "dim"))
+    return HeaderPart(parts, rank=_Rank.THROTTLE)
 
 
 def _gauge(into: BrokerInflow) -> list[Piece]:
