@@ -137,8 +137,8 @@ def chosen_text(chosen: RateChosen) -> str:
     if chosen.late:
         return f"cannot be done in time: {ends} at the soonest, at any rate"
     if chosen.rate is None:
-        return f"no rate: all that there is is needed, to be done by {ends}"
-    return f"{as_rate(chosen.rate)} into each broker, to be done by {ends}"
+        return f"needs all that there is, expected to end by {ends}"
+    return f"{as_rate(chosen.rate)} into each broker, expected to end by {ends}"
 
 
 def held_text(held: RateHeld) -> str:

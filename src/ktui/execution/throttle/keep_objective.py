@@ -67,6 +67,7 @@ class ObjectiveKeeper:
         self._windows = self._kept = 0
         held = self._run.throttled.held_at
         if objective is not None:
+            self._figure()  # begins to ask
             self._control = RateControl(objective.below)
             if held is not None:
                 self._control = RateControl(objective.below, held.rate)

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
@@ -14,6 +15,7 @@ from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedB
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import State
+from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.pacing.limits import LETTERS, Limits, Order, limit_figure
 from ktui.planning.objective import Objective
 from ktui.tui.draw import format as figures
@@ -335,7 +337,7 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
         yield HeaderPart((Piece(stays, "falling-behind"),))
     if throttle.run.bounded:
         rank: int = _Rank.LABEL if left else _Rank.THROTTLE
-        yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=rank)
+        yield HeaderPart((Piece("throttle ", "dim"), Piece(_rates(throttle.run))), rank=rank)
     for place, into in enumerate(throttle.into[:_MOST_GAUGES]):
         if not throttle.run.bounded and not into.flow.in_s:
             continue
@@ -351,6 +353,13 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
         yield HeaderPart(
             (Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=_Rank.FASTEST
         )
+
+
+def _rates(throttle: ThrottleStatus) -> str:
+    """Return the rates that bind; the objective has a part of its own."""
+    return msgspec.structs.replace(throttle.bounded, objective=None).with_leaders(
+        throttled=throttle.leaders
+    )
 
 
 def _objective(objective: Objective, held: RateHeld | None) -> HeaderPart:
