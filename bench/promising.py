@@ -6,27 +6,16 @@ import asyncio
 import os
 import random
 import statistics
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 from typing import NamedTuple
 
-from bench.checks import check_count
-from ktui.cluster.observer import Observer
-from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import ClusterPorts
-from ktui.execution.engine.engine import Engine
-from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Owned, RateChosen
-from ktui.execution.run.first_events import first_events
+from bench.simulated_runs import carry_out
+from ktui.execution.run.events import RateChosen
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.execution.run.states import State
 from ktui.pacing.limits import default_limits
-from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -146,39 +135,7 @@ async def _carried_out(scene: _Scene, within_s: float | None) -> tuple[float, li
     cluster = SimulatedCluster(scene.spec, clock)
     for act in scene.acts:
         cluster.schedule(act)
-    reader, names = cluster.reader(), {target.topic for target in scene.plan.partitions}
-    sizes = {
-        Replica(TopicPartition(topic.name, 0), topic.replicas[0][0]): int(topic.bytes_each)
-        for topic in scene.spec.topics
-    }
-    snapshot = ClusterSnapshot(
-        partitions=(await reader.describe_topics(names)).partitions,
-        brokers=(await reader.describe_cluster()).brokers,
-        configs=(await reader.topic_configs(names)).configs,
-        sizes=sizes,
-    )
     by = None if within_s is None else clock.now() + timedelta(seconds=within_s)
-    schedule = NO_SCHEDULE if by is None else Schedule(by=by)
-    options = RunOptions(schedule=schedule)
-    began_s = clock.monotonic()
-    events = first_events(
-        scene.plan,
-        snapshot,
-        default_limits(),
-        options,
-        cluster_id=cluster.spec.name,
-        plan_name="bench",
-    )
-    with (
-        tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
-        Journal.create(Path(folder) / "journal.db", clock) as journal,
-    ):
-        journal.append(events)
-        run = Run("bench").fold(journal.entries())
-        observer = Observer(reader, clock)
-        engine = Engine(run, journal, observer, ClusterPorts(reader, cluster.writer()), clock)
-        await engine.execute(Owned(pid=0, host="", user=""))
-        await observer.aclose()
-        chosen = [e.event for e in journal.entries() if isinstance(e.event, RateChosen)]
-    check_count("partitions done", run.counts[State.DONE], len(scene.plan.partitions))
-    return clock.monotonic() - began_s, chosen
+    options = RunOptions(schedule=NO_SCHEDULE if by is None else Schedule(by=by))
+    took_s, entries = await carry_out(cluster, scene.plan, default_limits(), options)
+    return took_s, [each.event for each in entries if isinstance(each.event, RateChosen)]

@@ -8,29 +8,19 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from math import inf
-from pathlib import Path
 
 import msgspec
 
 from bench.checks import check_count
-from ktui.cluster.observer import Observer
-from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import ClusterPorts
-from ktui.execution.engine.engine import Engine
-from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Owned
-from ktui.execution.run.first_events import first_events
+from bench.simulated_runs import carry_out
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, default_limits
 from ktui.pacing.situation import Situation
-from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.preflight.least_time import least_time
 from ktui.planning.simulate.copy_rates import CopyRates, Span
@@ -69,7 +59,7 @@ def run() -> None:
     ):
         plan, cluster = _plan_and_cluster()
         limits = Limits(replicas=1, partitions=2 * len(BROKERS), mode=mode, order=order)
-        took_s = asyncio.run(_carried_out(plan, cluster, limits))
+        took_s, _ = asyncio.run(carry_out(cluster, plan, limits, RunOptions()))
         if took_s < bound_s:
             raise SystemExit(f"not measured: {took_s:,.0f} s is less than any order could take")
         print(f"  {mode:<8}{order:<10} {took_s / bound_s:5.2f} times the bound", end="")
@@ -151,35 +141,3 @@ def _bound_s(plan: Plan, cluster: SimulatedCluster) -> float:
     for target in plan.partitions:
         received[target.replicas[-1]] += sizes[target.topic]
     return max(received.values()) / NET_IN
-
-
-async def _carried_out(plan: Plan, cluster: SimulatedCluster, limits: Limits) -> float:
-    """Let an engine carry out a plan, and return the duration in the cluster's seconds."""
-    reader, clock = cluster.reader(), cluster.clock
-    names = {target.topic for target in plan.partitions}
-    sizes = {
-        Replica(TopicPartition(topic.name, 0), topic.replicas[0][0]): int(topic.bytes_each)
-        for topic in cluster.spec.topics
-    }
-    snapshot = ClusterSnapshot(
-        partitions=(await reader.describe_topics(names)).partitions,
-        brokers=(await reader.describe_cluster()).brokers,
-        configs=(await reader.topic_configs(names)).configs,
-        sizes=sizes,
-    )
-    events = first_events(
-        plan, snapshot, limits, RunOptions(), cluster_id=cluster.spec.name, plan_name="bench"
-    )
-    began_s = clock.monotonic()
-    with (
-        tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
-        Journal.create(Path(folder) / "journal.db", clock) as journal,
-    ):
-        journal.append(events)
-        run = Run("bench").fold(journal.entries())
-        observer = Observer(reader, clock)
-        engine = Engine(run, journal, observer, ClusterPorts(reader, cluster.writer()), clock)
-        await engine.execute(Owned(pid=0, host="", user=""))
-        await observer.aclose()
-    check_count("partitions done", run.counts[State.DONE], PARTITIONS)
-    return clock.monotonic() - began_s

@@ -14,12 +14,12 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.cluster.text import clean
 from ktui.durable import write_whole
-from ktui.execution.forecast.copy_progress import Timelines
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.metrics import EngineTimes, metrics_text
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
+from ktui.execution.time_left.copy_progress import Timelines
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,6 @@ from ktui.execution.engine.requeue import (
 )
 from ktui.execution.engine.turn import Turn, build_turn
 from ktui.execution.engine.working_state import Hold, WorkingState, state_event
-from ktui.execution.forecast.promise import Promise
 from ktui.execution.run.events import (
     AnyRunEvent,
     Cancel,
@@ -47,6 +46,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import Resources, throttle_resources
+from ktui.execution.time_left.promise import Promise
 from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move

@@ -1,1 +1,1 @@
-"""The progress of a run, its copy rates, and the forecast of its end."""
+"""The progress of a run, why partitions wait, and its end, in words and in figures."""

@@ -14,8 +14,6 @@ from itertools import pairwise
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.copy_progress import Timelines
-from ktui.execution.forecast.forecast import TimeLeftForecast
 from ktui.execution.run.events import (
     Added,
     BudgetShared,
@@ -38,6 +36,8 @@ from ktui.execution.run.events import (
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE
+from ktui.execution.time_left.copy_progress import Timelines
+from ktui.execution.time_left.forecast import TimeLeftForecast
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Range

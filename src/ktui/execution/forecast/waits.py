@@ -11,12 +11,12 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.execution.engine.observed import Observed
-from ktui.execution.forecast.expected import expected_situation
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.execution.time_left.expected import expected_situation
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster

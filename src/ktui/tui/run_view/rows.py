@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.forecast.expected import expected_situation
 from ktui.execution.forecast.waits import BETWEEN, Waits
 from ktui.execution.host.other_runs import Movers
 from ktui.execution.run.destination import find_goal
@@ -31,6 +30,7 @@ from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.execution.time_left.expected import expected_situation
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ktui.execution.forecast.copy_progress import CopyProgress
-from ktui.execution.forecast.expected import expected_situation, situation_before
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
+from ktui.execution.time_left.copy_progress import CopyProgress
+from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.simulate.fair_share import BrokerBandwidth, FairShareCopies

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from ktui.execution.forecast.broker_capacity import Capacity
+from ktui.execution.time_left.broker_capacity import Capacity
 from ktui.insights.curve import RateCurve
 from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.simulate.fair_share import Pair

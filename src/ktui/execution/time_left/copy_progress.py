@@ -11,9 +11,9 @@ from statistics import median
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.broker_capacity import Capacity
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
+from ktui.execution.time_left.broker_capacity import Capacity
 from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.simulate.schedule import POLL_S
 from ktui.progress.timeline import Lane, Role, Timeline

@@ -6,12 +6,12 @@ from collections import deque
 from datetime import datetime, timedelta
 from statistics import quantiles
 
-from ktui.execution.forecast.broker_capacity import Capacity
-from ktui.execution.forecast.copy_progress import CopyProgress, Timelines
-from ktui.execution.forecast.simulate_rest import Remaining, simulate_remaining
 from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
+from ktui.execution.time_left.broker_capacity import Capacity
+from ktui.execution.time_left.copy_progress import CopyProgress, Timelines
+from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
 from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates

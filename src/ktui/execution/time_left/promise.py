@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from ktui.execution.forecast.copy_progress import Timelines
-from ktui.execution.forecast.forecast import TimeLeftForecast
-from ktui.execution.forecast.simulate_rest import Remaining
 from ktui.execution.run.events import AnyRunEvent, RateChosen, StepOver
 from ktui.execution.run.run import Run
+from ktui.execution.time_left.copy_progress import Timelines
+from ktui.execution.time_left.forecast import TimeLeftForecast
+from ktui.execution.time_left.simulate_rest import Remaining
 from ktui.insights.prior import Prior
 
 EVERY_S = 30.0
@@ -57,7 +57,9 @@ class Promise:
                 self._forecast.step_over(step.begun, step.at, event, now)
 
     def update(self, now: datetime, seen: Timelines) -> None:
-        """Learn from a poll of the partitions in flight."""
+        """Learn from a poll of the partitions in flight, while there is a time to keep."""
+        if self._run.schedule.by is None:
+            return
         if self._in_force != self._run.throttled.in_force:
             self._in_force = self._run.throttled.in_force
             self._forecast.change(now, throttle=True)

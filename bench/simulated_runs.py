@@ -1,0 +1,69 @@
+"""Whole runs on simulated clusters, carried out by an engine in virtual time."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from bench.checks import check_count
+from ktui.cluster.observer import Observer
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.ports import ClusterPorts
+from ktui.execution.engine.engine import Engine
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry, Owned
+from ktui.execution.run.first_events import first_events
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.plan import Plan
+from ktui.simulated.cluster import SimulatedCluster
+
+
+async def carry_out(
+    cluster: SimulatedCluster, plan: Plan, limits: Limits, options: RunOptions
+) -> tuple[float, list[JournalEntry]]:
+    """Carry out a plan of topics with one partition, and return its seconds and its journal.
+
+    Raises:
+        SystemExit: a partition did not come to its target.
+    """
+    clock = cluster.clock
+    began_s = clock.monotonic()
+    events = first_events(
+        plan,
+        await _snapshot(cluster, plan),
+        limits,
+        options,
+        cluster_id=cluster.spec.name,
+        plan_name="bench",
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
+        Journal.create(Path(folder) / "journal.db", clock) as journal,
+    ):
+        journal.append(events)
+        run = Run("bench").fold(journal.entries())
+        reader = cluster.reader()
+        observer = Observer(reader, clock)
+        engine = Engine(run, journal, observer, ClusterPorts(reader, cluster.writer()), clock)
+        await engine.execute(Owned(pid=0, host="", user=""))
+        await observer.aclose()
+        entries = list(journal.entries())
+    check_count("partitions done", run.counts[State.DONE], len(plan.partitions))
+    return clock.monotonic() - began_s, entries
+
+
+async def _snapshot(cluster: SimulatedCluster, plan: Plan) -> ClusterSnapshot:
+    reader, names = cluster.reader(), {target.topic for target in plan.partitions}
+    return ClusterSnapshot(
+        partitions=(await reader.describe_topics(names)).partitions,
+        brokers=(await reader.describe_cluster()).brokers,
+        configs=(await reader.topic_configs(names)).configs,
+        sizes={
+            Replica(TopicPartition(topic.name, 0), topic.replicas[0][0]): int(topic.bytes_each)
+            for topic in cluster.spec.topics
+        },
+    )
