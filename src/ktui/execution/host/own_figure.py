@@ -42,12 +42,16 @@ class OwnFigure:
         self._every_s = every_s
         self._started = False
         self._figure: float | None = None
-        self._asked_s = 0.0
+        self._asked_s = self._wanted_s = 0.0
         self.problem = ""
         """Why there is no figure; empty if there is one."""
 
     def __call__(self) -> float | None:
-        """Return the figure; None if there is none that is new enough. The first call begins."""
+        """Return the figure; None if there is none that is new enough.
+
+        The first call begins to ask, and without calls nobody is asked any more.
+        """
+        self._wanted_s = time.monotonic()
         if not self._started:
             self._started = True
             threading.Thread(target=self._serve, daemon=True).start()
@@ -60,7 +64,8 @@ class OwnFigure:
 
     def _serve(self) -> None:
         while True:
-            self.look()
+            if time.monotonic() - self._wanted_s < STALE_S:
+                self.look()
             time.sleep(self._every_s)
 
     def look(self) -> None:
