@@ -181,6 +181,7 @@ def events() -> list[AnyRunEvent]:
         RateChosen(rate=40_000_000, ends_at=LATER),
         RateChosen(ends_at=LATER, late=True),
         RateHeld(rate=12_000_000, figure=143.5, windows=20, kept=19),
+        RateHeld(rate=1_000_000, reason="no metrics", windows=21, kept=19),
         ScheduleChanged(old=NO_SCHEDULE, new=SCHEDULE, command=2, who=WHO),
         _step(0, elect=4),
         SettingsFound(found=found),

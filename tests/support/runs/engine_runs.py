@@ -21,6 +21,7 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegu
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
+from ktui.execution.throttle.keep_objective import Figure, no_figure
 from ktui.insights.prior import Prior
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
@@ -95,7 +96,7 @@ class PlannedRun:
         """Returns why its process does not own the run any more; None while it does."""
         self.forbids: Callable[[str], str | None] = lambda _command: None
         """Returns why the command of --while lets no step begin; None if it lets them."""
-        self.figure: Callable[[], float | None] = lambda: None
+        self.figure: Callable[[], Figure] = no_figure
         """Returns the figure of the run's objective."""
         self.guarded: Callable[[], Guard | None] = lambda: None
         """Returns the guard that decides for each engine whether it may send; None for no guard."""

@@ -39,7 +39,9 @@ class HeldJson(msgspec.Struct, frozen=True):
 
     rate: int
     figure: float | None
-    """The figure of the last window, in the objective's unit."""
+    """The figure of the last window, in the objective's unit; null for none."""
+    reason: str | None
+    """Why there is none."""
     windows: int
     kept: int
     """The windows of 10 s in which something was copied, and those in which the objective held."""
@@ -101,7 +103,9 @@ def chosen_json(chosen: RateChosen | None) -> ChosenJson | None:
 
 def held_json(held: RateHeld | None) -> HeldJson | None:
     """Return the JSON form of the rate at which the objective holds."""
-    return None if held is None else HeldJson(held.rate, held.figure, held.windows, held.kept)
+    if held is None:
+        return None
+    return HeldJson(held.rate, held.figure, held.reason or None, held.windows, held.kept)
 
 
 def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:

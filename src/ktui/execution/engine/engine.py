@@ -46,7 +46,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
-from ktui.execution.throttle.keep_objective import ObjectiveKeeper
+from ktui.execution.throttle.keep_objective import Figure, ObjectiveKeeper, no_figure
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Timeline
 
@@ -85,7 +85,7 @@ class Engine:
         leave_when: returns, after each turn, why the run is to be left now; None to go on.
         forbids: returns why the command of --while, which may be empty, lets no step begin now;
             None if it lets them.
-        figure: returns the figure of the run's objective in the last seconds; None for none.
+        figure: returns the figure of the run's objective in the last seconds.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -105,7 +105,7 @@ class Engine:
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
         leave_when: LeaveWhen = when_paused,
         forbids: Callable[[str], str | None] = lambda _command: None,
-        figure: Callable[[], float | None] = lambda: None,
+        figure: Callable[[], Figure] = no_figure,
     ) -> None:
         self._run = run
         self._leave_when = leave_when

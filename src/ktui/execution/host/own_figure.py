@@ -15,6 +15,7 @@ from pathlib import Path
 from ktui.cluster.text import clean
 from ktui.execution.host.operator_command import CommandProblem, command_output, split_command
 from ktui.execution.run.options import RunOptions
+from ktui.execution.throttle.keep_objective import Figure, no_figure
 
 EVERY_S = 10.0
 """Seconds between two figures."""
@@ -43,11 +44,10 @@ class OwnFigure:
         self._started = False
         self._figure: float | None = None
         self._asked_s = self._wanted_s = 0.0
-        self.problem = ""
-        """Why there is no figure; empty if there is one."""
+        self._problem = ""
 
-    def __call__(self) -> float | None:
-        """Return the figure; None if there is none that is new enough.
+    def __call__(self) -> Figure:
+        """Return the figure, if there is one that is new enough.
 
         The first call begins to ask, and without calls nobody is asked any more.
         """
@@ -58,9 +58,11 @@ class OwnFigure:
         return self.latest
 
     @property
-    def latest(self) -> float | None:
-        """The last figure; None if there is none that is new enough."""
-        return self._figure if time.monotonic() - self._asked_s < STALE_S else None
+    def latest(self) -> Figure:
+        """The last figure, if it is new enough."""
+        if self._figure is not None and time.monotonic() - self._asked_s < STALE_S:
+            return Figure(self._figure)
+        return Figure(None, self._problem or "it was not told in time")
 
     def _serve(self) -> None:
         while True:
@@ -73,19 +75,19 @@ class OwnFigure:
         asked_s = time.monotonic()
         try:
             self._figure, self._asked_s = self._ask(), asked_s
-            self.problem = ""
+            self._problem = ""
         except FigureProblem as problem:
-            self._figure, self.problem = None, str(problem)
+            self._figure, self._problem = None, str(problem)
 
 
-def own_figure(options: RunOptions) -> Callable[[], float | None]:
-    """Return the figure that the options of a run name; always None if they name none."""
+def own_figure(options: RunOptions) -> Callable[[], Figure]:
+    """Return the figure that the options of a run name; never one if they name none."""
     if options.sli_command:
         return OwnFigure(lambda: ask_command(options.sli_command))
     if options.sli_prometheus:
         url, query = options.sli_prometheus
         return OwnFigure(lambda: ask_prometheus(url, query))
-    return lambda: None
+    return no_figure
 
 
 def ask_command(text: str, timeout_s: float = TIMEOUT_S) -> float:

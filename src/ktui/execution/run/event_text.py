@@ -143,7 +143,8 @@ def chosen_text(chosen: RateChosen) -> str:
 
 def held_text(held: RateHeld) -> str:
     """Describe the rate at which an objective holds, and how often it has held."""
-    figure = "there is no figure" if held.figure is None else f"the figure is {held.figure:g}"
+    none = f"there is no figure{_because(held.reason)}"
+    figure = none if held.figure is None else f"the figure is {held.figure:g}"
     share = f", {held.kept:,} of {as_count(held.windows, 'window')} kept" if held.windows else ""
     return f"{as_rate(held.rate)} into each broker: {figure}{share}"
 

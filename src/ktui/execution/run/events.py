@@ -87,6 +87,8 @@ class RateHeld(ThrottleEvent, frozen=True, kw_only=True, tag="rate_held"):
     """Bytes a second."""
     figure: float | None = None
     """The figure of the last window, in the objective's unit; None if there is none."""
+    reason: str = ""
+    """Why there is none."""
     windows: int = 0
     """The windows so far in which something was copied, and those with a figure that kept it."""
     kept: int = 0

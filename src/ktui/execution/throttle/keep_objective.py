@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
 from ktui.execution.run.events import RateHeld
@@ -16,8 +17,19 @@ SLACK = 0.1
 REPORT_S = 60.0
 """Seconds after which the figure and the share of windows are journaled again."""
 
-Figure = Callable[[], float | None]
-"""Returns the figure of the last window; None if there is none."""
+
+class Figure(NamedTuple):
+    """The figure of the last window."""
+
+    value: float | None
+    """In the objective's unit; None if there is none."""
+    problem: str = ""
+    """Why there is none."""
+
+
+def no_figure() -> Figure:
+    """Return that there is no figure."""
+    return Figure(None, "nothing tells it")
 
 
 class ObjectiveKeeper:
@@ -29,7 +41,7 @@ class ObjectiveKeeper:
         figure: the figure to keep below the objective.
     """
 
-    def __init__(self, run: Run, clock: Clock, figure: Figure) -> None:
+    def __init__(self, run: Run, clock: Clock, figure: Callable[[], Figure]) -> None:
         self._run = run
         self._clock = clock
         self._figure = figure
@@ -52,9 +64,9 @@ class ObjectiveKeeper:
         if not self._copies:
             return []
         used = [of.in_s for of in flows.brokers.values() if of.in_s is not None]
-        rate = self._control.window(now_s, figure, max(used, default=None))
+        rate = self._control.window(now_s, figure.value, max(used, default=None))
         self._windows += 1
-        self._kept += figure is not None and figure <= objective.below
+        self._kept += figure.value is not None and figure.value <= objective.below
         return self._report(rate, figure, now_s)
 
     @property
@@ -73,13 +85,24 @@ class ObjectiveKeeper:
                 self._control = RateControl(objective.below, held.rate)
                 self._windows, self._kept = held.windows, held.kept
 
-    def _report(self, rate: int, figure: float | None, now_s: float) -> list[RateHeld]:
+    def _report(self, rate: int, figure: Figure, now_s: float) -> list[RateHeld]:
         before = self._run.throttled.held_at
         old = None if before is None else before.rate
         alike = old is not None and abs(rate - old) <= SLACK * old
-        lost = before is not None and (before.figure is None) is not (figure is None)
-        if alike and not lost and now_s - self._reported_s < REPORT_S:
+        other = before is not None and (before.figure is None, before.reason) != (
+            figure.value is None,
+            figure.problem,
+        )
+        if alike and not other and now_s - self._reported_s < REPORT_S:
             return []
         self._reported_s = now_s
         shown = old if alike and old is not None else rate
-        return [RateHeld(rate=shown, figure=figure, windows=self._windows, kept=self._kept)]
+        return [
+            RateHeld(
+                rate=shown,
+                figure=figure.value,
+                reason=figure.problem,
+                windows=self._windows,
+                kept=self._kept,
+            )
+        ]

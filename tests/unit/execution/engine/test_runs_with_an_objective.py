@@ -6,8 +6,10 @@ from pathlib import Path
 
 from ktui.execution.engine.command_handler import NO_FIGURE
 from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.event_text import held_text
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.throttle_ledger import FLOOR
+from ktui.execution.throttle.keep_objective import Figure
 from ktui.pacing.limits import default_limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.events import SetInbound
@@ -41,9 +43,9 @@ class _Felt(ThrottledStory):
         self.silent = False
         self.figure = self._felt
 
-    def _felt(self) -> float | None:
+    def _felt(self) -> Figure:
         rate = self.run.throttled.in_force.of(4)
-        return None if self.silent else (rate or 20 * MB) / MB
+        return Figure(None, "no metrics") if self.silent else Figure((rate or 20 * MB) / MB)
 
     @property
     def held(self) -> list[int]:
@@ -72,6 +74,9 @@ def test_before_the_first_figure_and_while_there_is_none_it_is_the_least_rate(
     run = story.played(until_s=100.0)
 
     assert run.throttled.in_force.of(4) == FLOOR
+    held = run.throttled.held_at
+    assert held is not None
+    assert held_text(held).startswith("1.0 MB/s into each broker: there is no figure: no metrics")
 
 
 def test_a_lower_throttle_stays_in_force(tmp_path: Path) -> None:

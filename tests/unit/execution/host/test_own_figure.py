@@ -21,6 +21,7 @@ from ktui.execution.host.own_figure import (
     own_figure,
 )
 from ktui.execution.run.options import RunOptions
+from ktui.execution.throttle.keep_objective import Figure
 
 
 def _printing(code: str) -> str:
@@ -131,10 +132,10 @@ def test_a_figure_counts_until_the_next_one_fails() -> None:
 
     figure = OwnFigure(ask)
     figure.look()
-    assert (figure.latest, figure.problem) == (143.5, "")
+    assert figure.latest == Figure(143.5)
     figure.look()
-    assert (figure.latest, figure.problem) == (None, "no metrics")
+    assert figure.latest == Figure(None, "no metrics")
 
 
 def test_a_run_without_a_command_and_a_query_has_none() -> None:
-    assert own_figure(RunOptions())() is None
+    assert own_figure(RunOptions())().value is None
