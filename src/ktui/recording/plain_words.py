@@ -57,13 +57,13 @@ or order org original other others otherwise our ours out outage outdated outsid
 oversize own owned owner ownership owns package parameters part particular partition partitions pass
 passed password path pause paused peak peer pem per permission permitted pid place plain plaintext
 plan plan_sha256 planned points policy poll polls port position preferred primary principal printed
-private proc process processed produce producer producerid producers progress proposed protocol
-protocols provided providers provides push put puts question queue queued quota quotes rack racks
-raise raised range rate rates rather re-elected reached read read-only reading reads ready reason
-reassign reassigned reassigning reassignment reassignments reassigns rebalance rebalancing received
-receiving recent recipient record recorded recording recordings records recovered recovering
-recovery redaction referred refused registered registers registration rejected rejoin remove removed
-removing renewer replace replaced replan replanned replica
+private proc process processed produce producer producerid producers progress prometheus proposed
+protocol protocols provided providers provides push put puts question queue queued quota quotes rack
+racks raise raised range rate rates rather re-elected reached read read-only reading reads ready
+reason reassign reassigned reassigning reassignment reassignments reassigns rebalance rebalancing
+received receiving recent recipient record recorded recording recordings records recovered
+recovering recovery redaction referred refused registered registers registration rejected rejoin
+remove removed removing renewer replace replaced replan replanned replica
 replica.alter.log.dirs.io.max.bytes.per.second replicas replicated replication reports request
 requested requesting requests required requiredacks reset resolve resolved resource respond rest
 resumable resume resumed retarget retention retry return returned returns revocation roll rollback
@@ -71,21 +71,21 @@ rolled rolling room route rpcs run running runs s safe safely said same sasl sat
 schedule scope scram seconds secret security see seen sees segment semicolon send sender sending
 sent seq sequence server session set setting settings setup several sha sha256 shall shape share
 shared shares shm should shown shows shut sigint sigkill sigkilled signal signed sigterm since
-single size size-asc size-desc sized sizes skip slow slower small snapshot so some someone soon
-soonest source space speak specified specify split ssl sslv3 stale stall stalled stalls stand start
-start_at started state static status stay stays step steps still stop stopped stopping stops storage
-stored string submitted subscribed subscription subtract successfully such sun supplied support
-supported sync synchronous system t table take taken takes target tb telemetry tell terminal text
-than that the their them then there these they this those though throttle throttled throttles
+single size size-asc size-desc sized sizes skip sli slo slow slower small snapshot so some someone
+soon soonest source space speak specified specify split ssl sslv3 stale stall stalled stalls stand
+start start_at started state static status stay stays step steps still stop stopped stopping stops
+storage stored string submitted subscribed subscription subtract successfully such sun supplied
+support supported sync synchronous system t table take taken takes target tb telemetry tell terminal
+text than that the their them then there these they this those though throttle throttled throttles
 throttling through thrown thu tiered time timed timeout times timestamp tls tlsv1 to together token
 told too took tools topic topics touched transaction transactional transactionalid transactions
 tried trigger trim trimmed true trusts try trying tue twice two txn type unable unacceptable
 unauthorized unavailable unbounded unclean.leader.election.enable under under-replicated unexpected
-unknown unreachable unreadable unreleased unseen unset unstable unsupported until up update updated
-upgrade urgent url usage use used user username using utf valid validation value values variable
-verdict verification verify version versions via view violation voter voters wait waited waiting
-waits wal want was watermark wave way we wed were what when where whether which while while_command
-who whole whose why will window windows with within without words worked would write writes
-writetxnmarker writing written wrong wrote yet you your zero
+unit unknown unreachable unreadable unreleased unseen unset unstable unsupported until up update
+updated upgrade urgent url usage use used user username using utf valid validation value values
+variable verdict verification verify version versions via view violation voter voters wait waited
+waiting waits wal want was watermark wave way we wed were what when where whether which while
+while_command who whole whose why will window windows with within without words worked would write
+writes writetxnmarker writing written wrong wrote yet you your zero
 """
 PLAIN_WORDS = frozenset(_WORDS.split())

@@ -77,8 +77,9 @@ def _of(kind: inspect.Type, field: str) -> st.SearchStrategy[Any]:
             return st.dictionaries(
                 _of(kind.key_type, field) if enums else keys, _of(kind.value_type, ""), max_size=3
             )
-        case inspect.EnumType():
-            return st.sampled_from(list(kind.cls))
+        case inspect.EnumType() | inspect.LiteralType() as chosen:
+            words = chosen.cls if isinstance(chosen, inspect.EnumType) else chosen.values
+            return st.sampled_from(list(words))
     plain: dict[type[inspect.Type], st.SearchStrategy[Any]] = {
         inspect.StrType: _BY_FIELD.get(field, names),
         inspect.IntType: st.integers(0, 2**40),
