@@ -8,8 +8,11 @@ from typing import Literal
 
 import msgspec
 
+CANARY_PREFIX = "ktui-canary-"
+"""What the names of topics begin with by which a run measures what producers feel."""
 EXPECTED = "use an objective such as p99<150ms or lag<5000, or none"
 _OBJECTIVE = re.compile(r"([A-Za-z][A-Za-z0-9._-]{0,30})\s*<\s*(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s)?")
+_PERCENTILE = re.compile(r"p([1-9][0-9](?:\.[0-9]{1,3})?)")
 
 
 class ObjectiveProblem(ValueError):
@@ -33,6 +36,12 @@ class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         if not self.name.isprintable() or not 0 < self.below < inf:
             raise ValueError("not an objective")
+
+    @property
+    def percent(self) -> float | None:
+        """The percentile that the figure is by its name: 99.9 for `p99.9`; None for another one."""
+        match = _PERCENTILE.fullmatch(self.name)
+        return None if match is None else float(match[1])
 
     def __str__(self) -> str:
         """Return the objective as it is typed."""

@@ -325,6 +325,7 @@ def _started() -> Started:
         stop_on_failure=True, most_under_min_isr=3, most_offline=0, throttle=RATES,
         throttle_leaders=True, schedule=SCHEDULE, poll_s=2.0, record=False,
         on_event="/usr/local/bin/page drain", metrics_file="/var/lib/metrics/drain.prom",
+        canary=True,
         sli_command="/usr/local/bin/latency drain",
         sli_prometheus=("http://prometheus:9090", "max(latency)"),
     )  # fmt: skip

@@ -25,6 +25,7 @@ from ktui.execution.throttle.keep_objective import Figure, no_figure
 from ktui.insights.prior import Prior
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.objective import Objective
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.cluster import SimulatedCluster
 
@@ -96,7 +97,7 @@ class PlannedRun:
         """Returns why its process does not own the run any more; None while it does."""
         self.forbids: Callable[[str], str | None] = lambda _command: None
         """Returns why the command of --while lets no step begin; None if it lets them."""
-        self.figure: Callable[[], Figure] = no_figure
+        self.figure: Callable[[Objective], Figure] = no_figure
         """Returns the figure of the run's objective."""
         self.guarded: Callable[[], Guard | None] = lambda: None
         """Returns the guard that decides for each engine whether it may send; None for no guard."""

@@ -15,6 +15,8 @@ import click
 from ktui.cli.context.claim import ClusterHold, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.ownership_options import no_ownership_option
+from ktui.cli.context.terminal import print_note
+from ktui.cli.engine.canary_figure import CanaryFigure
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.engine.metrics import RunMetrics
 from ktui.cli.engine.notices import RunNotices
@@ -25,6 +27,7 @@ from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.process.launch import Leaving
 from ktui.cli.record.sources import EngineRecording, record_run
 from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
@@ -46,6 +49,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, PauseOrigin
 from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
+from ktui.kafka.canary import Canary
 
 PATIENCE = 0.75
 """Share of the poll interval that a poll waits for a slow broker, before it goes on without it."""
@@ -258,6 +262,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
     observer = Observer(reader, clock, patience_s=PATIENCE * poll_s)
     source = SameClusterSource(observer, run.started.cluster_id)
     owner = owned.holder
+    canary = Canary(cluster.connection, run.name) if run.options.canary else None
     try:
         engine = Engine(
             run,
@@ -277,7 +282,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             earlier=EarlierRuns(state),
             leave_when=leave_when,
             forbids=WhileCommand().forbids,
-            figure=own_figure(run.options),
+            figure=own_figure(run.options) if canary is None else CanaryFigure(canary),
         )
         leave_on_signals(engine.leave, wait)
         await engine.execute(
@@ -290,11 +295,21 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             )
         )
     finally:
+        if canary is not None:
+            await _remove(canary)
         if hold is not None:
             await hold.end(ended=run.ended)
         await observer.aclose()
         await reader.aclose()
         await writer.aclose()
+
+
+async def _remove(canary: Canary) -> None:
+    """Delete the topic of a canary, or print that it stays."""
+    try:
+        await asyncio.to_thread(canary.close)
+    except ClusterError as error:
+        print_note(f"topic {canary.topic} stays: {error}. It is ktui's own; delete it")
 
 
 def leave_on_signals(leave: Callable[[str], None], wait: JournalWait) -> None:

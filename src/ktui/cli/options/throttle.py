@@ -20,7 +20,7 @@ from ktui.planning.throttle_rates import (
 )
 
 THROTTLE, BUDGET, SLO = "--throttle", "--budget", "--slo"
-SLI_COMMAND, SLI_PROMETHEUS = "--sli-command", "--sli-prometheus"
+CANARY, SLI_COMMAND, SLI_PROMETHEUS = "--canary", "--sli-command", "--sli-prometheus"
 LEADERS, FOREIGN = "--throttle-leaders", "--on-foreign-throttle"
 
 _OPTIONS = {
@@ -39,8 +39,14 @@ _OPTIONS = {
     "slo": click.option(
         SLO,
         metavar="OBJECTIVE",
-        help="Copy as fast as this allows: p99<150ms, with the figure of --sli-command or "
-        "--sli-prometheus, asked every 10 s. The other rates stay the most. none: no objective.",
+        help="Copy as fast as this allows: p99<150ms, with the figure of --canary, --sli-command "
+        "or --sli-prometheus, every 10 s. The other rates stay the most. none: no objective.",
+    ),
+    "canary": click.option(
+        CANARY,
+        is_flag=True,
+        help="The figure of --slo is the slowest broker's produce latency, by 20 records a second "
+        "and broker into a topic ktui-canary-RUN, which the run makes and deletes.",
     ),
     "sli_command": click.option(
         SLI_COMMAND,
@@ -77,6 +83,7 @@ class ThrottleOptions(msgspec.Struct, frozen=True):
     on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
     sli_command: str = ""
     sli_prometheus: tuple[str, ...] = ()
+    canary: bool = False
 
 
 def parse_rates_option(place: str, text: str) -> ThrottleRates:
@@ -120,11 +127,12 @@ def parse_objective_option(text: str) -> Objective | None:
         raise BadInput(f"{SLO}: {problem}") from None
 
 
-def _throttle_options(
+def _throttle_options(  # noqa: PLR0913 - one for each option
     *,
     throttle: str | None,
     budget: str | None,
     slo: str | None,
+    canary: bool,
     sli_command: str | None,
     sli_prometheus: tuple[str, str] | None,
     on_foreign_throttle: str,
@@ -146,14 +154,19 @@ def _throttle_options(
         rates,
         throttle_leaders,
         OnForeignThrottle(on_foreign_throttle),
-        *_figure(sli_command, sli_prometheus),
+        *_figure(sli_command, sli_prometheus, canary=canary),
+        canary,
     )
 
 
-def _figure(command: str | None, prometheus: tuple[str, str] | None) -> tuple[str, tuple[str, ...]]:
+def _figure(
+    command: str | None, prometheus: tuple[str, str] | None, *, canary: bool
+) -> tuple[str, tuple[str, ...]]:
     """Return the command or the query of a figure, checked."""
-    if command is not None and prometheus is not None:
-        raise BadInput(f"{SLI_COMMAND} and {SLI_PROMETHEUS} name the same figure. Give one of them")
+    given = {CANARY: canary, SLI_COMMAND: command, SLI_PROMETHEUS: prometheus}
+    named = [option for option, value in given.items() if value]
+    if len(named) > 1:
+        raise BadInput(f"{' and '.join(named)} name the same figure. Give one of them")
     if prometheus is not None:
         url, query = prometheus
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -187,13 +200,18 @@ def with_throttle(
     if given.leaders and not rates:
         raise BadInput(f"{LEADERS}: leaders have no rate to throttle to. Give {THROTTLE} RATE")
     options = msgspec.structs.replace(
-        options, sli_command=given.sli_command, sli_prometheus=given.sli_prometheus
+        options,
+        sli_command=given.sli_command,
+        sli_prometheus=given.sli_prometheus,
+        canary=given.canary,
     )
     if rates.objective is not None and not options.has_figure:
         raise BadInput(
-            f"{SLO}: nothing tells the figure. Give {SLI_COMMAND} CMD, or {SLI_PROMETHEUS} URL "
-            "QUERY"
+            f"{SLO}: nothing tells the figure. Give {CANARY}, {SLI_COMMAND} CMD, or "
+            f"{SLI_PROMETHEUS} URL QUERY"
         )
+    if rates.objective is not None and given.canary and rates.objective.percent is None:
+        raise BadInput(f"{CANARY}: measures p50 to p99.9, and no {rates.objective.name}")
     return msgspec.structs.replace(
         options,
         throttle=rates,

@@ -45,7 +45,7 @@ from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 
 NO_FIGURE = (
-    "the run has no figure for an objective: it was started without --sli-command and "
+    "the run has no figure for an objective: it was started without --canary, --sli-command and "
     "--sli-prometheus"
 )
 

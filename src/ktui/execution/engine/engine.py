@@ -48,6 +48,7 @@ from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.execution.throttle.keep_objective import Figure, ObjectiveKeeper, no_figure
 from ktui.insights.prior import Prior
+from ktui.planning.objective import Objective
 from ktui.progress.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Engine:
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
         leave_when: LeaveWhen = when_paused,
         forbids: Callable[[str], str | None] = lambda _command: None,
-        figure: Callable[[], Figure] = no_figure,
+        figure: Callable[[Objective], Figure] = no_figure,
     ) -> None:
         self._run = run
         self._leave_when = leave_when

@@ -71,7 +71,7 @@ def prepare_run(
     if options.throttle.objective is not None and not options.has_figure:
         raise RunRefused(
             f"nothing was sent: nothing tells the figure of {options.throttle.objective}. Start "
-            "the run from the shell, with --sli-command or --sli-prometheus"
+            "the run from the shell, with --canary, --sli-command or --sli-prometheus"
         )
     findings = (*found, *check_plan(new.plan, seen, new.allowed))
     problems = [each.sentence for each in findings if each.severity is Severity.PROBLEM]

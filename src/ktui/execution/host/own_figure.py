@@ -16,6 +16,7 @@ from ktui.cluster.text import clean
 from ktui.execution.host.operator_command import CommandProblem, command_output, split_command
 from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.keep_objective import Figure, no_figure
+from ktui.planning.objective import Objective
 
 EVERY_S = 10.0
 """Seconds between two figures."""
@@ -46,7 +47,7 @@ class OwnFigure:
         self._asked_s = self._wanted_s = 0.0
         self._problem = ""
 
-    def __call__(self) -> Figure:
+    def __call__(self, _objective: Objective) -> Figure:
         """Return the figure, if there is one that is new enough.
 
         The first call begins to ask, and without calls nobody is asked any more.
@@ -80,7 +81,7 @@ class OwnFigure:
             self._figure, self._problem = None, str(problem)
 
 
-def own_figure(options: RunOptions) -> Callable[[], Figure]:
+def own_figure(options: RunOptions) -> Callable[[Objective], Figure]:
     """Return the figure that the options of a run name; never one if they name none."""
     if options.sli_command:
         return OwnFigure(lambda: ask_command(options.sli_command))

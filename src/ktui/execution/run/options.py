@@ -61,6 +61,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The command that prints the figure of an objective; empty for none."""
     sli_prometheus: tuple[str, ...] = ()
     """The URL of a Prometheus and the query that returns the figure; empty for none."""
+    canary: bool = False
+    """Measure the figure by a producer and a topic of ktui's own."""
     poll_s: float = USUAL_POLL_S
     """Seconds between two polls of the cluster."""
     record: bool = True
@@ -78,7 +80,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_figure(self) -> bool:
         """Whether there is a figure for an objective."""
-        return bool(self.sli_command or self.sli_prometheus)
+        return bool(self.sli_command or self.sli_prometheus or self.canary)
 
     @property
     def gated(self) -> bool:

@@ -27,7 +27,7 @@ class Figure(NamedTuple):
     """Why there is none."""
 
 
-def no_figure() -> Figure:
+def no_figure(_objective: Objective) -> Figure:
     """Return that there is no figure."""
     return Figure(None, "nothing tells it")
 
@@ -41,7 +41,7 @@ class ObjectiveKeeper:
         figure: the figure to keep below the objective.
     """
 
-    def __init__(self, run: Run, clock: Clock, figure: Callable[[], Figure]) -> None:
+    def __init__(self, run: Run, clock: Clock, figure: Callable[[Objective], Figure]) -> None:
         self._run = run
         self._clock = clock
         self._figure = figure
@@ -60,7 +60,7 @@ class ObjectiveKeeper:
             self._begin(objective, now_s)
         if objective is None or now_s - self._window_s < WINDOW_S:
             return []
-        self._window_s, figure = now_s, self._figure()
+        self._window_s, figure = now_s, self._figure(objective)
         if not self._copies:
             return []
         used = [of.in_s for of in flows.brokers.values() if of.in_s is not None]
@@ -79,7 +79,7 @@ class ObjectiveKeeper:
         self._windows = self._kept = 0
         held = self._run.throttled.held_at
         if objective is not None:
-            self._figure()  # begins to ask
+            self._figure(objective)  # begins to ask
             self._control = RateControl(objective.below)
             if held is not None:
                 self._control = RateControl(objective.below, held.rate)

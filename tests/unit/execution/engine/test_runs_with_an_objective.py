@@ -11,6 +11,7 @@ from ktui.execution.run.events import RateHeld
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.keep_objective import Figure
 from ktui.pacing.limits import default_limits
+from ktui.planning.objective import Objective
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.events import SetInbound
 from support.runs.engine_runs import Replicas
@@ -43,7 +44,7 @@ class _Felt(ThrottledStory):
         self.silent = False
         self.figure = self._felt
 
-    def _felt(self) -> Figure:
+    def _felt(self, _objective: Objective) -> Figure:
         rate = self.run.throttled.in_force.of(4)
         return Figure(None, "no metrics") if self.silent else Figure((rate or 20 * MB) / MB)
 

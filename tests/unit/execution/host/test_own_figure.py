@@ -22,6 +22,7 @@ from ktui.execution.host.own_figure import (
 )
 from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.keep_objective import Figure
+from ktui.planning.objective import parse_objective
 
 
 def _printing(code: str) -> str:
@@ -138,4 +139,4 @@ def test_a_figure_counts_until_the_next_one_fails() -> None:
 
 
 def test_a_run_without_a_command_and_a_query_has_none() -> None:
-    assert own_figure(RunOptions())().value is None
+    assert own_figure(RunOptions())(parse_objective("p99<1s")).value is None
