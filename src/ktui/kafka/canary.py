@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
     ConfigResource,
 )
 
-from ktui.cluster.errors import ClusterError, TimedOut
+from ktui.cluster.errors import ClusterError, Refused, TimedOut
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.client_logging import redirect_client_log
 from ktui.kafka.workload import assign_round_robin, create_topic, delete_topics
@@ -38,6 +38,7 @@ _TIMEOUT_S = 30.0
 _AGAIN_S = 10.0
 """Seconds after a failure until the topic is made again."""
 _USUAL_FACTOR = 3
+_NO_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 _FEWEST = 20
 """The fewest records by which a percentile is taken."""
 _SETTINGS = {"retention.ms": "600000", "segment.bytes": str(16 * 1024 * 1024)}
@@ -89,7 +90,11 @@ class Canary:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-            delete_topics(self._connection, [self.topic])
+            try:
+                delete_topics(self._connection, [self.topic])
+            except Refused as refused:
+                if refused.code != _NO_TOPIC:
+                    raise
 
     def percentile_s(self, percent: float) -> float | None:
         """Return the highest percentile of a broker's last window, in seconds; None if unknown.
