@@ -23,8 +23,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import redirect_client_log
-from ktui.kafka.workload import assign_round_robin, create_topic, delete_topics
+from ktui.kafka.workload import (
+    acked_producer,
+    admin_client,
+    assign_round_robin,
+    create_topic,
+    delete_topics,
+)
 from ktui.planning.objective import CANARY_PREFIX
 
 RECORDS_S = 20.0
@@ -131,7 +136,7 @@ class Canary:
             ClusterError: the cluster refused, or did not answer.
             KafkaException: the cluster did not answer.
         """
-        admin = _admin(self._connection)
+        admin = admin_client(self._connection)
         found = admin.list_topics(timeout=_TIMEOUT_S)
         brokers = sorted(found.brokers)
         if self.topic not in found.topics:
@@ -143,15 +148,8 @@ class Canary:
         return [partitions[number].leader for number in sorted(partitions)]
 
     def _write(self, leaders: Sequence[int]) -> None:
-        producer = Producer(
-            {
-                **self._connection.for_confluent(),
-                "acks": "all",
-                "linger.ms": 0,
-                "message.timeout.ms": int(_TIMEOUT_S * 1000),
-            },
-            logger=redirect_client_log("librdkafka"),
-        )
+        settings = {"linger.ms": 0, "message.timeout.ms": int(_TIMEOUT_S * 1000)}
+        producer = acked_producer(self._connection, settings)
         began_s, written, self._lost = time.monotonic(), 0, False
         value = os.urandom(_RECORD_BYTES)
         while not (self._lost or self._stop.wait(_TICK_S)):
@@ -183,11 +181,6 @@ class Canary:
             return
         with self._lock:
             self._waiting[broker].pop(number, None)
-
-
-def _admin(connection: Connection) -> AdminClient:
-    settings: dict[str, Any] = {**connection.for_confluent()}
-    return AdminClient(settings, logger=redirect_client_log("librdkafka"))
 
 
 def _default_factor(admin: AdminClient, brokers: Sequence[int]) -> int:

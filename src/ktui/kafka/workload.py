@@ -63,7 +63,7 @@ def create_topic(
         return admin.create_topics([topic], request_timeout=_ATTEMPT_S)[name]
 
     _retry(connection, ask, "creating a topic", name, before="TOPIC_ALREADY_EXISTS")
-    admin = _admin(connection)
+    admin = admin_client(connection)
     until = time.monotonic() + _LIMIT_S
     while not _have_leaders(admin, name, len(replicas)):
         if time.monotonic() > until:
@@ -116,7 +116,7 @@ def fill(
     """
     each = -(-bytes_each // message_bytes)
     tally = _Tally()
-    producer = _producer(connection, {"linger.ms": 20, "batch.size": 64 * 1024})
+    producer = acked_producer(connection, {"linger.ms": 20, "batch.size": 64 * 1024})
     value = os.urandom(message_bytes)
     for _ in range(each):
         for partition in partitions:
@@ -140,7 +140,7 @@ class SteadyProducer:
         messages_s: float,
         message_bytes: int = 512,
     ) -> None:
-        self._producer = _producer(connection, {"linger.ms": 5})
+        self._producer = acked_producer(connection, {"linger.ms": 5})
         self._topic = topic
         self._partitions = partitions
         self._messages_s = messages_s
@@ -259,12 +259,14 @@ class _Tally:
             raise TimedOut("writing messages", where=topic, answer=self._why)
 
 
-def _admin(connection: Connection) -> AdminClient:
+def admin_client(connection: Connection) -> AdminClient:
+    """Return an admin client. Keep a reference: a collected admin client drops its calls."""
     settings: dict[str, Any] = {**connection.for_confluent()}
     return AdminClient(settings, logger=redirect_client_log("librdkafka"))
 
 
-def _producer(connection: Connection, settings: Mapping[str, Any]) -> Producer:
+def acked_producer(connection: Connection, settings: Mapping[str, Any]) -> Producer:
+    """Return a producer with acks=all; the settings, under librdkafka's names, go before ours."""
     limit = {"message.timeout.ms": int(_LIMIT_S * 1000), "acks": "all"}
     return Producer(
         {**connection.for_confluent(), **limit, **settings},
@@ -306,7 +308,7 @@ def _retry(
     until = time.monotonic() + _LIMIT_S
     asked_before = False
     while True:
-        admin = _admin(connection)  # keep a reference: a collected admin client drops its calls
+        admin = admin_client(connection)
         try:
             return _outcome(ask(admin), attempted, where)
         except TimedOut:

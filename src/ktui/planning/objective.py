@@ -1,4 +1,4 @@
-"""What producers, or whoever else, may feel of the copying: an objective, `p99<150ms`."""
+"""An objective: how much of the copying others may feel, such as `p99<150ms`."""
 
 from __future__ import annotations
 

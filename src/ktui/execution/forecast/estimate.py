@@ -148,7 +148,7 @@ class Estimate:
                 if isinstance(event, Owned):
                     self.pace = Pace(self._prior)
             elif isinstance(event, BudgetShared | RateChosen | RateHeld):
-                self._forecast.budget_shared(at)
+                self._forecast.rates_changed(at)
             elif isinstance(event, Started):
                 self._prior = self._prior_of(event.cluster_id)
                 self._forecast = TimeLeftForecast(self.run, self._prior)

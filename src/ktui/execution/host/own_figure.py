@@ -63,7 +63,7 @@ class OwnFigure:
         """The last figure, if it is new enough."""
         if self._figure is not None and time.monotonic() - self._asked_s < STALE_S:
             return Figure(self._figure)
-        return Figure(None, self._problem or "it was not told in time")
+        return Figure(None, self._problem or "no figure came in time")
 
     def _serve(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ktui.cluster.clock import Clock
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective_control import WINDOW_S, RateControl
 from ktui.planning.objective import Objective
 from ktui.progress.flows import Flows
@@ -76,14 +77,11 @@ class ObjectiveKeeper:
 
     def _begin(self, objective: Objective | None, now_s: float) -> None:
         self._objective, self._window_s, self._reported_s = objective, now_s, now_s
-        self._windows = self._kept = 0
-        held = self._run.throttled.held_at
         if objective is not None:
             self._figure(objective)  # begins to ask
-            self._control = RateControl(objective.below)
-            if held is not None:
-                self._control = RateControl(objective.below, held.rate)
-                self._windows, self._kept = held.windows, held.kept
+            held = self._run.throttled.held_at or RateHeld(rate=FLOOR)
+            self._control = RateControl(objective.below, held.rate)
+            self._windows, self._kept = held.windows, held.kept
 
     def _report(self, rate: int, figure: Figure, now_s: float) -> list[RateHeld]:
         before = self._run.throttled.held_at

@@ -72,7 +72,7 @@ class TimeLeftForecast:
         if throttle:
             self.headway.throttled(at)
 
-    def budget_shared(self, at: datetime) -> None:
+    def rates_changed(self, at: datetime) -> None:
         """Learn nothing from the copies until the new rates of the brokers are in force."""
         self.headway.throttled(at)
 
