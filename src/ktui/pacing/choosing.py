@@ -87,8 +87,9 @@ class _Deciding:
     def _go_on(self) -> None:
         """Let begun partitions go on: each keeps its place until done, unless blocked."""
         for tp in sorted(self._roster.between, key=self._roster.rank):
-            if self._may_go_on(tp) and self._room.fits(self._demand(tp)):
-                self._take(tp, self._roster.between[tp])
+            step = self._fitting(tp) if self._may_go_on(tp) else None
+            if step is not None:
+                self._take(tp, step)
 
     def _may_go_on(self, tp: TopicPartition) -> bool:
         if self._roster.holds_place(tp):
@@ -103,8 +104,9 @@ class _Deciding:
     def _cut(self, ready: Iterable[TopicPartition]) -> None:
         """Cut partitions that hold no place, as far as L allows."""
         for tp in ready:
-            if self._room.fits(self._demand(tp)):
-                self._take(tp, self._roster.ready[tp], holds_place=False)
+            step = self._fitting(tp)
+            if step is not None:
+                self._take(tp, step, holds_place=False)
 
     def _begin(self) -> None:
         """Fill the free places from the queue, in its order.
@@ -133,7 +135,10 @@ class _Deciding:
         if self._room.free_places <= 0 or self._room.free_steps <= 0:
             return
         for tp in self._roster.queue.walk(fits):
-            self._take(tp, self._roster.step_of(tp))
+            step = self._fitting(tp)
+            if step is None:  # a walk yields only partitions of which a step fits
+                continue
+            self._take(tp, step)
             self._began = True
             if self._room.free_places <= 0 or self._room.free_steps <= 0:
                 return
@@ -142,18 +147,26 @@ class _Deciding:
         """Start a partition whose own adds exceed M or S, since nothing else is in flight."""
         if never := [tp for tp in self._roster.between if self._may_go_alone(tp)]:
             tp = min(never, key=self._roster.rank)
-            self._take(tp, self._roster.between[tp], alone=True)
+            self._take(tp, self._roster.choices(tp)[0], alone=True)
         elif self._may_begin:
             for tp in self._roster.queue.walk(self._room.may_go_alone):
-                self._take(tp, self._roster.step_of(tp), alone=True)
+                self._take(tp, self._roster.choices(tp)[0], alone=True)
                 self._began = True
                 return
 
     def _may_go_alone(self, tp: TopicPartition) -> bool:
-        return self._may_go_on(tp) and self._room.may_go_alone(self._demand(tp))
+        step = self._roster.choices(tp)[0]
+        return self._may_go_on(tp) and self._room.may_go_alone(self._demand(tp, step))
 
-    def _demand(self, tp: TopicPartition) -> Demand:
-        step = self._roster.between.get(tp) or self._roster.ready[tp]
+    def _fitting(self, tp: TopicPartition) -> Step | None:
+        """Return the step of a partition that fits; of several, the one with the most room."""
+        steps = self._roster.choices(tp)
+        fitting = [step for step in steps if self._room.fits(self._demand(tp, step))]
+        if len(fitting) == len(steps) == 1:
+            return fitting[0]
+        return min(fitting, key=self._room.taken_where_added, default=None)
+
+    def _demand(self, tp: TopicPartition, step: Step) -> Demand:
         return Demand.of(step, self._roster.situation(tp).leader, self._limits)
 
     def _take(

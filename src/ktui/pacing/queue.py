@@ -58,6 +58,10 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         return Demand(step.moves_leader, step.urgent, len(step.adds), raises, leader, brokers)
 
 
+Demands = tuple[Demand, ...]
+"""The demands of all steps with which a partition may begin, without doubles."""
+
+
 def demands_by(limits: Limits) -> tuple[bool, bool]:
     """Whether the receivers of copies matter to the limits, and whether their leaders do."""
     by_both = limits.bytes_per_broker is not None
@@ -65,10 +69,13 @@ def demands_by(limits: Limits) -> tuple[bool, bool]:
 
 
 class Queue:
-    """Partitions in order, grouped by the demand of their first step."""
+    """Partitions in order, grouped by the demand of their first step.
+
+    A partition that may begin with one of several steps is in the group of each.
+    """
 
     def __init__(self) -> None:
-        self._places: dict[TopicPartition, tuple[Demand, Rank]] = {}
+        self._places: dict[TopicPartition, tuple[Demands, Rank]] = {}
         self._order: list[QueuePlace] = []
         self._kinds: dict[Demand, list[QueuePlace]] = {}
         self._new: dict[Demand, list[QueuePlace]] = {}
@@ -84,31 +91,33 @@ class Queue:
         """Whether a partition waits."""
         return tp in self._places
 
-    def put(self, tp: TopicPartition, rank: Rank, demand: Demand) -> None:
+    def put(self, tp: TopicPartition, rank: Rank, demands: Demands) -> None:
         """Queue a partition at its rank, or move it there if it is queued already."""
         before = self._places.get(tp)
-        if before == (demand, rank):
+        if before == (demands, rank):
             return
         if before is not None:
             self.take([tp])
-        self._places[tp] = (demand, rank)
-        if demand not in self._kinds:
-            self._kinds[demand] = []
-            self._grow(demand)
-        self._new.setdefault(demand, []).append((rank, tp))
+        self._places[tp] = (demands, rank)
+        for demand in demands:
+            if demand not in self._kinds:
+                self._kinds[demand] = []
+                self._grow(demand)
+            self._new.setdefault(demand, []).append((rank, tp))
 
     def take(self, partitions: Collection[TopicPartition]) -> None:
         """Remove partitions from the queue; those not queued are ignored."""
         removed: dict[Demand, list[QueuePlace]] = {}
+        left_order: list[QueuePlace] = []
         for tp in partitions:
             if tp in self._places:
-                demand, rank = self._places.pop(tp)
-                removed.setdefault(demand, []).append((rank, tp))
+                demands, rank = self._places.pop(tp)
+                left_order.append((rank, tp))
+                for demand in demands:
+                    removed.setdefault(demand, []).append((rank, tp))
         if removed:
             self._settle()
-        self._order = _without(
-            self._order, [place for places in removed.values() for place in places]
-        )
+        self._order = _without(self._order, left_order)
         for demand, places in removed.items():
             left = _without(self._kinds[demand], places)
             if left:
@@ -123,7 +132,7 @@ class Queue:
         return [tp for _, tp in self._order[:count]]
 
     def walk(self, fits: Callable[[Demand], bool]) -> Iterator[TopicPartition]:
-        """Iterate over the partitions that fit, in order.
+        """Iterate over the partitions of which a step fits, in order.
 
         A demand that does not fit is skipped for the rest of the walk, with all its partitions.
         `fits` may therefore change from yes to no during the walk, never back.
@@ -135,7 +144,8 @@ class Queue:
     def _settle(self) -> None:
         """Sort the new partitions in."""
         if self._new:
-            _insert(self._order, [place for places in self._new.values() for place in places])
+            new = dict.fromkeys(place for places in self._new.values() for place in places)
+            _insert(self._order, [*new])
             for demand, places in self._new.items():
                 _insert(self._kinds[demand], places)
             self._new = {}
@@ -172,12 +182,15 @@ class Queue:
     ) -> Iterator[TopicPartition]:
         """Merge the demands' partitions by rank; `heads` comes sorted, and so is a heap."""
         reached = dict.fromkeys((demand for _, _, demand in heads), 0)
+        last = None
         while heads:
             (_, tp), number, demand = heads[0]
             if not fits(demand):
                 heapq.heappop(heads)
                 continue
-            yield tp
+            if tp != last:
+                yield tp
+            last = tp
             reached[demand] += 1
             places = self._kinds[demand]
             if reached[demand] < len(places):

@@ -150,7 +150,7 @@ class Room:
             return None
         leader = () if demand.leader is None else (demand.leader,)
         for broker in (*leader, *demand.brokers):
-            used = self._roster.bytes_at[broker] + self._bytes_taken[broker]
+            used = self._bytes_at(broker)
             if used >= most:
                 return Full("bytes_per_broker", used, most, broker)
         return None
@@ -184,6 +184,13 @@ class Room:
                 return limit
         return None
 
+    def taken_where_added(self, step: Step) -> tuple[int, int]:
+        """Return the bytes being copied to and from the fullest broker that a step adds.
+
+        The number of replicas being added there comes second: it decides between empty partitions.
+        """
+        return max(((self._bytes_at(b), self._on(b)) for b in step.adds), default=(0, 0))
+
     def take(self, step: Step, leader: int | None, weight: int) -> None:
         """Count a step that the decision takes.
 
@@ -202,6 +209,9 @@ class Room:
         self._bytes += weight * len(step.adds)
         for broker in step.adds:
             self._bytes_taken[broker] += weight
+
+    def _bytes_at(self, broker: int) -> int:
+        return self._roster.bytes_at[broker] + self._bytes_taken[broker]
 
     def _on(self, broker: int) -> int:
         there = self._roster.adding[broker] + self._taken[broker]

@@ -10,9 +10,9 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Order
-from ktui.pacing.queue import Demand, Queue, Rank, demands_by
+from ktui.pacing.queue import Demand, Demands, Queue, Rank, demands_by
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
-from ktui.pacing.steps import next_step
+from ktui.pacing.steps import choices, next_step, next_steps
 
 
 class _Entry(msgspec.Struct):
@@ -27,6 +27,8 @@ class _Entry(msgspec.Struct):
     held: bool = False
     sender: int | None = None
     """The leader that the step in flight copies from; None if it adds nothing."""
+    choices: tuple[Step, ...] = ()
+    """The steps of which a begun partition may take any one next."""
 
 
 class Roster:
@@ -202,16 +204,10 @@ class Roster:
         """Return the bytes that each replica of a partition counts under V and W."""
         return self._entries[tp].wanted.weight
 
-    def step_of(self, tp: TopicPartition) -> Step:
-        """Return the next step of a partition that has one.
-
-        Raises:
-            LookupError: the partition has no next step.
-        """
-        step = next_step(self._entries[tp].situation, self.limits)
-        if isinstance(step, Step):
-            return step
-        raise LookupError(tp)
+    def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
+        """Return the steps of which a partition may take any one next; empty if it has none."""
+        entry = self._entries[tp]
+        return entry.choices or next_steps(entry.situation, self.limits)
 
     def _file_all(self, entries: list[_Entry]) -> dict[TopicPartition, Next]:
         entries.sort(key=lambda entry: self.rank(entry.wanted.tp))
@@ -229,11 +225,16 @@ class Roster:
             self.blocked[tp] = step
         elif not entry.begun:
             self.blocked.pop(tp, None)
-            demand = Demand.of(step, entry.situation.leader, self.limits)
-            self.queue.put(tp, self.rank(tp), demand)
+            self.queue.put(tp, self.rank(tp), self._demands(entry, step))
         else:
             self._file_begun(entry, step)
         return step
+
+    def _demands(self, entry: _Entry, step: Step) -> Demands:
+        by_broker, _ = demands_by(self.limits)
+        steps = choices(entry.situation, step, self.limits) if by_broker else (step,)
+        leader = entry.situation.leader
+        return tuple(dict.fromkeys(Demand.of(each, leader, self.limits) for each in steps))
 
     def _file_begun(self, entry: _Entry, step: Step) -> None:
         tp, placed = entry.wanted.tp, entry.placed
@@ -243,6 +244,7 @@ class Roster:
         else:
             self._place(entry, placed=placed or self._has_places)
             self.between[tp] = step
+            entry.choices = choices(entry.situation, step, self.limits)
 
     @property
     def _has_places(self) -> bool:
@@ -252,7 +254,7 @@ class Roster:
 
     def _leave(self, entry: _Entry) -> None:
         """Remove a partition from its queue or set, and free its place."""
-        tp = entry.wanted.tp
+        tp, entry.choices = entry.wanted.tp, ()
         self.queue.take((tp,))
         self.between.pop(tp, None)
         self.ready.pop(tp, None)

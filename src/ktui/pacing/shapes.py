@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ktui.cluster.partition import Brokers
 from ktui.pacing.rules import (
     adds_below_min_isr,
@@ -140,6 +142,22 @@ def add_some(now: Situation, most: int, extra: int | None) -> RuleResult:
     room = most if extra is None else len(now.target) + extra - len(now.living)
     adds = now.missing[: max(0, min(most, room))]
     return step_or_blocked(now, adds) if adds else None
+
+
+def adding_others(now: Situation, step: Step) -> tuple[Step, ...]:
+    """Return a step of shape gentle, and the same that begins at another missing replica.
+
+    Which ones come first is free, because the cut puts all of them in the target's order.
+    """
+    count, missing = len(step.adds), now.missing
+    if step.urgent or not 0 < count < len(missing):
+        return (step,)
+    kept, around = step.target[:-count], missing * 2
+    others = [around[n : n + count] for n in range(1, len(missing))]
+    return (
+        step,
+        *(msgspec.structs.replace(step, target=(*kept, *adds), adds=adds) for adds in others),
+    )
 
 
 def drop_intermediate(now: Situation) -> Step | None:

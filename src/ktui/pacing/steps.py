@@ -7,6 +7,7 @@ import msgspec
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.rules import blocked_reason
 from ktui.pacing.shapes import (
+    adding_others,
     all_at_once,
     drop_intermediate,
     gentle,
@@ -29,6 +30,20 @@ def next_step(now: Situation, limits: Limits) -> Next:
     if limits.shape is Shape.WHOLE and now.lead is None:
         return whole(now)
     return _guarded_step(now, limits)
+
+
+def next_steps(now: Situation, limits: Limits) -> tuple[Step, ...]:
+    """Return the steps of which a partition may take any one next; empty if it has none.
+
+    The first one is that of `next_step`.
+    """
+    step = next_step(now, limits)
+    return choices(now, step, limits) if isinstance(step, Step) else ()
+
+
+def choices(now: Situation, step: Step, limits: Limits) -> tuple[Step, ...]:
+    """Return a next step of a partition, and those that may be taken in its place."""
+    return adding_others(now, step) if limits.shape is Shape.GENTLE else (step,)
 
 
 def _guarded_step(now: Situation, limits: Limits) -> Next:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
@@ -49,7 +51,11 @@ WaitsFor = Full | WaitsForNextWave | WaitsForLoneStep | WaitsToGoAlone | WaitsFo
 
 
 def waiting_for(
-    roster: Roster, tp: TopicPartition, situation: Situation, step: Step, others: Foreign
+    roster: Roster,
+    tp: TopicPartition,
+    situation: Situation,
+    steps: Sequence[Step],
+    others: Foreign,
 ) -> WaitsFor | None:
     """Return the reason why a partition waits; None if it goes with the next decision.
 
@@ -58,20 +64,23 @@ def waiting_for(
         tp: a partition that is not in flight, not blocked and not held. If absent from the roster,
             it has not begun.
         situation: its present state.
-        step: its next step.
+        steps: the steps of which it may take any one next; at least one.
         others: replicas that other people's reassignments are adding.
     """
     if roster.alone_in_flight:
         return WaitsForLoneStep(next(move.tp for move in roster.in_flight.values() if move.alone))
     room = Room(roster, others)
-    demand = Demand.of(step, situation.leader, roster.limits)
+    demands = [Demand.of(step, situation.leader, roster.limits) for step in steps]
     if tp in roster.ready:
-        return _others_of_cut(roster, tp) or room.lacks(demand)
+        return _others_of_cut(roster, tp) or room.lacks(demands[0])
     begun = tp in roster.between
     if not begun and roster.limits.mode is Mode.WAVE and wave_in_progress(roster):
         left = len(roster.in_flight) + len(roster.between) + len(roster.ready)
         return WaitsForNextWave(roster.batch, left)
-    return _place(roster, tp, room, begun=begun) or _room(roster, room, demand, others)
+    if no_place := _place(roster, tp, room, begun=begun):
+        return no_place
+    lacking = [_room(roster, room, demand, others) for demand in demands]
+    return None if None in lacking else lacking[0]
 
 
 def _others_of_cut(roster: Roster, tp: TopicPartition) -> WaitsForCut | None:

@@ -41,7 +41,7 @@ BROKERS = range(6)
 
 def why(roster: Roster, partition: int, others: Foreign = NOTHING_FOREIGN) -> WaitsFor | None:
     moved = tp(partition)
-    return waiting_for(roster, moved, roster.situation(moved), roster.step_of(moved), others)
+    return waiting_for(roster, moved, roster.situation(moved), roster.choices(moved), others)
 
 
 def test_a_partition_in_the_next_decision_waits_for_nothing() -> None:
@@ -210,6 +210,6 @@ def test_the_reason_to_wait_depends_only_on_partitions_that_have_begun(
     between = (*roster.between, *roster.ready)
     begun.add(WantedPartition(each, roster.situation(each), begun=True) for each in between)
     for each in waiting(roster):
-        situation, step = roster.situation(each), roster.step_of(each)
-        reason = waiting_for(roster, each, situation, step, others)
-        assert waiting_for(begun, each, situation, step, others) == reason
+        situation, steps = roster.situation(each), roster.choices(each)
+        reason = waiting_for(roster, each, situation, steps, others)
+        assert waiting_for(begun, each, situation, steps, others) == reason

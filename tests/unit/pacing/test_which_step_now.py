@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import WantedPartition
+from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.room import Foreign
 from ktui.pacing.roster import Roster
@@ -32,6 +32,10 @@ LEADER_MOVES = ((1, 0), (2, 0))
 ALL_MOVE = ((0, 1, 2), (3, 4, 5))
 ADDS_ONE = LEADER_STAYS
 DROPS_ONE = ((0, 1, 2), (0, 1))
+
+
+def added(decision: Decision) -> list[Brokers]:
+    return [move.step.adds for move in decision.moves if move.step.adds]
 
 
 def several(count: int, way: tuple[Brokers, Brokers] = ADDS_ONE) -> list[tuple[Brokers, Brokers]]:
@@ -271,6 +275,48 @@ def test_many_small_partitions_go_at_once_and_even_an_empty_one_counts() -> None
     roster = roster_of(Limits(replicas=1, bytes_per_broker=MIB), *[((1,), (1, 2))] * 9)
 
     assert numbers(submit(roster)) == [0, 1, 2, 3]
+
+
+def test_the_replica_whose_broker_has_the_most_room_is_added_first() -> None:
+    limits = Limits(replicas=1)
+    roster = roster_of(limits, ((0,), (0, 4)), ((1,), (4, 5, 6)), sizes=(50 * MIB, 20 * MIB))
+
+    assert added(submit(roster)) == [(4,), (5,)]
+    complete(roster, 1)
+    assert added(submit(roster)) == [(6,)]
+    complete(roster, 1)
+    assert added(submit(roster)) == [(4,)]
+
+
+def test_between_brokers_with_as_much_room_the_order_of_the_target_decides() -> None:
+    roster = roster_of(Limits(replicas=2), ((0,), (6, 5, 4)))
+
+    assert added(submit(roster)) == [(6, 5)]
+
+
+def test_a_partition_begins_with_the_replica_whose_broker_is_not_full() -> None:
+    limits = Limits(replicas=1, bytes_per_broker=MIB)
+    plan = [((1,), (4,)), ((2,), (5, 4)), ((3,), (5, 4))]
+    roster = roster_of(limits, *plan, sizes=(MIB,) * 3)
+
+    assert added(submit(roster)) == [(4,), (5,)]
+    complete(roster, 0)
+    assert added(submit(roster)) == [(4,)]
+
+
+def test_a_broker_that_others_add_to_has_less_room() -> None:
+    roster = roster_of(Limits(replicas=1), ((1,), (4, 5)))
+
+    decision = decide_steps(roster, Foreign(adding={4: 3}))
+
+    assert added(decision) == [(5,)]
+
+
+def test_shape_kip_435_adds_in_the_order_of_the_target() -> None:
+    limits = Limits(replicas=1, shape=Shape.KIP_435)
+    roster = roster_of(limits, ((0,), (0, 4)), ((1,), (4, 5)), sizes=(50 * MIB, 20 * MIB))
+
+    assert added(submit(roster)) == [(4,), (4,)]
 
 
 def test_a_partition_of_unknown_size_counts_as_a_large_one() -> None:

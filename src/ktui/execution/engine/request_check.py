@@ -17,8 +17,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Step
-from ktui.pacing.steps import next_step
+from ktui.pacing.steps import next_steps
 
 LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
 """With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
@@ -162,8 +161,9 @@ def _why_not_altered(
     situation = observed.situation(track, state)
     if situation is None:
         return "the settings of its topic are not known"
-    begun, now = step.begun, next_step(situation, limits)
-    if isinstance(now, Step) and now.alters and now.target == begun.replicas:
+    begun, steps = step.begun, next_steps(situation, limits)
+    now = next((each for each in steps if each.alters and each.target == begun.replicas), None)
+    if now is not None:
         same = (now.adds, now.drops, now.elects) == (begun.adding, begun.removing, begun.elect)
         if same and state.replicas == begun.before:
             return None

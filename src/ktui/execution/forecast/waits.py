@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -20,8 +20,8 @@ from ktui.execution.time_left.expected import expected_situation
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Next, Situation, Step
-from ktui.pacing.steps import next_step
+from ktui.pacing.situation import Situation, Step
+from ktui.pacing.steps import next_steps
 from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
@@ -85,9 +85,9 @@ class Waits:
         if track.step is not None or track.state not in BETWEEN:
             return None
         situation = self._situation(track)
-        step = next_step(situation, self._run.limits)
-        adds = isinstance(step, Step) and bool(step.adds)
-        return self._held(track, adds=adds) or self._waits(track, situation, step)
+        steps = next_steps(situation, self._run.limits)
+        adds = bool(steps and steps[0].adds)
+        return self._held(track, adds=adds) or self._waits(track, situation, steps)
 
     def _held(self, track: Track, *, adds: bool) -> HeldBy | None:
         """Return what holds a partition; fewer causes hold a cancelled one than others."""
@@ -115,10 +115,10 @@ class Waits:
             return None
         return HeldBy.TOO_LATE_AS_ASSUMED if self._pace.assumed else HeldBy.TOO_LATE
 
-    def _waits(self, track: Track, situation: Situation, step: Next) -> WaitsFor | None:
-        if not isinstance(step, Step):
+    def _waits(self, track: Track, situation: Situation, steps: Sequence[Step]) -> WaitsFor | None:
+        if not steps:
             return None
-        return waiting_for(self._roster, track.tp, situation, step, self._others)
+        return waiting_for(self._roster, track.tp, situation, steps, self._others)
 
     def _situation(self, track: Track) -> Situation:
         """Prefer the polled state, if it has the same replicas as the run."""

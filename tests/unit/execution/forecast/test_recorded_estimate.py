@@ -112,7 +112,7 @@ async def test_status_and_early_and_late_views_show_the_same_bytes_and_time_left
     for copied in (early.status.copied, late.status.copied):
         assert copied.done == pytest.approx(status.done, rel=0.03)
         assert middle(copied) == pytest.approx(middle(status), rel=0.1)
-    assert middle(alone.copied) != pytest.approx(middle(status), rel=0.3)  # the journal says less
+    assert middle(alone.copied) != pytest.approx(middle(status), rel=0.2)  # the journal says less
     await run.aclose()
     await engines.aclose()
 
