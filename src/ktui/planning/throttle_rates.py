@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -55,22 +56,30 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         own = next((each.bytes_s for each in self.brokers if each.broker == broker), self.every)
         return self.budget if own is None else min(own, self.budget or own)
 
-    def at_most(self, bytes_s: int | None) -> ThrottleRates:
-        """Return the rates where no broker has more than so many bytes a second."""
-        if bytes_s is None:
+    def at_most(
+        self, bytes_s: int | None, brokers: Mapping[int, int] = MappingProxyType({})
+    ) -> ThrottleRates:
+        """Return the rates where no broker has more than so many bytes a second.
+
+        Args:
+            bytes_s: the most for each broker that `brokers` does not name; None for no bound.
+            brokers: the most for single brokers.
+        """
+        if bytes_s is None and not brokers:
             return self
+        own = {each.broker: each.bytes_s for each in self.brokers}
         single = tuple(
-            BrokerRate(each.broker, min(bytes_s, each.bytes_s or bytes_s)) for each in self.brokers
+            BrokerRate(broker, _lower(own.get(broker, self.every), brokers.get(broker, bytes_s)))
+            for broker in sorted(own.keys() | brokers.keys())
         )
-        every = min(bytes_s, self.every or bytes_s)
-        return msgspec.structs.replace(self, every=every, brokers=single)
+        return msgspec.structs.replace(self, every=_lower(self.every, bytes_s), brokers=single)
 
     def shared(self, shares: Mapping[int, int]) -> ThrottleRates:
         """Return the rates where each broker has its share of the budget."""
         if self.budget is None:
             return self
         named = {each.broker for each in self.brokers} | shares.keys()
-        rates = {b: min(r for r in (self.of(b), shares.get(b)) if r is not None) for b in named}
+        rates = {b: _lower(self.of(b), shares.get(b)) for b in named}
         single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(rates.items()))
         every = max(1, self.budget // (len(shares) + 1))
         every = every if self.every is None else min(every, self.every)
@@ -186,6 +195,11 @@ def _objective(text: str) -> Objective | None:
         return parse_objective(text)
     except ObjectiveProblem as problem:
         raise ThrottleProblem(str(problem)) from None
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    """Return the lower of two rates, each of which may be no throttle."""
+    return min((rate for rate in (one, other) if rate is not None), default=None)
 
 
 def _read(text: str) -> int | None:

@@ -100,14 +100,11 @@ def test_without_a_figure_for_two_windows_it_is_the_floor() -> None:
     assert control.window(10.0, None, None) == FLOOR
 
 
-@given(
-    st.lists(st.tuples(st.none() | st.floats(0, 1e6), st.none() | st.floats(0, 1e12))),
-    st.integers(FLOOR, 10**12),
-)
-def test_it_never_leaves_its_bounds(
-    windows: list[tuple[float | None, float | None]], most: int
+@given(st.lists(st.tuples(st.none() | st.floats(0, 1e6), st.none() | st.floats(0, 1e12))))
+def test_it_never_goes_below_the_least_rate(
+    windows: list[tuple[float | None, float | None]],
 ) -> None:
     control = RateControl(BELOW)
 
     for number, (figure, used) in enumerate(windows):
-        assert FLOOR <= control.window(number * WINDOW_S, figure, used, most) <= most
+        assert control.window(number * WINDOW_S, figure, used) >= FLOOR
