@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -19,6 +19,8 @@ EXPECTED = (
     "together such as total=400MB, or none"
 )
 TOTAL, SLO = "total", "slo"
+_MOST_RATES = 3
+"""More rates of single brokers are described by the lowest and the highest."""
 _LARGEST = 2**63 - 2
 """Kafka treats the next number as no throttle."""
 _BROKER = re.compile(r"[0-9]{1,10}")
@@ -117,11 +119,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         for each in self.brokers:
             by_rate.setdefault(each.bytes_s, []).append(each.broker)
         phrases = [] if self.every is None else [f"{as_rate(self.every)} into each broker"]
-        phrases += [
-            f"{_rate(bytes_s)} into broker{'' if len(brokers) == 1 else 's'} {join_all(brokers)}"
-            for bytes_s, brokers in by_rate.items()
-            if bytes_s != self.every
-        ]
+        by_rate.pop(self.every, None)
+        phrases += _ranged(by_rate) if len(by_rate) > _MOST_RATES else map(_into, by_rate.items())
         if self.budget is not None:
             phrases.append(f"{as_rate(self.budget)} in all")
         if self.objective is not None:
@@ -226,6 +225,20 @@ def _typed(rate: int | None) -> str:
         if rate % size == 0:
             return f"{rate // size}{unit}"
     return str(rate)
+
+
+def _into(of: tuple[int | None, list[int]]) -> str:
+    rate, brokers = of
+    return f"{_rate(rate)} into broker{'' if len(brokers) == 1 else 's'} {join_all(brokers)}"
+
+
+def _ranged(by_rate: Mapping[int | None, list[int]]) -> Iterator[str]:
+    rates = {rate: brokers for rate, brokers in by_rate.items() if rate is not None}
+    brokers = sorted(broker for some in rates.values() for broker in some)
+    low, high = as_rate(min(rates)), as_rate(max(rates))
+    yield f"{low} to {high} into {join_named('broker', brokers, most=8)}"
+    if None in by_rate:
+        yield _into((None, by_rate[None]))
 
 
 def _rate(rate: int | None) -> str:

@@ -71,7 +71,7 @@ class RateControl:
         if figure is None:
             self._missing += 1
             if self._missing >= _MISSING:
-                self._decide(RateReason(RateCause.NO_FIGURE), FLOOR, now_s)
+                self._decide(RateReason(RateCause.NO_FIGURE, of=of), FLOOR, now_s)
             return self.rate
         self._missing = 0
         self._kept.append(figure <= self._below)

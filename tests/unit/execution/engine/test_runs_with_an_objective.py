@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ktui.execution.engine.command_handler import NO_FIGURE
 from ktui.execution.journal.commands import SetThrottle
-from ktui.execution.run.event_text import held_text
 from ktui.execution.run.events import RateHeld
+from ktui.execution.run.held_text import held_text
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective_rates import Figure
 from ktui.pacing.limits import default_limits
