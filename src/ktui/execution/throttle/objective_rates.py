@@ -80,7 +80,7 @@ class ObjectiveRates:
 
     def _by_broker(self, window: Window, figures: Mapping[int, float]) -> RateHeld:
         first = self._lowest
-        felt = {b: _highest(figures, {b, *leaders}) for b, leaders in window.sources.items()}
+        felt = {b: _highest(figures, b, leaders) for b, leaders in window.sources.items()}
         for broker, (value, of) in felt.items():
             control = self._of.setdefault(broker, RateControl(self._below, first))
             control.window(window.end_s, value, window.flows.of(broker).in_s, of)
@@ -108,5 +108,6 @@ class ObjectiveRates:
         return HeldBroker(broker, control.rate, figures.get(broker), control.why)
 
 
-def _highest(figures: Mapping[int, float], brokers: Collection[int]) -> _Felt:
-    return max((_Felt(figures.get(b), b) for b in sorted(brokers)), key=lambda felt: felt.rank)
+def _highest(figures: Mapping[int, float], broker: int, leaders: Collection[int]) -> _Felt:
+    brokers = (broker, *sorted(leaders))
+    return max((_Felt(figures.get(b), b) for b in brokers), key=lambda felt: felt.rank)
