@@ -124,4 +124,6 @@ def _why(objective: Objective, row: _Row) -> str:
         return f"no figure of {whose}" if whose else "no figure"
     if why.cause is RateCause.UNUSED or why.figure is None:
         return f"stays: {figures.as_share(why.used)} used"
-    return f"{_MOVES[why.cause]}: {whose}{' ' if whose else ''}{objective.value(why.figure)}"
+    least = row.rate == FLOOR and why.cause in (RateCause.OVER, RateCause.FAR_OVER)
+    move = "least" if least else _MOVES[why.cause]
+    return f"{move}: {whose}{' ' if whose else ''}{objective.value(why.figure)}"
