@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.watch import demo_launcher
+from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.objective_rates import Figure
 from ktui.pacing.limits import Limits
@@ -29,11 +30,11 @@ async def with_an_objective(
     def felt(_objective: Objective) -> Figure:
         return figure
 
-    def with_command(of: demo_launcher.NewRun) -> RunOptions:
+    def with_command(of: NewRun) -> RunOptions:
         return RunOptions(throttle=of.throttle, sli_command="/bin/latency")
 
     monkeypatch.setattr(demo_launcher, "own_figure", lambda _options: felt)
-    monkeypatch.setattr(demo_launcher.NewRun, "options", property(with_command))
+    monkeypatch.setattr(NewRun, "options", property(with_command))
     cluster = a_quiet_cluster("a-0", messages=2_000_000, copied_s=50_000)
     limits, throttle = Limits(partitions=1), "slo=p99<150ms"
     async with watching_run(cluster, folder, moved("a-0"), limits, throttle, size=SMALL) as watch:
