@@ -101,15 +101,16 @@ class Canary:
                 if refused.code != _NO_TOPIC:
                     raise
 
-    def percentile_s(self, percent: float) -> float | None:
-        """Return the highest percentile of a broker's last window, in seconds; None if unknown.
+    def percentiles_s(self, percent: float) -> dict[int, float]:
+        """Return the percentile of each broker's last window in seconds, where it is known.
 
         Records that wait count with the time that they have waited.
         """
         now_s = time.monotonic()
         with self._lock:
-            known = [self._percentile_s(broker, percent, now_s) for broker in list(self._sent)]
-        return max((each for each in known if each is not None), default=None)
+            brokers = self._sent.keys() | self._waiting.keys()
+            known = {broker: self._percentile_s(broker, percent, now_s) for broker in brokers}
+        return {broker: seconds for broker, seconds in known.items() if seconds is not None}
 
     def _percentile_s(self, broker: int, percent: float, now_s: float) -> float | None:
         sent = self._sent[broker]

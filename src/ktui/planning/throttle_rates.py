@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -18,6 +19,8 @@ EXPECTED = (
     "together such as total=400MB, or none"
 )
 TOTAL, SLO = "total", "slo"
+_MOST_RATES = 3
+"""More rates of single brokers are described by the lowest and the highest."""
 _LARGEST = 2**63 - 2
 """Kafka treats the next number as no throttle."""
 _BROKER = re.compile(r"[0-9]{1,10}")
@@ -55,22 +58,30 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         own = next((each.bytes_s for each in self.brokers if each.broker == broker), self.every)
         return self.budget if own is None else min(own, self.budget or own)
 
-    def at_most(self, bytes_s: int | None) -> ThrottleRates:
-        """Return the rates where no broker has more than so many bytes a second."""
-        if bytes_s is None:
+    def at_most(
+        self, bytes_s: int | None, brokers: Mapping[int, int] = MappingProxyType({})
+    ) -> ThrottleRates:
+        """Return the rates where no broker has more than so many bytes a second.
+
+        Args:
+            bytes_s: the most for each broker that `brokers` does not name; None for no bound.
+            brokers: the most for single brokers.
+        """
+        if bytes_s is None and not brokers:
             return self
+        own = {each.broker: each.bytes_s for each in self.brokers}
         single = tuple(
-            BrokerRate(each.broker, min(bytes_s, each.bytes_s or bytes_s)) for each in self.brokers
+            BrokerRate(broker, _lower(own.get(broker, self.every), brokers.get(broker, bytes_s)))
+            for broker in sorted(own.keys() | brokers.keys())
         )
-        every = min(bytes_s, self.every or bytes_s)
-        return msgspec.structs.replace(self, every=every, brokers=single)
+        return msgspec.structs.replace(self, every=_lower(self.every, bytes_s), brokers=single)
 
     def shared(self, shares: Mapping[int, int]) -> ThrottleRates:
         """Return the rates where each broker has its share of the budget."""
         if self.budget is None:
             return self
         named = {each.broker for each in self.brokers} | shares.keys()
-        rates = {b: min(r for r in (self.of(b), shares.get(b)) if r is not None) for b in named}
+        rates = {b: _lower(self.of(b), shares.get(b)) for b in named}
         single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(rates.items()))
         every = max(1, self.budget // (len(shares) + 1))
         every = every if self.every is None else min(every, self.every)
@@ -108,11 +119,8 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         for each in self.brokers:
             by_rate.setdefault(each.bytes_s, []).append(each.broker)
         phrases = [] if self.every is None else [f"{as_rate(self.every)} into each broker"]
-        phrases += [
-            f"{_rate(bytes_s)} into broker{'' if len(brokers) == 1 else 's'} {join_all(brokers)}"
-            for bytes_s, brokers in by_rate.items()
-            if bytes_s != self.every
-        ]
+        by_rate.pop(self.every, None)
+        phrases += _ranged(by_rate) if len(by_rate) > _MOST_RATES else map(_into, by_rate.items())
         if self.budget is not None:
             phrases.append(f"{as_rate(self.budget)} in all")
         if self.objective is not None:
@@ -188,6 +196,11 @@ def _objective(text: str) -> Objective | None:
         raise ThrottleProblem(str(problem)) from None
 
 
+def _lower(one: int | None, other: int | None) -> int | None:
+    """Return the lower of two rates, each of which may be no throttle."""
+    return min((rate for rate in (one, other) if rate is not None), default=None)
+
+
 def _read(text: str) -> int | None:
     text = text.strip()
     if text.lower() == "none":
@@ -212,6 +225,20 @@ def _typed(rate: int | None) -> str:
         if rate % size == 0:
             return f"{rate // size}{unit}"
     return str(rate)
+
+
+def _into(of: tuple[int | None, list[int]]) -> str:
+    rate, brokers = of
+    return f"{_rate(rate)} into broker{'' if len(brokers) == 1 else 's'} {join_all(brokers)}"
+
+
+def _ranged(by_rate: Mapping[int | None, list[int]]) -> Iterator[str]:
+    rates = {rate: brokers for rate, brokers in by_rate.items() if rate is not None}
+    brokers = sorted(broker for some in rates.values() for broker in some)
+    low, high = as_rate(min(rates)), as_rate(max(rates))
+    yield f"{low} to {high} into {join_named('broker', brokers, most=8)}"
+    if None in by_rate:
+        yield _into((None, by_rate[None]))
 
 
 def _rate(rate: int | None) -> str:

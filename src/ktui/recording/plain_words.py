@@ -9,7 +9,7 @@ from __future__ import annotations
 _WORDS = """
 a abandon abort abortable aborted about above absent accept acceptability acceptable accepted access
 acknowledgement acks active actively actually add added adding address adds administrative after
-again against agree algorithm alive all allocation allowed alone already also alter alterconfigs
+again against agree aim algorithm alive all allocation allowed alone already also alter alterconfigs
 altered altering alterpartition alters an and another answer answered answers any anything anywhere
 api append appends are arrived as asc asked asking assigned assignment assignor associated assumed
 at attempt attempted attempts auth authenticated authentication authority authorization authorized
@@ -17,7 +17,7 @@ auto.leader.rebalance.enable available avoid back backslash backslashes batch ba
 been before begin beginning begins begun behind being believes belongs below between bind blocked
 body bootstrap both break bring broker brokers budget budget_shared building but by byte bytes
 bytes_s called came can canary cancel cancelled cancels cannot cant carries carry catch caught
-causing certain certificate change changed changes channels character characters check checked
+cause causing certain certificate change changed changes channels character characters check checked
 checksum choice cleared client clients closed closing cluster code come comes comma command commands
 commas commit commits common communication compared compares compatible complete completed
 compression concurrent config configurable configuration configure configured conflict confluent

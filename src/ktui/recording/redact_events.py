@@ -38,7 +38,7 @@ _KEPT = frozenset(
         "event", "by", "state", "kind", "request", "verdict", "op", "key", "scope", "source",
         "version", "until", "shape", "mode", "order", "on_stall", "on_foreign_change",
         "on_foreign_throttle", "on_conflict", "broker", "window", "start_at",
-        "ends_at", "unit",
+        "ends_at", "unit", "cause",
     )
 )  # fmt: skip
 """Keys with words of ktui or Kafka, a version, a time or a broker: their values stay."""

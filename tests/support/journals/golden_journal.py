@@ -82,6 +82,7 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
+from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
 from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnStall, RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
@@ -98,6 +99,11 @@ LIMITS = Limits(
     bytes_in_flight=2**30, bytes_per_broker=2**25,
 )  # fmt: skip
 RATES = parse_throttle_rates("50MB,3=20MB,total=400MB,slo=p99<150ms")
+BROKERS = (
+    HeldBroker(1, figure=212.0),
+    HeldBroker(4, 4_000_000, 95.5, RateReason(RateCause.OVER, 212.0, of=1, used=0.95, aim=0.8)),
+    HeldBroker(5, 9_000_000, None, RateReason(RateCause.NO_FIGURE, of=5)),
+)
 LATER = datetime(2026, 11, 28, 20, tzinfo=UTC)
 SCHEDULE = Schedule(
     start_at=LATER,
@@ -182,6 +188,10 @@ def events() -> list[AnyRunEvent]:
         RateChosen(ends_at=LATER, late=True),
         RateHeld(rate=12_000_000, figure=143.5, windows=20, kept=19),
         RateHeld(rate=1_000_000, reason="no metrics", windows=21, kept=19),
+        RateHeld(
+            rate=4_000_000, figure=212.0, windows=22, kept=19, brokers=BROKERS,
+            why=BROKERS[1].why,
+        ),
         ScheduleChanged(old=NO_SCHEDULE, new=SCHEDULE, command=2, who=WHO),
         _step(0, elect=4),
         SettingsFound(found=found),

@@ -147,19 +147,38 @@ def test_a_broker_has_its_share_of_the_budget_or_its_own_rate_if_that_is_lower()
     assert shared.budget is None
 
 
+def test_many_rates_of_single_brokers_are_described_by_the_lowest_and_the_highest() -> None:
+    few = parse_throttle_rates("1MB,3=2MB,4=3MB,5=4MB")
+    many = parse_throttle_rates("1MB,3=2MB,4=3MB,5=4MB,6=5MB,7=none")
+
+    assert few.words.endswith(
+        "2.0 MB/s into broker 3, 3.0 MB/s into broker 4, 4.0 MB/s into broker 5"
+    )
+    assert many.words == (
+        "1.0 MB/s into each broker, 2.0 MB/s to 5.0 MB/s into brokers 3, 4, 5 and 6, "
+        "none into broker 7"
+    )
+
+
 def _text(rate: int | None) -> str:
     return "none" if rate is None else str(rate)
 
 
-@given(RATES, st.dictionaries(st.integers(0, 9), RATES), st.none() | st.integers(1, 10**15))
+@given(
+    RATES,
+    st.dictionaries(st.integers(0, 9), RATES),
+    st.none() | st.integers(1, 10**15),
+    st.dictionaries(st.integers(0, 9), st.integers(1, 10**15)),
+)
 def test_at_most_a_rate_none_is_higher_and_those_below_stay(
-    every: int | None, own: dict[int, int | None], most: int | None
+    every: int | None, own: dict[int, int | None], most: int | None, single: dict[int, int]
 ) -> None:
     rates = ThrottleRates(every, tuple(BrokerRate(*each) for each in sorted(own.items())), 400)
 
-    bounded = rates.at_most(most)
+    bounded = rates.at_most(most, single)
 
     for broker in range(11):
-        known = [rate for rate in (rates.of(broker), most) if rate is not None]
+        bounds = (rates.of(broker), single.get(broker, most))
+        known = [rate for rate in bounds if rate is not None]
         assert bounded.of(broker) == min(known, default=None)
     assert bounded.budget == rates.budget

@@ -11,6 +11,7 @@ import pytest
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.events import RateChosen, RateHeld
+from ktui.execution.run.held_rate import HeldBroker
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -180,3 +181,17 @@ def test_the_banner_shows_the_figure_beside_its_objective(
     status = msgspec.structs.replace(STATUS, throttle=throttle)
 
     assert words in "".join(piece.text for piece in second_line(status, 160))
+
+
+def test_the_banner_shows_rates_by_broker_by_the_lowest_and_the_highest_in_80_cells() -> None:
+    brokers = tuple(HeldBroker(broker, broker * 1_000_000) for broker in range(4, 14))
+    held = RateHeld(rate=4_000_000, figure=212.0, windows=20, kept=19, brokers=brokers)
+    rates = parse_throttle_rates("9MB,slo=p99<150ms")
+    bounded = rates.at_most(held.rate, held.rates)
+    throttle = ThrottleNow(run=ThrottleStatus(rates=rates, held=held, bounded=bounded))
+    status = msgspec.structs.replace(STATUS, throttle=throttle)
+
+    line = "".join(piece.text for piece in second_line(status, 80))
+
+    assert "throttle 4.0 MB/s to 9.0 MB/s" in line
+    assert "p99<150ms 212ms 95% kept" in line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.execution.throttle.keep_objective import Figure
+from ktui.execution.throttle.objective_rates import Figure
 from ktui.kafka.canary import Canary
 from ktui.planning.objective import Objective
 
@@ -18,12 +18,13 @@ class CanaryFigure:
         self._canary = canary
 
     def __call__(self, objective: Objective) -> Figure:
-        """Return the percentile that an objective names, of the slowest broker."""
+        """Return the percentile that an objective names, of each broker."""
         percent = objective.percent
         if percent is None:
             return Figure(None, f"the canary measures p50 to p99.9, and no {objective.name}")
         self._canary.start()
-        seconds = self._canary.percentile_s(percent)
-        if seconds is None:
-            return Figure(None, self._canary.problem)
-        return Figure(round(seconds * 1000, 1) if objective.unit == "ms" else round(seconds, 4))
+        brokers = {
+            broker: round(seconds * 1000, 1) if objective.unit == "ms" else round(seconds, 4)
+            for broker, seconds in self._canary.percentiles_s(percent).items()
+        }
+        return Figure(None, "" if brokers else self._canary.problem, brokers)

@@ -45,7 +45,7 @@ _OPTIONS = {
     "canary": click.option(
         CANARY,
         is_flag=True,
-        help="The figure of --slo is the slowest broker's produce latency, by 20 records a second "
+        help="The figure of --slo is each broker's produce latency, by 20 records a second "
         "and broker into a topic ktui-canary-RUN, which the run makes and deletes.",
     ),
     "sli_command": click.option(

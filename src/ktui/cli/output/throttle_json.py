@@ -7,6 +7,7 @@ import msgspec
 from ktui.cli.output.json_form import utc
 from ktui.cluster.ports import ConfigScope, ConfigSource
 from ktui.execution.run.events import RateChosen, RateHeld
+from ktui.execution.run.held_rate import RateCause, RateReason
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
@@ -34,10 +35,34 @@ class ChosenJson(msgspec.Struct, frozen=True):
     """Whether that is after the time promised, at any rate."""
 
 
+class ReasonJson(msgspec.Struct, frozen=True):
+    """Why a rate moved last, or stays, with the facts of the window that decided it."""
+
+    cause: RateCause
+    figure: float | None
+    of: int | None
+    """The broker whose figure it was; null for one of all brokers."""
+    used: float | None
+    """The share of the rate that was in use."""
+    aim: float
+    """The part of the objective to stay below."""
+
+
+class HeldBrokerJson(msgspec.Struct, frozen=True):
+    """What the objective allows for one broker."""
+
+    broker: int
+    rate: int | None
+    """Bytes a second into it; null for one that only sends."""
+    figure: float | None
+    why: ReasonJson | None
+
+
 class HeldJson(msgspec.Struct, frozen=True):
     """The rate into each broker at which the objective holds; the lower of it and `rates` binds."""
 
     rate: int
+    """Bytes a second into each broker to which `brokers` gives none."""
     figure: float | None
     """The figure of the last window, in the objective's unit; null for none."""
     reason: str | None
@@ -45,6 +70,8 @@ class HeldJson(msgspec.Struct, frozen=True):
     windows: int
     kept: int
     """The windows of 10 s in which something was copied, and those in which the objective held."""
+    why: ReasonJson | None
+    brokers: tuple[HeldBrokerJson, ...]
 
 
 class BeforeJson(msgspec.Struct, frozen=True):
@@ -105,7 +132,25 @@ def held_json(held: RateHeld | None) -> HeldJson | None:
     """Return the JSON form of the rate at which the objective holds."""
     if held is None:
         return None
-    return HeldJson(held.rate, held.figure, held.reason or None, held.windows, held.kept)
+    brokers = (
+        HeldBrokerJson(each.broker, each.rate, each.figure, _reason_json(each.why))
+        for each in held.brokers
+    )
+    return HeldJson(
+        rate=held.rate,
+        figure=held.figure,
+        reason=held.reason or None,
+        windows=held.windows,
+        kept=held.kept,
+        why=_reason_json(held.why),
+        brokers=tuple(brokers),
+    )
+
+
+def _reason_json(why: RateReason | None) -> ReasonJson | None:
+    if why is None:
+        return None
+    return ReasonJson(why.cause, why.figure, why.of, why.used, why.aim)
 
 
 def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:

@@ -19,20 +19,24 @@ from ktui.execution.run.event_text import (
     batch_noun,
     chosen_text,
     event_sentence,
-    held_text,
     limits_text,
     replica_list_text,
     schedule_text,
     scope_text,
 )
-from ktui.execution.run.events import RateChosen
+from ktui.execution.run.events import RateChosen, RateHeld
+from ktui.execution.run.held_text import held_text, reason_text
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
+from ktui.planning.objective import Objective
 from ktui.progress.timeline import Range
-from ktui.quantities import as_count, as_duration
+from ktui.quantities import as_count, as_duration, as_rate
+
+_MOST_BROKERS = 5
+"""The brokers that are shown with their rate under an objective."""
 
 MOST_ROWS = 40
 """Rows shown of the partitions that wait, and of those that were cancelled."""
@@ -119,7 +123,7 @@ def _throttle(run: Run, *, owned: bool) -> Iterator[tuple[str, str]]:
     if throttle.bounded:
         yield "throttle", throttle.words
     if throttle.rates.objective is not None and not run.ended:
-        yield "objective", _objective(throttle)
+        yield from _objective(throttle.rates.objective, throttle.held)
     if throttle.chosen is not None and not run.ended:
         yield "done by", _promise(run, throttle.chosen)
     if throttle.refusal:
@@ -128,10 +132,16 @@ def _throttle(run: Run, *, owned: bool) -> Iterator[tuple[str, str]]:
         yield "throttle", f"{why}; see: ktui throttle {run.name}"
 
 
-def _objective(throttle: ThrottleStatus) -> str:
-    held = throttle.held
-    words = "nothing was copied yet" if held is None else held_text(held)
-    return f"{throttle.rates.objective}: {words}"
+def _objective(objective: Objective, held: RateHeld | None) -> Iterator[tuple[str, str]]:
+    """Yield the objective and its rates, then the brokers with the lowest ones."""
+    words = "nothing was copied yet" if held is None else held_text(held, objective)
+    yield "objective", f"{objective}: {words}"
+    brokers = () if held is None else held.brokers
+    receiving = [each for each in brokers if each.rate is not None]
+    for each in sorted(receiving, key=lambda each: each.rate or 0)[:_MOST_BROKERS]:
+        figure = "none" if each.figure is None else objective.value(each.figure)
+        why = "" if each.why is None else f"; {reason_text(each.why, each.rate or 0, objective)}"
+        yield f"broker {each.broker}", f"{as_rate(each.rate)}, {objective.name} {figure}{why}"
 
 
 def _promise(run: Run, chosen: RateChosen) -> str:

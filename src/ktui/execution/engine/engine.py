@@ -46,7 +46,8 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
-from ktui.execution.throttle.keep_objective import Figure, ObjectiveKeeper, no_figure
+from ktui.execution.throttle.keep_objective import ObjectiveKeeper, no_figure
+from ktui.execution.throttle.objective_rates import Figure
 from ktui.insights.prior import Prior
 from ktui.planning.objective import Objective
 from ktui.progress.timeline import Timeline
@@ -250,7 +251,7 @@ class Engine:
             )
             self._record(polled)
             self._record(self._decider.keep_promise())
-            self._record(self._objective.update(self._decider.flows))
+            self._record(self._objective.update(seen, self._decider.flows))
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:

@@ -15,7 +15,8 @@ from pathlib import Path
 from ktui.cluster.text import clean
 from ktui.execution.host.operator_command import CommandProblem, command_output, split_command
 from ktui.execution.run.options import RunOptions
-from ktui.execution.throttle.keep_objective import Figure, no_figure
+from ktui.execution.throttle.keep_objective import no_figure
+from ktui.execution.throttle.objective_rates import Figure
 from ktui.planning.objective import Objective
 
 EVERY_S = 10.0

@@ -51,6 +51,7 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
+from ktui.execution.run.held_text import held_text
 from ktui.execution.run.schedule import Schedule, local_minute
 from ktui.pacing.limits import LETTERS, Limits, Mode, limit_figure
 from ktui.planning.names import join_some
@@ -139,14 +140,6 @@ def chosen_text(chosen: RateChosen) -> str:
     if chosen.rate is None:
         return f"needs all that there is, expected to end by {ends}"
     return f"{as_rate(chosen.rate)} into each broker, expected to end by {ends}"
-
-
-def held_text(held: RateHeld) -> str:
-    """Describe the rate at which an objective holds, and how often it has held."""
-    none = f"there is no figure{_because(held.reason)}"
-    figure = none if held.figure is None else f"the figure is {held.figure:g}"
-    share = f", {held.kept:,} of {as_count(held.windows, 'window')} kept" if held.windows else ""
-    return f"{as_rate(held.rate)} into each broker: {figure}{share}"
 
 
 def batch_noun(limits: Limits) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.held_rate import HeldBroker, RateReason
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.states import State
@@ -81,17 +82,27 @@ class RateChosen(ThrottleEvent, frozen=True, kw_only=True, tag="rate_chosen"):
 
 
 class RateHeld(ThrottleEvent, frozen=True, kw_only=True, tag="rate_held"):
-    """The rate into each broker at which the objective of --slo holds."""
+    """The rate at which the objective of --slo holds: into each broker, or into single ones."""
 
     rate: int
-    """Bytes a second."""
+    """Bytes a second into each broker that `brokers` gives none."""
     figure: float | None = None
-    """The figure of the last window, in the objective's unit; None if there is none."""
+    """The figure of the last window, in the objective's unit; None if there is none. With figures
+    by broker: the highest of those that received and sent copies."""
     reason: str = ""
     """Why there is none."""
     windows: int = 0
     """The windows so far in which something was copied, and those with a figure that kept it."""
     kept: int = 0
+    why: RateReason | None = None
+    """Why the rate moved last or stays; with figures by broker, the one that the highest moved."""
+    brokers: tuple[HeldBroker, ...] = ()
+    """The brokers that receive and send copies; none where one figure is that of all."""
+
+    @property
+    def rates(self) -> dict[int, int]:
+        """The rate into each broker that has its own, in bytes a second."""
+        return {each.broker: each.rate for each in self.brokers if each.rate is not None}
 
 
 class FoundSetting(msgspec.Struct, frozen=True):

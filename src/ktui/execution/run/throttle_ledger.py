@@ -68,7 +68,7 @@ class ThrottleLedger(msgspec.Struct):
     chosen: RateChosen | None = None
     """The rate that --by needs; None without --by."""
     held_at: RateHeld | None = None
-    """The rate at which the objective holds; None before the first one."""
+    """The rates at which the objective holds; None before the first ones."""
     in_force: ThrottleRates = NO_THROTTLE
     """The lowest of the desired rates, the chosen and the held one. The shares take the place of
     the budget."""
@@ -120,7 +120,9 @@ class ThrottleLedger(msgspec.Struct):
         """The desired rates, as far as the objective allows them."""
         if self.rates.objective is None:
             return self.rates
-        return self.rates.at_most(FLOOR if self.held_at is None else self.held_at.rate)
+        if self.held_at is None:
+            return self.rates.at_most(FLOOR)
+        return self.rates.at_most(self.held_at.rate, self.held_at.rates)
 
     def with_chosen(self, rate: int | None) -> ThrottleRates:
         """Return the rates in force if another one were chosen."""

@@ -252,9 +252,9 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     for tp, track in run.tracks_in_flight.items() if rates else ():
         begun = None if track.step is None else track.step.begun
         state = states.get(tp)
-        if begun is None or not (joining := _joining(begun, state, near)):
+        if begun is None or not (new := joining(begun, state, near)):
             continue
-        sides = {FOLLOWER_REPLICAS: joining}
+        sides = {FOLLOWER_REPLICAS: new}
         if run.options.throttle_leaders:
             sides[LEADER_REPLICAS] = _may_lead(begun.before, state)
         for name, brokers in sides.items():
@@ -263,13 +263,14 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     return lists
 
 
-def _joining(
-    begun: StepBegun, state: PartitionState | None, near: Collection[Replica]
+def joining(
+    begun: StepBegun, state: PartitionState | None, near: Collection[Replica] = ()
 ) -> BrokerSet:
+    """Return the brokers whose replica a step adds, and that is neither in sync nor `near` it."""
     # After a cancel the ISR may still name a dropped replica. That replica copies from the start.
     in_sync = () if state is None else {*state.isr} & {*state.replicas}
-    joining = (b for b in begun.adding if b not in in_sync)
-    return frozenset(b for b in joining if Replica(begun.tp, b) not in near)
+    behind = (b for b in begun.adding if b not in in_sync)
+    return frozenset(b for b in behind if Replica(begun.tp, b) not in near)
 
 
 def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> BrokerSet:

@@ -1,15 +1,19 @@
-"""Keep an operator's objective: choose the rate by their figure, window by window."""
+"""Keep an operator's objective: choose the rates by their figure, window by window."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective_control import WINDOW_S, RateControl
+from ktui.execution.throttle.desired import joining
+from ktui.execution.throttle.objective_control import WINDOW_S
+from ktui.execution.throttle.objective_rates import Figure, ObjectiveRates, Window
 from ktui.planning.objective import Objective
 from ktui.progress.flows import Flows
 
@@ -19,22 +23,13 @@ REPORT_S = 60.0
 """Seconds after which the figure and the share of windows are journaled again."""
 
 
-class Figure(NamedTuple):
-    """The figure of the last window."""
-
-    value: float | None
-    """In the objective's unit; None if there is none."""
-    problem: str = ""
-    """Why there is none."""
-
-
 def no_figure(_objective: Objective) -> Figure:
     """Return that there is no figure."""
     return Figure(None, "nothing tells it")
 
 
 class ObjectiveKeeper:
-    """Drive the rate of a run while it has an objective.
+    """Drive the rates of a run while it has an objective.
 
     Args:
         run: the fold of its journal.
@@ -47,60 +42,81 @@ class ObjectiveKeeper:
         self._clock = clock
         self._figure = figure
         self._objective: Objective | None = None
-        self._control = RateControl(1.0)
+        self._rates = ObjectiveRates(1.0)
         self._window_s = self._reported_s = 0.0
+        self._sources: defaultdict[int, set[int]] = defaultdict(set)
+        """The brokers that have received copies in this window, and the leaders of those."""
         self._windows = self._kept = 0
 
-    def update(self, flows: Flows) -> list[RateHeld]:
-        """Return the rate from now on, once a window; nothing if it stays as it is.
+    def update(self, seen: Observation, flows: Flows) -> list[RateHeld]:
+        """Return the rates from now on, once a window; nothing if they stay as they are.
 
         Windows in which nothing is copied do not count.
+
+        Args:
+            seen: the last poll of the cluster.
+            flows: the measured traffic at that poll.
         """
         objective, now_s = self._run.throttled.rates.objective, self._clock.monotonic()
         if objective != self._objective:
             self._begin(objective, now_s)
-        if objective is None or now_s - self._window_s < WINDOW_S:
+        if objective is None:
+            return []
+        self._see_copies(seen)
+        if now_s - self._window_s < WINDOW_S:
             return []
         self._window_s, figure = now_s, self._figure(objective)
-        if not self._copies:
+        sources, self._sources = self._sources, defaultdict(set)
+        if not sources:
             return []
-        used = [of.in_s for of in flows.brokers.values() if of.in_s is not None]
-        rate = self._control.window(now_s, figure.value, max(used, default=None))
+        later = {broker for broker, count in self._run.copies.onto.items() if count > 0}
+        self._rates.keep(later | sources.keys())
+        held = self._rates.window(Window(now_s, figure, sources, flows))
         self._windows += 1
-        self._kept += figure.value is not None and figure.value <= objective.below
-        return self._report(rate, figure, now_s)
+        self._kept += held.figure is not None and held.figure <= objective.below
+        held = msgspec.structs.replace(held, windows=self._windows, kept=self._kept)
+        return self._report(held, now_s)
 
-    @property
-    def _copies(self) -> bool:
-        in_flight = self._run.tracks_in_flight.values()
-        return any(track.step is not None and track.step.begun.adding for track in in_flight)
+    def _see_copies(self, seen: Observation) -> None:
+        for tp, track in self._run.tracks_in_flight.items():
+            if track.step is None:
+                continue
+            begun, state = track.step.begun, seen.partitions.get(tp)
+            leader = begun.leader if state is None else state.leader
+            for broker in joining(begun, state):
+                self._sources[broker].update(() if leader is None else (leader,))
 
     def _begin(self, objective: Objective | None, now_s: float) -> None:
         self._objective, self._window_s, self._reported_s = objective, now_s, now_s
+        self._sources.clear()
         if objective is not None:
             self._figure(objective)  # begins to ask
-            held = self._run.throttled.held_at or RateHeld(rate=FLOOR)
-            self._control = RateControl(objective.below, held.rate)
-            self._windows, self._kept = held.windows, held.kept
+            before = self._run.throttled.held_at
+            self._rates = ObjectiveRates(objective.below, before)
+            self._windows, self._kept = (0, 0) if before is None else (before.windows, before.kept)
 
-    def _report(self, rate: int, figure: Figure, now_s: float) -> list[RateHeld]:
+    def _report(self, held: RateHeld, now_s: float) -> list[RateHeld]:
         before = self._run.throttled.held_at
-        old = None if before is None else before.rate
-        alike = old is not None and abs(rate - old) <= SLACK * old
-        other = before is not None and (before.figure is None, before.reason) != (
-            figure.value is None,
-            figure.problem,
-        )
-        if alike and not other and now_s - self._reported_s < REPORT_S:
-            return []
+        if before is not None:
+            held = _steadied(held, before)
+            alike = (held.rate, held.rates) == (before.rate, before.rates)
+            known = (held.figure is None, held.reason) == (before.figure is None, before.reason)
+            if alike and known and now_s - self._reported_s < REPORT_S:
+                return []
         self._reported_s = now_s
-        shown = old if alike and old is not None else rate
-        return [
-            RateHeld(
-                rate=shown,
-                figure=figure.value,
-                reason=figure.problem,
-                windows=self._windows,
-                kept=self._kept,
-            )
-        ]
+        return [held]
+
+
+def _steadied(new: RateHeld, old: RateHeld) -> RateHeld:
+    """Return the new rates, without the changes that are not worth to be set."""
+    brokers = tuple(
+        each
+        if each.rate is None
+        else msgspec.structs.replace(each, rate=_steady(each.rate, old.rates.get(each.broker)))
+        for each in new.brokers
+    )
+    return msgspec.structs.replace(new, rate=_steady(new.rate, old.rate), brokers=brokers)
+
+
+def _steady(new: int, old: int | None) -> int:
+    return old if old is not None and abs(new - old) <= SLACK * old else new

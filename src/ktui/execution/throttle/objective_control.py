@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from math import inf
 
+from ktui.execution.run.held_rate import RateCause, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
 
 WINDOW_S = 10.0
@@ -17,8 +18,8 @@ HELD = 0.95
 """The share of windows in which the figure has to be below the objective."""
 _DEAD_S = 2 * WINDOW_S
 """Seconds after a change of the rate before its effect is judged."""
-_BAND = 0.8
-"""From this part of the objective on, the rate stays."""
+BAND = 0.8
+"""From this part of what is aimed at on, the rate stays."""
 _DOWN_LEAST, _DOWN_MOST = 0.85, 0.5
 _UP, _UP_NEAR, _UP_FIRST = 1.1, 1.02, 2.0
 """A step up; one near a rate that was too high; one before any rate was."""
@@ -38,7 +39,7 @@ _MISSING = 2
 
 
 class RateControl:
-    """Decide the rate into each broker, window by window.
+    """Decide a rate into brokers, window by window.
 
     Args:
         below: the objective's value.
@@ -49,13 +50,15 @@ class RateControl:
         self._below = below
         self.rate = rate
         """Bytes a second into each broker."""
+        self.why: RateReason | None = None
+        """Why the rate moved last, or stays; None before the first decision."""
         self._changed_s = self._too_high_s = -inf
         self._too_high: float | None = None
         self._missing = 0
         self._kept: deque[bool] = deque(maxlen=_JUDGED)
 
     def window(
-        self, now_s: float, figure: float | None, used: float | None, most: float = inf
+        self, now_s: float, figure: float | None, used: float | None, of: int | None = None
     ) -> int:
         """Return the rate from the end of a window on.
 
@@ -63,47 +66,51 @@ class RateControl:
             now_s: the end of the window.
             figure: the figure of the window; None if there is none.
             used: the highest intake of a broker, in bytes a second; None while unknown.
-            most: no higher rate is of use, in bytes a second.
+            of: the broker whose figure it is, for `why`; None for one of all brokers.
         """
         if figure is None:
             self._missing += 1
             if self._missing >= _MISSING:
-                self._set(FLOOR, now_s)
+                self._decide(RateReason(RateCause.NO_FIGURE, of=of), FLOOR, now_s)
             return self.rate
         self._missing = 0
         self._kept.append(figure <= self._below)
-        over = figure / (self._below * self._caution)
-        settled = now_s - self._changed_s >= _DEAD_S
-        if over > 1.0:
-            if settled or over > _FAR_OVER:
-                self._lower(now_s, over, used)
-        elif over <= _BAND and settled:
-            self._raise(now_s, over, used, most)
+        aim = self._aim
+        over = figure / (self._below * aim)
+        if now_s - self._changed_s >= _DEAD_S or over > _FAR_OVER:
+            share = None if used is None else round(used / self.rate, 2)
+            cause, rate = self._step(now_s, over, used)
+            self._decide(RateReason(cause, figure, of, share, aim), rate, now_s)
         return self.rate
 
     @property
-    def _caution(self) -> float:
+    def _aim(self) -> float:
         few = len(self._kept) < _FEWEST
         return 1.0 if few or sum(self._kept) >= HELD * len(self._kept) else _CAUTION
 
-    def _lower(self, now_s: float, over: float, used: float | None) -> None:
-        in_use = self.rate if used is None else min(float(self.rate), max(used, FLOOR))
-        self._too_high, self._too_high_s = in_use, now_s
-        self._set(in_use * max(_DOWN_MOST, min(_DOWN_LEAST, 1 / over)), now_s)
-
-    def _raise(self, now_s: float, over: float, used: float | None, most: float) -> None:
+    def _step(self, now_s: float, over: float, used: float | None) -> tuple[RateCause, float]:
+        """Return the next rate, for a figure of so many times what is aimed at, and why."""
+        if over > 1.0:
+            cause = RateCause.FAR_OVER if over > _FAR_OVER else RateCause.OVER
+            return cause, self._lower(now_s, over, used)
+        if over > BAND:
+            return RateCause.IN_BAND, self.rate
         if used is not None and used < _UNUSED * self.rate:
-            return
-        step = _UP
+            return RateCause.UNUSED, self.rate
         if self._too_high is None:
-            step = _UP_FIRST if over < _BAND / 2 else _UP
-        elif now_s - self._too_high_s > _REMEMBERED_S:
+            return RateCause.UNDER, self.rate * (_UP_FIRST if over < BAND / 2 else _UP)
+        if now_s - self._too_high_s > _REMEMBERED_S:
             self._too_high = None
         elif self.rate * _UP > _NEAR * self._too_high:
-            step = _UP_NEAR
-        self._set(min(most, self.rate * step), now_s)
+            return RateCause.NEAR_LIMIT, self.rate * _UP_NEAR
+        return RateCause.UNDER, self.rate * _UP
 
-    def _set(self, rate: float, now_s: float) -> None:
-        new = max(FLOOR, int(rate))
+    def _lower(self, now_s: float, over: float, used: float | None) -> float:
+        in_use = self.rate if used is None else min(float(self.rate), max(used, FLOOR))
+        self._too_high, self._too_high_s = in_use, now_s
+        return in_use * max(_DOWN_MOST, min(_DOWN_LEAST, 1 / over))
+
+    def _decide(self, why: RateReason, rate: float, now_s: float) -> None:
+        self.why, new = why, max(FLOOR, int(rate))
         if new != self.rate:
             self.rate, self._changed_s = new, now_s

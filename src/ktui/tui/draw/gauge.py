@@ -17,11 +17,15 @@ def gauge_bar(
 
     A value above zero is never drawn as empty, and only the whole is drawn as full.
     """
-    eighths = _eighths(value, whole, cells)
-    full, part = divmod(eighths, _WHOLE)
-    bar = "█" * full + (_EIGHTHS[part] if part else "")
+    bar = gauge_eighths(value, whole, cells)
     empty = "·" * (cells - len(bar))
     return [Piece("▕", "dim"), Piece(bar, role), Piece(empty, "dim"), Piece("▏", "dim")]
+
+
+def gauge_eighths(value: float | None, whole: float | None, cells: int) -> str:
+    """Draw the filled part of a gauge, by the rules of `gauge_bar`."""
+    full, part = divmod(_eighths(value, whole, cells), _WHOLE)
+    return "█" * full + (_EIGHTHS[part] if part else "")
 
 
 def _eighths(value: float | None, whole: float | None, cells: int) -> int:

@@ -17,8 +17,16 @@ from ktui.cluster.ports import (
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.forecast.progress_text import end_lines, progress_line
 from ktui.execution.host.ownership import own_run
-from ktui.execution.run.events import Configure, Configured, EngineLeft, SettingsGivenUp
-from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.execution.run.events import (
+    Configure,
+    Configured,
+    EngineLeft,
+    RateHeld,
+    SettingsGivenUp,
+    ThrottleChanged,
+)
+from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.journals.throttled_journals import (
     BROKER_4,
     RATE,
@@ -30,6 +38,35 @@ from support.journals.throttled_journals import (
     run_of,
     throttled,
 )
+
+
+def test_status_shows_why_the_rates_of_an_objective_moved_last_in_words_and_in_json(
+    tmp_path: Path,
+) -> None:
+    why = RateReason(RateCause.OVER, 212.0, of=1, used=0.95)
+    brokers = (HeldBroker(1, figure=212.0), HeldBroker(4, 4_000_000, 95.0, why))
+    held = RateHeld(rate=4_000_000, figure=212.0, windows=20, kept=19, why=why, brokers=brokers)
+    objective = ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("slo=p99<150ms"))
+    run = a_run(tmp_path, objective, held)
+
+    reason = {"cause": "over", "figure": 212.0, "of": 1, "used": 0.95, "aim": 1.0}
+    assert json_of(call(run, "--json"))["throttle"]["held"] == {
+        "rate": 4_000_000,
+        "figure": 212.0,
+        "reason": None,
+        "windows": 20,
+        "kept": 19,
+        "why": reason,
+        "brokers": [
+            {"broker": 1, "rate": None, "figure": 212.0, "why": None},
+            {"broker": 4, "rate": 4_000_000, "figure": 95.0, "why": reason},
+        ],
+    }
+    printed = lines(call(run, verb="status"))
+    down = "down: p99 of broker 1 was 212ms"
+    into = f"4.0 MB/s into 1 broker: p99 is 212ms, 19 of 20 windows kept; {down}"
+    assert f"objective p99<150ms: {into}" in printed
+    assert f"broker 4 4.0 MB/s, p99 95ms; {down}" in printed
 
 
 def test_ktui_throttle_shows_what_is_set_with_the_values_before(tmp_path: Path) -> None:

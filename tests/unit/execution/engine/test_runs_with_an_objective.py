@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ktui.execution.engine.command_handler import NO_FIGURE
 from ktui.execution.journal.commands import SetThrottle
-from ktui.execution.run.event_text import held_text
 from ktui.execution.run.events import RateHeld
+from ktui.execution.run.held_text import held_text
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.keep_objective import Figure
+from ktui.execution.throttle.objective_rates import Figure
 from ktui.pacing.limits import default_limits
 from ktui.planning.objective import Objective
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
@@ -78,6 +78,28 @@ def test_before_the_first_figure_and_while_there_is_none_it_is_the_least_rate(
     held = run.throttled.held_at
     assert held is not None
     assert held_text(held).startswith("1.0 MB/s into each broker: there is no figure: no metrics")
+
+
+def test_with_figures_by_broker_each_has_a_rate_of_its_own(tmp_path: Path) -> None:
+    story = _Felt(tmp_path, "12MB,slo=latency<8")
+
+    def felt(_objective: Objective) -> Figure:
+        """Broker 4 feels twice as much as the others; leaders feel nothing."""
+        in_force = story.run.throttled.in_force
+        rates = {broker: (in_force.of(broker) or 0) / MB for broker in (4, 5, 6)}
+        return Figure(None, brokers={1: 0.0, 2: 0.0, 3: 0.0, **rates, 4: 2 * rates[4]})
+
+    story.figure = felt
+    run = story.played(until_s=200.0)
+
+    held = run.throttled.held_at
+    assert held is not None
+    assert 2.5 * MB <= held.rates[4] <= 4 * MB
+    assert 5.5 * MB <= held.rates[5] <= 8 * MB
+    assert {b: run.throttled.in_force.of(b) for b in (4, 5)} == {b: held.rates[b] for b in (4, 5)}
+    assert story.rates[4] == str(held.rates[4])
+    assert held.windows >= 10
+    assert held.kept >= 0.95 * held.windows
 
 
 def test_a_lower_throttle_stays_in_force(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ktui.execution.host.own_figure import (
     own_figure,
 )
 from ktui.execution.run.options import RunOptions
-from ktui.execution.throttle.keep_objective import Figure
+from ktui.execution.throttle.objective_rates import Figure
 from ktui.planning.objective import parse_objective
 
 

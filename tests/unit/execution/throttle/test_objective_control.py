@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ktui.execution.run.held_rate import RateCause, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective_control import WINDOW_S, RateControl
 
@@ -100,14 +101,39 @@ def test_without_a_figure_for_two_windows_it_is_the_floor() -> None:
     assert control.window(10.0, None, None) == FLOOR
 
 
-@given(
-    st.lists(st.tuples(st.none() | st.floats(0, 1e6), st.none() | st.floats(0, 1e12))),
-    st.integers(FLOOR, 10**12),
-)
-def test_it_never_leaves_its_bounds(
-    windows: list[tuple[float | None, float | None]], most: int
+def test_it_knows_why_its_rate_moved_last() -> None:
+    control = RateControl(BELOW, 40 * MB)
+
+    def cause(now_s: float, figure: float | None, used: float | None = None) -> RateCause | None:
+        control.window(now_s, figure, used)
+        return None if control.why is None else control.why.cause
+
+    assert cause(0.0, None) is None
+    assert cause(10.0, 200.0) is RateCause.OVER
+    assert cause(20.0, 100.0) is RateCause.OVER  # the change has to show first
+    assert cause(30.0, 130.0) is RateCause.IN_BAND
+    assert cause(40.0, 100.0, 15.0 * MB) is RateCause.UNUSED
+    assert cause(50.0, 100.0) is RateCause.UNDER
+    assert cause(70.0, 100.0) is RateCause.NEAR_LIMIT
+    assert cause(80.0, 400.0) is RateCause.FAR_OVER
+    assert control.why == RateReason(RateCause.FAR_OVER, 400.0)
+    assert [cause(90.0, None), cause(100.0, None)] == [RateCause.FAR_OVER, RateCause.NO_FIGURE]
+
+
+def test_after_too_many_windows_above_the_objective_it_follows_a_lower_one() -> None:
+    control = RateControl(BELOW, 40 * MB)
+    for number in range(11):
+        control.window(number * WINDOW_S, 200.0, None)
+
+    assert control.why is not None
+    assert control.why.aim == 0.8
+
+
+@given(st.lists(st.tuples(st.none() | st.floats(0, 1e6), st.none() | st.floats(0, 1e12))))
+def test_it_never_goes_below_the_least_rate(
+    windows: list[tuple[float | None, float | None]],
 ) -> None:
     control = RateControl(BELOW)
 
     for number, (figure, used) in enumerate(windows):
-        assert FLOOR <= control.window(number * WINDOW_S, figure, used, most) <= most
+        assert control.window(number * WINDOW_S, figure, used) >= FLOOR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from textual.content import Content
 
@@ -31,8 +31,17 @@ def broker_title(view: BrokerView) -> Content:
     return panel_title(f"broker {view.id}", None, content([alive_piece(view)]))
 
 
-def broker_panel(view: BrokerView, width: int, shown: Collection[str]) -> list[Content]:
-    """Lay out in `width` cells what is known about a broker beyond the columns that are shown."""
+def broker_panel(
+    view: BrokerView, width: int, shown: Collection[str], held: Sequence[tuple[str, Content]] = ()
+) -> list[Content]:
+    """Lay out in `width` cells what is known about a broker beyond the columns that are shown.
+
+    Args:
+        view: the broker.
+        width: the cells of a line.
+        shown: the headings of the columns.
+        held: the facts of the run's objective about it.
+    """
     rack = None if view.broker is None else view.broker.rack
     pairs = [
         ("address", Content(address(view))),
@@ -46,7 +55,7 @@ def broker_panel(view: BrokerView, width: int, shown: Collection[str]) -> list[C
     why = [Content.styled(words, "$dim")] if (words := _broker_note(view)) else []
     dirs = sorted(view.log_dirs, key=_trouble_first)
     failed = [Content.styled(f"! {each.sentence}", "$warning") for each in view.failures]
-    lines = [*why, *facts(pairs, width), *failed]
+    lines = [*why, *facts(pairs, width), *(facts(held, width) if held else ()), *failed]
     return [*lines, *map(_log_dir, dirs)]
 
 

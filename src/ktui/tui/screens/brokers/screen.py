@@ -26,6 +26,7 @@ from ktui.tui.screens.brokers.row import BrokerColumn, BrokerView, broker_views,
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.objective_table import broker_objective
 from ktui.tui.widgets.services import services
 
 NOTHING_YET = "Waiting for the first answer of the cluster."
@@ -233,10 +234,20 @@ class BrokersScreen(Screen[None]):
         scroll.set_class(view is None, "-away")
         if view is not None:
             shown = {column.heading for column in self._columns}
-            lines = broker_panel(view, max(40, self.size.width - 4), shown)
+            lines = broker_panel(view, max(40, self.size.width - 4), shown, self._held(view.id))
             scroll.border_title = border_title(self._current(broker_title(view)))
             panel = self.query_one("#broker-panel", Static)
             panel.update(self._current(Content("\n").join(lines)))
+
+    def _held(self, broker: int) -> list[tuple[str, Content]]:
+        """Return what the objective of the run that is followed allows for a broker."""
+        attached = services(self).attached
+        if attached is None or attached.run.ended:
+            return []
+        throttled = attached.run.throttled
+        if throttled.rates.objective is None or throttled.held_at is None:
+            return []
+        return broker_objective(throttled.rates.objective, throttled.held_at, broker)
 
     def _current(self, words: Content) -> Content:
         """Draw stale text without colours."""

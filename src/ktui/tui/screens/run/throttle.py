@@ -28,6 +28,7 @@ from ktui.tui.run_view.throttle_change import throttle_effects
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.objective_table import objective_table
 from ktui.tui.widgets.services import services
 
 _GAP = "  "
@@ -155,8 +156,20 @@ class ThrottleScreen(RunChangeScreen):
         self.query_one("#throttle-now", Static).update(f"in force: {words}")
         rows = throttle_table(rates_now(run, attached.inflows), self.line_cells - 2)
         lists = Content.styled(lists_in_words(run), "$dim")
-        self.query_one("#throttle-rates", Static).update(Content("\n").join([*rows, lists]))
+        lines = [*self._objective(run), *rows, lists]
+        self.query_one("#throttle-rates", Static).update(Content("\n").join(lines))
         self._show_effect()
+
+    def _objective(self, run: Run) -> list[Content]:
+        """Draw the objective of a run; nothing where it has none."""
+        throttled = run.throttled
+        if throttled.rates.objective is None or run.ended:
+            return []
+        width = self.line_cells - 2
+        return [
+            *objective_table(throttled.rates.objective, throttled.held_at, width),
+            Content(""),
+        ]
 
     @on(Resize)
     def _fit(self) -> None:

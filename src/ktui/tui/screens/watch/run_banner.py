@@ -357,6 +357,10 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
 
 def _rates(throttle: ThrottleStatus) -> str:
     """Return the rates that bind; the objective has a part of its own."""
+    if throttle.held is not None and throttle.held.rates:
+        rates = [throttle.bounded.of(broker) or 0 for broker in throttle.held.rates]
+        low, high = figures.as_rate(min(rates)), figures.as_rate(max(rates))
+        return low if low == high else f"{low} to {high}"
     return msgspec.structs.replace(throttle.bounded, objective=None).with_leaders(
         throttled=throttle.leaders
     )

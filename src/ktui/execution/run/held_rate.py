@@ -1,0 +1,52 @@
+"""What an objective allows: the rate into each broker, and why it moved last."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class RateCause(enum.StrEnum):
+    """Why a rate moved last, or stays."""
+
+    OVER = "over"
+    """Down: the figure was too high."""
+    FAR_OVER = "far_over"
+    """Down at once: the figure was more than twice as high."""
+    UNDER = "under"
+    """Up: the figure was below the band."""
+    NEAR_LIMIT = "near_limit"
+    """Up by little: the figure was below the band, and the rate near one that was too high."""
+    IN_BAND = "in_band"
+    """Stays: the figure was in the band."""
+    UNUSED = "unused"
+    """Stays: too little of the rate was in use."""
+    NO_FIGURE = "no_figure"
+    """Down to the least rate: there was no figure."""
+
+
+class RateReason(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a rate moved last, or stays, with the facts of the window that decided it."""
+
+    cause: RateCause
+    figure: float | None = None
+    """The figure, in the objective's unit; None if there was none."""
+    of: int | None = None
+    """The broker whose figure it was; None for one of all brokers."""
+    used: float | None = None
+    """The share of the rate that was in use; None while unknown."""
+    aim: float = 1.0
+    """The part of the objective to stay below: less than 1 after too many windows above it."""
+
+
+class HeldBroker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an objective allows for one broker."""
+
+    broker: int
+    rate: int | None = None
+    """Bytes a second into the broker; None for one that only sends."""
+    figure: float | None = None
+    """Its own figure in the last window; None if there was none."""
+    why: RateReason | None = None
+    """Why the rate moved last or stays; None while it has not been decided yet."""
