@@ -112,7 +112,7 @@ class TimeLeftForecast:
         low, high = 1 / _UNSURE, _UNSURE
         if not self.known and prior is not None:
             low, high = min(low, 1 / prior.curve.high), max(high, 1 / prior.curve.low)
-        whole_s = simulated.copying_s + simulated.waiting_s
+        whole_s = simulated.whole_s
         least, most = self._recent_spread(now)
         return Range(
             max(0.0, min(simulated.copying_s * low + simulated.waiting_s - passed_s, least)),
@@ -127,8 +127,13 @@ class TimeLeftForecast:
         onto = [broker for broker, count in self._run.copies.onto.items() if count > 0]
         return max((bandwidth.takes(broker, _MANY) for broker in onto), default=bandwidth.usual)
 
-    def left_under(self, throttle: ThrottleRates) -> Remaining:
+    def left_under(self, throttle: ThrottleRates, grows_s: float) -> Remaining:
         """Return the time left if brokers had these rates from now on.
+
+        Args:
+            throttle: the rates.
+            grows_s: the seconds in which the partitions that wait are copied, one after the other.
+                On average they grow for half of them.
 
         Raises:
             ValueError: there was no poll yet.
@@ -137,7 +142,6 @@ class TimeLeftForecast:
         if now is None:
             raise ValueError("there was no poll yet")
         passed_s = 0.0 if run.started_at is None else (now - run.started_at).total_seconds()
-        half_s = (self._simulated.copying_s + self._simulated.waiting_s) / 2
         joining_s = headway.joining_s
         if joining_s is None:
             joining_s = 0 if self._prior is None else round(self._prior.step_s)
@@ -146,13 +150,13 @@ class TimeLeftForecast:
             headway,
             self._capacity.under(throttle),
             joining_s=joining_s,
-            grown=headway.grown(passed_s + half_s),
+            grown=headway.grown(passed_s + grows_s / 2),
         )
 
     def _simulate(self, now: datetime) -> None:
         self._simulated_at = now
-        self._simulated = self.left_under(self._run.throttled.in_force)
-        whole_s = self._simulated.copying_s + self._simulated.waiting_s
+        self._simulated = self.left_under(self._run.throttled.in_force, self._simulated.whole_s)
+        whole_s = self._simulated.whole_s
         self._ends.append((now, now.timestamp() + whole_s))
         while now - self._ends[0][0] > _REMEMBERED:
             self._ends.popleft()

@@ -38,6 +38,11 @@ class Remaining(msgspec.Struct, frozen=True):
     waiting_s: float
     """Seconds in which nothing is being copied."""
 
+    @property
+    def whole_s(self) -> float:
+        """All seconds."""
+        return self.copying_s + self.waiting_s
+
 
 def simulate_remaining(
     run: Run, headway: CopyProgress, rooms: BrokerBandwidth, *, joining_s: int, grown: float
