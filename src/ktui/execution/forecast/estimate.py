@@ -231,11 +231,11 @@ class Estimate:
         return CopiedBytes(done, whole, bytes_s, left, by_earlier_runs=own is None)
 
     def least_left(self) -> LeastLeft | None:
-        """Compare the time left with the least that the limits allow; None while it is not known.
+        """Compare the time left, which is known, with the least that the limits allow.
 
-        It takes time with the number of partitions: 2 s for 100,000.
+        It takes a second for 100,000 partitions. Another thread may call this.
         """
-        return None if self.copied.left_s is None else self._forecast.least_left()
+        return self._forecast.least_left()
 
     def _with_schedule(self, left_s: Range) -> Range | None:
         """Add the time in which the run's schedule lets no step begin; None for years."""

@@ -150,15 +150,15 @@ class TimeLeftForecast:
         )
 
     def least_left(self) -> LeastLeft | None:
-        """Compare the time left with the least possible, at the same rates and sizes.
+        """Compare the last forecast with the least possible time, at the same rates and sizes.
 
         Returns:
-            None where nothing is copied any more.
-
-        Raises:
-            ValueError: there was no poll yet.
+            None where nothing is copied any more, and before the first poll.
         """
-        self.left_s()
+        if self._at is None:
+            return None
+        if self._simulated_at is None:
+            self._simulate(self._at)
         whole_s, in_force = self._simulated.whole_s, self._run.throttled.in_force
         bound = least_remaining(
             self._run, self.headway, self._capacity.under(in_force), grown=self._grown(whole_s)

@@ -77,7 +77,7 @@ def least_remaining(
 
 def _wanted(run: Run, headway: CopyProgress, grown: float) -> Iterator[WantedPartition]:
     """Yield all that is left; a step in flight apart from those that follow it."""
-    for track in run.tracks.values():
+    for track in list(run.tracks.values()):  # another thread may add some
         if track.state.ended:
             continue
         step = track.step
