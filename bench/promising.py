@@ -9,10 +9,11 @@ import statistics
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
 from bench.simulated_runs import carry_out
-from ktui.execution.run.events import RateChosen
+from ktui.execution.run.events import JournalEntry, RateChosen
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.pacing.limits import default_limits
@@ -38,7 +39,7 @@ class Kept(NamedTuple):
     """The time taken, as a part of the time promised."""
     changes_a_minute: float
     mean_rate: float
-    """The mean of the rates chosen, as a part of what a broker can take in."""
+    """The mean over time of the rate chosen, as a part of what a broker can take in."""
 
 
 def run() -> None:
@@ -59,6 +60,8 @@ def _line(kept: Sequence[Kept]) -> str:
     return (
         f"{within:2} of {len(of):2} within, {late} late; took {min(of):.3f} to {max(of):.3f}, "
         f"median {statistics.median(of):.3f}; "
+        f"rate {statistics.mean(each.mean_rate for each in kept):.0%} of full "
+        f"(least {statistics.mean(1 / each.of_full_rate for each in kept):.0%}); "
         f"{statistics.mean(each.changes_a_minute for each in kept):.2f} changes a minute"
     )
 
@@ -78,14 +81,23 @@ def _played(seed: int) -> Kept:
     scene = _scene_over(scene, chance, factor * full_s)
     within_s = factor * full_s
     took_s, chosen = asyncio.run(_carried_out(scene, within_s))
-    rates = [scene.net_in if each.rate is None else each.rate for each in chosen]
     return Kept(
         scene.kind,
         factor,
         took_s / within_s,
         60 * len(chosen) / took_s,
-        statistics.mean(rates) / scene.net_in,
+        _mean_rate(chosen, took_s, scene.net_in) / scene.net_in,
     )
+
+
+def _mean_rate(chosen: Sequence[JournalEntry], took_s: float, full: float) -> float:
+    """Return the mean over time of the rates chosen, at most the full rate of a broker."""
+    began = chosen[0].at
+    begin_s = [*((each.at - began).total_seconds() for each in chosen), took_s]
+    rates = [each.event.rate for each in chosen if isinstance(each.event, RateChosen)]
+    spans = zip(rates, pairwise(begin_s), strict=True)
+    whole = sum(min(full, rate or full) * max(0.0, end - begin) for rate, (begin, end) in spans)
+    return whole / took_s
 
 
 def _scene(seed: int, chance: random.Random) -> _Scene:
@@ -129,7 +141,7 @@ def _scene_over(scene: _Scene, chance: random.Random, whole_s: float) -> _Scene:
     return scene._replace(acts=tuple(ScheduledEvent(at_s, act) for at_s, act in acts))
 
 
-async def _carried_out(scene: _Scene, within_s: float | None) -> tuple[float, list[RateChosen]]:
+async def _carried_out(scene: _Scene, within_s: float | None) -> tuple[float, list[JournalEntry]]:
     """Let an engine carry out a plan, and return its seconds and the rates that were chosen."""
     clock = VirtualClock(leaping=True)
     cluster = SimulatedCluster(scene.spec, clock)
@@ -138,4 +150,4 @@ async def _carried_out(scene: _Scene, within_s: float | None) -> tuple[float, li
     by = None if within_s is None else clock.now() + timedelta(seconds=within_s)
     options = RunOptions(schedule=NO_SCHEDULE if by is None else Schedule(by=by))
     took_s, entries = await carry_out(cluster, scene.plan, default_limits(), options)
-    return took_s, [each.event for each in entries if isinstance(each.event, RateChosen)]
+    return took_s, [each for each in entries if isinstance(each.event, RateChosen)]

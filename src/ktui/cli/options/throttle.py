@@ -205,13 +205,8 @@ def with_throttle(
         sli_prometheus=given.sli_prometheus,
         canary=given.canary,
     )
-    if rates.objective is not None and not options.has_figure:
-        raise BadInput(
-            f"{SLO}: nothing tells the figure. Give {CANARY}, {SLI_COMMAND} CMD, or "
-            f"{SLI_PROMETHEUS} URL QUERY"
-        )
-    if rates.objective is not None and given.canary and rates.objective.percent is None:
-        raise BadInput(f"{CANARY}: measures p50 to p99.9, and no {rates.objective.name}")
+    if (problem := options.figure_problem(rates.objective)) is not None:
+        raise BadInput(f"{SLO}: {problem}")
     return msgspec.structs.replace(
         options,
         throttle=rates,

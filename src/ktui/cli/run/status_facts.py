@@ -25,6 +25,7 @@ from ktui.execution.run.events import Recording
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.execution.time_left.least_left import LeastLeft
 
 
 class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,8 @@ class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The damage of the journal, as it was read now."""
     copied: CopiedBytes = NOT_KNOWN
     """The progress of the copies, with the time left where that is known."""
+    least: LeastLeft | None = None
+    """The least time of the rest under the run's limits; None where `copied` has no time left."""
     cancel_gate: ShutGate | None = None
     """Who has shut the cluster's cancel gate; None while it is open."""
     last_poll: datetime | None = None
@@ -108,12 +111,14 @@ def read_status(client: RunClient, state: StateDir) -> StatusFacts:
         estimate = Estimate(run, earlier)
         estimate.take(found.entries)
         estimate.update(now)
+    copied = _copied(run, owner, estimate)
     return StatusFacts(
         run=run,
         now=now,
         owner=owner,
         damage=found.damage,
-        copied=_copied(run, owner, estimate),
+        copied=copied,
+        least=None if copied.left_s is None else estimate.least_left(),
         cancel_gate=None if run.started is None else shut_gate(state, run.started.cluster_id),
         last_poll=last_poll,
         silent=silence(run, owner, last_poll, now),

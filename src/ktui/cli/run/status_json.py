@@ -30,7 +30,9 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
+from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
+from ktui.planning.preflight.least_time import Bottleneck
 from ktui.progress.timeline import Range
 
 
@@ -141,6 +143,22 @@ class NoteJson(msgspec.Struct, frozen=True):
     text: str
 
 
+class LeastLeftJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The least time that the rest of a run could take under its limits, whatever its order."""
+
+    left_s: float
+    """Seconds, at the rates in `rates`."""
+    times: float
+    """The time left by the forecast at these rates, as a multiple of `left_s`."""
+    rates: RateSource
+    """Where the rates come from."""
+    bottleneck: Bottleneck
+    broker: int | None
+    partition: TopicPartition | None
+    bytes: int
+    """What the bottleneck has to copy."""
+
+
 class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """The output of `ktui status RUN --json`."""
 
@@ -192,6 +210,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Estimated seconds until the end; null while unknown, and unless the run is running."""
     left_by_earlier_runs: bool
     """Whether `left_s` rests on the rates of earlier runs: this run has no rate of its own yet."""
+    least: LeastLeftJson | None
+    """Null where `left_s` is, and where nothing is copied any more."""
     in_flight: tuple[InFlightJson, ...]
     waiting: tuple[WaitingJson, ...]
     """The partitions that have begun and wait for a step, then the next one to begin."""
@@ -243,6 +263,7 @@ def status_json(status: StatusFacts) -> StatusJson:
         bytes_done=max(status.copied.done, run.copies.done),
         left_s=status.copied.left_s,
         left_by_earlier_runs=status.copied.by_earlier_runs,
+        least=None if status.least is None else _least(status.least),
         in_flight=tuple(map(_in_flight, run.tracks_in_flight.values())),
         waiting=tuple(map(_waiting, status.waits)),
         troubled=tuple(
@@ -255,6 +276,19 @@ def status_json(status: StatusFacts) -> StatusJson:
         ),
         notes=tuple(NoteJson(utc(n.at), n.event.who, n.event.text) for n in run.notes),
         damage=status.damage or run.damage,
+    )
+
+
+def _least(least: LeastLeft) -> LeastLeftJson:
+    bound = least.bound
+    return LeastLeftJson(
+        left_s=bound.time_s.middle,
+        times=least.times,
+        rates=least.rates,
+        bottleneck=bound.bottleneck,
+        broker=bound.broker,
+        partition=bound.partition,
+        bytes=bound.bytes,
     )
 
 

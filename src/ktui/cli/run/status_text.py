@@ -9,8 +9,8 @@ from ktui.cli.output.table import table
 from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cli.run.status_facts import StatusFacts
 from ktui.cluster.text import clean
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
-from ktui.execution.forecast.progress_text import copied_text, outage_text
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS
+from ktui.execution.forecast.progress_text import copied_text, least_text, outage_text
 from ktui.execution.forecast.wait_text import Waiting
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
@@ -50,7 +50,7 @@ def status_text(status: StatusFacts, state: StateDir) -> str:
     run = status.run
     sections = [
         _head(status, state),
-        _progress(run, status.copied),
+        _progress(status),
         _in_flight(run),
         _troubled(status),
         _waiting(status.waits),
@@ -196,13 +196,15 @@ def _notes(run: Run) -> Iterator[tuple[str, str]]:
         yield "note", f"{note.event.text} ({local_time(note.at)}{by})"
 
 
-def _progress(run: Run, copied: CopiedBytes) -> list[str]:
+def _progress(status: StatusFacts) -> list[str]:
+    run, copied = status.run, status.copied
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
     sizes = f", {copied_text(run, copied)}" if run.copies.whole else ""
     rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
     by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
     left = "" if copied.left_s is None else f", {_left(copied.left_s)} left{by}"
-    return [f"{done}{sizes}{left}", table(("STATE", "PARTITIONS"), rows, right=(1,))]
+    least = [] if status.least is None else [f"at least {least_text(run, status.least)}"]
+    return [f"{done}{sizes}{left}", *least, table(("STATE", "PARTITIONS"), rows, right=(1,))]
 
 
 def _left(left_s: Range) -> str:

@@ -44,11 +44,6 @@ from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 
-NO_FIGURE = (
-    "the run has no figure for an objective: it was started without --canary, --sli-command and "
-    "--sli-prometheus"
-)
-
 
 class CommandHandler:
     """Carries out the commands that wait in the journal, and answers each.
@@ -187,9 +182,8 @@ class CommandHandler:
         return ""
 
     def _refused_rates(self, new: ThrottleRates) -> str | None:
-        if new.objective is not None and not self._run.options.has_figure:
-            return NO_FIGURE
-        return self._refused_throttle() if new else None
+        problem = self._run.options.figure_problem(new.objective)
+        return problem or (self._refused_throttle() if new else None)
 
     def _refused_throttle(self) -> str | None:
         try:

@@ -38,6 +38,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.time_left.copy_progress import Timelines
 from ktui.execution.time_left.forecast import TimeLeftForecast
+from ktui.execution.time_left.least_left import LeastLeft
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Range
@@ -228,6 +229,13 @@ class Estimate:
             left_s = self._forecast.left_s()
         left = self._with_schedule(left_s)
         return CopiedBytes(done, whole, bytes_s, left, by_earlier_runs=own is None)
+
+    def least_left(self) -> LeastLeft | None:
+        """Compare the time left, which is known, with the least that the limits allow.
+
+        It takes a second for 100,000 partitions. Another thread may call this.
+        """
+        return self._forecast.least_left()
 
     def _with_schedule(self, left_s: Range) -> Range | None:
         """Add the time in which the run's schedule lets no step begin; None for years."""

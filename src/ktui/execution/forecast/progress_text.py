@@ -11,6 +11,8 @@ from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import UNWELL, State
 from ktui.execution.run.throttle_status import throttle_status
+from ktui.execution.time_left.least_left import LeastLeft
+from ktui.planning.preflight.text import how_much_longer, why_no_less
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
@@ -72,6 +74,14 @@ def copied_text(run: Run, copied: CopiedBytes) -> str:
     """Describe how much has been copied; finished steps count where nothing else is known."""
     done = max(copied.done, run.copies.done)
     return f"{as_bytes(done)} of {as_bytes(run.copies.whole)} copied"
+
+
+def least_text(run: Run, least: LeastLeft) -> str:
+    """Describe how close a run is to the least time that its limits allow, and what sets that."""
+    time = as_duration(least.bound.time_s.middle)
+    why = why_no_less(least.bound, run.limits)
+    longer = how_much_longer(least.times)
+    return f"{time} for the rest{least.rates.words}, {why}; it takes {longer}"
 
 
 def outage_text(outage: ClusterLost) -> str:

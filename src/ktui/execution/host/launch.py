@@ -68,11 +68,8 @@ def prepare_run(
         RunRefused: the plan cannot be carried out, and every problem is named; or nothing tells
             the figure of its objective.
     """
-    if options.throttle.objective is not None and not options.has_figure:
-        raise RunRefused(
-            f"nothing was sent: nothing tells the figure of {options.throttle.objective}. Start "
-            "the run from the shell, with --canary, --sli-command or --sli-prometheus"
-        )
+    if (problem := options.figure_problem(options.throttle.objective)) is not None:
+        raise RunRefused(f"nothing was sent: {problem}")
     findings = (*found, *check_plan(new.plan, seen, new.allowed))
     problems = [each.sentence for each in findings if each.severity is Severity.PROBLEM]
     if problems:

@@ -84,8 +84,8 @@ class NoticeFilter:
 
     def __init__(self) -> None:
         self._stalled: set[TopicPartition] = set()
-        self._late = False
-        self._shut: dict[type[StepGate | CancelGate], bool] = {}
+        self._bad: dict[type[RateChosen | StepGate | CancelGate], bool] = {}
+        """Whether the run is late, and its gates are shut."""
 
     def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
         """Return the notices of events that were journalled at once, one for each kind."""
@@ -105,11 +105,8 @@ class NoticeFilter:
                 return not known
             case StateEntered() | StepOver():
                 self._stalled.discard(event.tp)
-            case RateChosen():
-                known, self._late = self._late is event.late, event.late
-                return not known
-            case StepGate() | CancelGate():
-                known = self._shut.get(type(event), False) is event.shut
-                self._shut[type(event)] = event.shut
+            case RateChosen(late=bad) | StepGate(shut=bad) | CancelGate(shut=bad):
+                known = self._bad.get(type(event), False) is bad
+                self._bad[type(event)] = bad
                 return not known
         return True

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
+from ktui.planning.objective import Objective
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 USUAL_POLL_S = 1.0
@@ -77,10 +78,18 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the run may set throttles: rates are named, or --by chooses one."""
         return bool(self.throttle) or self.schedule.by is not None
 
-    @property
-    def has_figure(self) -> bool:
-        """Whether there is a figure for an objective."""
-        return bool(self.sli_command or self.sli_prometheus or self.canary)
+    def figure_problem(self, objective: Objective | None) -> str | None:
+        """Return why an objective has no figure, with the fix; None where there is no problem."""
+        if objective is None:
+            return None
+        if not (self.sli_command or self.sli_prometheus or self.canary):
+            return (
+                f"nothing measures the figure of {objective}. Start the run with --canary, "
+                "--sli-command CMD, or --sli-prometheus URL QUERY"
+            )
+        if self.canary and objective.percent is None:
+            return f"--canary measures p50 to p99.9, and no {objective.name}"
+        return None
 
     @property
     def gated(self) -> bool:

@@ -14,6 +14,8 @@ from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.simulate.fair_share import Pair, fair_rates
 from ktui.planning.throttle_rates import ThrottleRates
 
+MANY = 100
+"""Copies at once with which a broker takes in about as much as it can."""
 _SPAN_S = 30.0
 """Seconds after which a sample counts little: more than two windows of Kafka's throttle."""
 _BINDS = 0.8

@@ -137,12 +137,18 @@ class CopyProgress:
     def _of(
         self, track: Track, step: OpenStep, timeline: Timeline
     ) -> Iterator[tuple[tuple[TopicPartition, int], _Copy]]:
+        """Yield the copies of a step.
+
+        Lag and share are not of the same instant, and the lag alone would make an error of the size
+        many times as large near the end. So a known size counts with the part that is copied.
+        """
         leader = _leader(track, step) if timeline.state.leader is None else timeline.state.leader
         for broker in step.begun.adding:
             lane = timeline.lanes.get(broker)
             share = _share(lane)
             if lane is not None and lane.lag_bytes and 0 < share < _MOST_SHARE:
-                self._sizes[track.tp] = lane.lag_bytes / (1 - share)
+                known = self._sizes.get(track.tp, lane.lag_bytes / (1 - share))
+                self._sizes[track.tp] = share * known + lane.lag_bytes
             size = self._sizes.get(track.tp, track.planned.size)
             yield (track.tp, broker), _Copy((leader, broker), share * size, (1 - share) * size)
 

@@ -9,8 +9,9 @@ from statistics import quantiles
 from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
-from ktui.execution.time_left.broker_capacity import Capacity
+from ktui.execution.time_left.broker_capacity import MANY, Capacity
 from ktui.execution.time_left.copy_progress import CopyProgress, Timelines
+from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
 from ktui.planning.simulate.fair_share import Pair
@@ -25,8 +26,6 @@ _UNSURE = 1.25
 _JUDGED_S = 10.0
 """A step without observations counts as a sample of so many seconds, at its mean rate."""
 _DECILES = 10
-_MANY = 100
-"""Copies at once with which a broker takes in about as much as it can."""
 _SMALLEST_SAMPLE = 1_000_000
 """Bytes; smaller copies say nothing about a rate."""
 
@@ -112,7 +111,7 @@ class TimeLeftForecast:
         low, high = 1 / _UNSURE, _UNSURE
         if not self.known and prior is not None:
             low, high = min(low, 1 / prior.curve.high), max(high, 1 / prior.curve.low)
-        whole_s = simulated.copying_s + simulated.waiting_s
+        whole_s = simulated.whole_s
         least, most = self._recent_spread(now)
         return Range(
             max(0.0, min(simulated.copying_s * low + simulated.waiting_s - passed_s, least)),
@@ -125,19 +124,20 @@ class TimeLeftForecast:
         """The highest rate into a broker that is of use to the run, in bytes a second."""
         bandwidth = self._capacity.under(NO_THROTTLE)
         onto = [broker for broker, count in self._run.copies.onto.items() if count > 0]
-        return max((bandwidth.takes(broker, _MANY) for broker in onto), default=bandwidth.usual)
+        return max((bandwidth.takes(broker, MANY) for broker in onto), default=bandwidth.usual)
 
-    def left_under(self, throttle: ThrottleRates) -> Remaining:
+    def left_under(self, throttle: ThrottleRates, grows_s: float) -> Remaining:
         """Return the time left if brokers had these rates from now on.
+
+        Args:
+            throttle: the rates.
+            grows_s: the seconds in which the partitions that wait are copied, one after the other.
+                On average they grow for half of them.
 
         Raises:
             ValueError: there was no poll yet.
         """
-        run, headway, now = self._run, self.headway, self._at
-        if now is None:
-            raise ValueError("there was no poll yet")
-        passed_s = 0.0 if run.started_at is None else (now - run.started_at).total_seconds()
-        half_s = (self._simulated.copying_s + self._simulated.waiting_s) / 2
+        run, headway = self._run, self.headway
         joining_s = headway.joining_s
         if joining_s is None:
             joining_s = 0 if self._prior is None else round(self._prior.step_s)
@@ -146,13 +146,40 @@ class TimeLeftForecast:
             headway,
             self._capacity.under(throttle),
             joining_s=joining_s,
-            grown=headway.grown(passed_s + half_s),
+            grown=self._grown(grows_s),
         )
+
+    def least_left(self) -> LeastLeft | None:
+        """Compare the last forecast with the least possible time, at the same rates and sizes.
+
+        Returns:
+            None where nothing is copied any more, and before the first poll.
+        """
+        if self._at is None:
+            return None
+        if self._simulated_at is None:
+            self._simulate(self._at)
+        whole_s, in_force = self._simulated.whole_s, self._run.throttled.in_force
+        bound = least_remaining(
+            self._run, self.headway, self._capacity.under(in_force), grown=self._grown(whole_s)
+        )
+        if bound is None:
+            return None
+        source = RateSource.ASSUMED if self._prior is None else RateSource.EARLIER_RUNS
+        rates = RateSource.RUN if self.known else source
+        return LeastLeft(bound, max(1.0, whole_s / bound.time_s.middle), rates)
+
+    def _grown(self, grows_s: float) -> float:
+        run, now = self._run, self._at
+        if now is None:
+            raise ValueError("there was no poll yet")
+        passed_s = 0.0 if run.started_at is None else (now - run.started_at).total_seconds()
+        return self.headway.grown(passed_s + grows_s / 2)
 
     def _simulate(self, now: datetime) -> None:
         self._simulated_at = now
-        self._simulated = self.left_under(self._run.throttled.in_force)
-        whole_s = self._simulated.copying_s + self._simulated.waiting_s
+        self._simulated = self.left_under(self._run.throttled.in_force, self._simulated.whole_s)
+        whole_s = self._simulated.whole_s
         self._ends.append((now, now.timestamp() + whole_s))
         while now - self._ends[0][0] > _REMEMBERED:
             self._ends.popleft()

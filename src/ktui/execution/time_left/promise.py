@@ -89,26 +89,30 @@ class Promise:
     def _chosen(self, now: datetime, by: datetime) -> RateChosen:
         """Search for the lowest rate with which the run ends in time."""
         aim = by - self._margin(by)
-        whole = self._left(None)
-        soonest = self._ends_at(now, whole.copying_s + whole.waiting_s)
+        aim_s = max(0.0, (aim - now).total_seconds())
+        whole = self._left(None, aim_s)
         if self._ends_at(now, self._at_most_s(whole)) > aim:
+            soonest = self._ends_at(now, self._left(None, whole.whole_s).whole_s)
             return RateChosen(rate=None, ends_at=soonest, late=soonest > by)
         if not whole.copying_s:
-            return RateChosen(rate=None, ends_at=soonest)
+            return RateChosen(rate=None, ends_at=self._ends_at(now, whole.whole_s))
+
+        def ends_at(rate: float) -> datetime:
+            return self._ends_at(now, self._at_most_s(self._left(rate, aim_s)))
 
         def fits(rate: float) -> bool:
-            return self._ends_at(now, self._at_most_s(self._left(rate))) <= aim
+            return ends_at(rate) <= aim
 
         most = self._forecast.most_bytes_s
         present = self._run.throttled.chosen
         if present is not None and present.rate is not None and fits(present.rate):
             most = min(most, float(present.rate))
         rate = math.ceil(_lowest(fits, most))
-        return RateChosen(rate=rate, ends_at=self._ends_at(now, self._at_most_s(self._left(rate))))
+        return RateChosen(rate=rate, ends_at=ends_at(rate))
 
-    def _left(self, rate: float | None) -> Remaining:
+    def _left(self, rate: float | None, grows_s: float) -> Remaining:
         rates = self._run.throttled.with_chosen(None if rate is None else max(1, math.ceil(rate)))
-        return self._forecast.left_under(rates)
+        return self._forecast.left_under(rates, grows_s)
 
     def _at_most_s(self, left: Remaining) -> float:
         """Return the seconds after which the rest is over in nine of ten cases."""

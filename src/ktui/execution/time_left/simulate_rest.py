@@ -38,6 +38,11 @@ class Remaining(msgspec.Struct, frozen=True):
     waiting_s: float
     """Seconds in which nothing is being copied."""
 
+    @property
+    def whole_s(self) -> float:
+        """All seconds."""
+        return self.copying_s + self.waiting_s
+
 
 def simulate_remaining(
     run: Run, headway: CopyProgress, rooms: BrokerBandwidth, *, joining_s: int, grown: float
@@ -55,7 +60,7 @@ def simulate_remaining(
         joining_s: the seconds of a step that adds, beside copying.
         grown: the growth factor of waiting partitions since the start of the run.
     """
-    in_flight, every = _thinned(_by_target(filter(_goes_to_target, run.tracks_in_flight.values())))
+    in_flight, every = _thinned(_by_target(filter(goes_to_target, run.tracks_in_flight.values())))
     waiting = [
         t for t in run.tracks.values() if not (t.state.ended or t.tp in run.tracks_in_flight)
     ]
@@ -71,8 +76,8 @@ def simulate_remaining(
             if track.step is not None
         ],
         [
-            *(_wanted(track, grown) for track in begun),
-            *(_wanted(track, grown * larger) for track in simulated),
+            *(wanted_after(track, grown) for track in begun),
+            *(wanted_after(track, grown * larger) for track in simulated),
         ],
     )
     beside = StepOverhead(joining_s, headway.other_s)
@@ -126,7 +131,7 @@ def _by_target(tracks: Iterable[Track]) -> list[Track]:
     return sorted(tracks, key=lambda track: track.planned.target)
 
 
-def _goes_to_target(track: Track) -> bool:
+def goes_to_target(track: Track) -> bool:
     """Whether its step goes on to its end: a cancelled step takes no time worth counting."""
     return track.step is not None and not track.step.cancelled_by_operator
 
@@ -146,7 +151,8 @@ def _in_flight(track: Track, step: OpenStep, headway: CopyProgress, every: float
     )
 
 
-def _wanted(track: Track, grown: float) -> WantedPartition:
+def wanted_after(track: Track, grown: float) -> WantedPartition:
+    """Return a partition as it stands after its step in flight, if there is one."""
     return WantedPartition(
         track.tp,
         expected_situation(track),

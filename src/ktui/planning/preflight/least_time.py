@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from math import inf
+from typing import Protocol
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
-from ktui.planning.simulate.copy_rates import CopyRates, Span
+from ktui.planning.simulate.copy_rates import Span
 
 
 class Bottleneck(enum.StrEnum):
@@ -33,6 +34,16 @@ class Bottleneck(enum.StrEnum):
     """M replicas are added at a time."""
 
 
+class BrokerRates(Protocol):
+    """The rates at which brokers take in copies."""
+
+    def of(self, broker: int) -> float:
+        """Return the middle rate of a broker, in bytes a second."""
+
+    def spread(self, broker: int) -> Span:
+        """Return a broker's range of rates, as factors of the middle one."""
+
+
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """The least time of any run under the limits, and its bottleneck."""
 
@@ -45,7 +56,9 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """What the bottleneck has to copy."""
 
 
-def least_time(wanted: Sequence[WantedPartition], limits: Limits, rates: CopyRates) -> Bound | None:
+def least_time(
+    wanted: Iterable[WantedPartition], limits: Limits, rates: BrokerRates
+) -> Bound | None:
     """Return the highest of the bounds; None where nothing is copied.
 
     No copy is faster than its receiver's rate, and only so many go on at a time. A bound of senders
@@ -60,7 +73,7 @@ def least_time(wanted: Sequence[WantedPartition], limits: Limits, rates: CopyRat
 class _Sums:
     """The seconds of copies, one after the other at their receivers' middle rates."""
 
-    def __init__(self, limits: Limits, rates: CopyRates) -> None:
+    def __init__(self, limits: Limits, rates: BrokerRates) -> None:
         self._limits = limits
         self._rates = rates
         self._rate = cache(rates.of)

@@ -112,24 +112,24 @@ def time_lines(preflight: Preflight) -> list[str]:
     rows = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
     bound = preflight.bound
     if bound is not None:
-        why = _why_no_less(bound, preflight.limits)
+        why = why_no_less(bound, preflight.limits)
         rows += [
             f"      at least {time_in_words(bound.time_s)}, {why}",
-            f"      {_how_much_longer(preflight.time_s.middle / bound.time_s.middle)}",
+            f"      the run takes {how_much_longer(preflight.time_s.middle / bound.time_s.middle)}",
             f"      at {_rates(preflight)}",
         ]
     return rows
 
 
-def _how_much_longer(times: float) -> str:
-    """Compare a run with the least time: "the run takes 6% longer than that"."""
+def how_much_longer(times: float) -> str:
+    """Compare a time with the least time: "6% longer than that"."""
     if times >= 2:  # noqa: PLR2004 - from there on a factor says more
-        return f"the run takes {times:.1f} times as long"
+        return f"{times:.1f} times as long"
     share = f"{times - 1:.0%}" if times >= 1.01 else "less than 1%"  # noqa: PLR2004 - what rounds to 1%
-    return f"the run takes {share} longer than that"
+    return f"{share} longer than that"
 
 
-def _why_no_less(bound: Bound, limits: Limits) -> str:
+def why_no_less(bound: Bound, limits: Limits) -> str:
     """Name the bottleneck: "as broker 4 gets 1.9 GiB"."""
     size = as_bytes(bound.bytes)
     match bound.bottleneck:

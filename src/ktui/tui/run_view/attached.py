@@ -29,6 +29,7 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, parse_limits
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.run_view.rows import RunRows
@@ -192,6 +193,13 @@ class AttachedRun:
             now=now,
             owned=self._holder is not None,
         )
+
+    def least_left(self) -> LeastLeft | None:
+        """Compare the time left, which is known, with the least that the limits allow.
+
+        Another thread may call this. It takes a second for 100,000 partitions.
+        """
+        return self._estimate.least_left()
 
     def expect_estimate(self) -> None:
         """Keep the journal's entries from now on for an estimate that is being made."""

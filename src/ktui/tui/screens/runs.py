@@ -18,6 +18,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from ktui.execution.errors import RunProblem
+from ktui.execution.forecast.progress_text import least_text
 from ktui.execution.host.catalog import RunState, RunSummary, all_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import State
@@ -96,6 +97,8 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         super().__init__()
         self._state_dir, self._place, self._problem = state_dir, place, may_resume
         self._runs: Mapping[str, RunSummary] = {}
+        self._least: tuple[str, str] | None = None
+        """The attached run, and how close it is to the least possible time."""
         self._read = False
         self._refused: tuple[str, str] | None = None
         """The run whose last request was refused, and why."""
@@ -128,7 +131,18 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
             self.query_one("#runs-empty", Static).update(Content(str(problem)))
             return
         self._runs, self._read = {run.name: run for run in runs}, True
+        self._least = await self._read_least()
         self._draw()
+
+    async def _read_least(self) -> tuple[str, str] | None:
+        attached = services(self).attached
+        if attached is None:
+            return None
+        status = attached.status
+        if status.state is not RunState.RUNNING or status.copied.left_s is None:
+            return None
+        least = await asyncio.to_thread(attached.least_left)
+        return None if least is None else (attached.name, least_text(attached.run, least))
 
     @on(Resize)
     def _draw(self) -> None:
@@ -172,7 +186,10 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         word, role = state_words(run.state)
         title = panel_title(f"run {run.name}", None, Content.styled(word, f"${role}"))
         panel.border_title = border_title(title)
-        facts = Content("\n".join(_facts(run)))
+        lines = _facts(run)
+        if self._least is not None and self._least[0] == run.name:
+            lines.append(f"at least {self._least[1]}")
+        facts = Content("\n".join(lines))
         if self._refused is not None and self._refused[0] == run.name:
             refused = Content.styled(f"! {self._refused[1]}", "$warning")
             facts = Content("\n").join([refused, facts])

@@ -37,7 +37,10 @@ from ktui.execution.run.events import (
     StepGate,
 )
 from ktui.execution.run.states import State
+from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
+from ktui.planning.preflight.least_time import Bottleneck, Bound
+from ktui.planning.simulate.copy_rates import Span
 from ktui.progress.timeline import Range
 from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written
 
@@ -402,6 +405,26 @@ def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path
     assert expected in status_text(by_earlier_runs, state)
     assert status_json(by_earlier_runs).left_by_earlier_runs
     assert not status_json(StatusFacts(run=run, now=NOW)).left_by_earlier_runs
+
+
+def test_status_shows_how_close_the_run_is_to_the_least_possible_time(tmp_path: Path) -> None:
+    bound = Bound(
+        time_s=Span(1_380.0, 1_380.0, 1_380.0),
+        bottleneck=Bottleneck.RECEIVER,
+        broker=4,
+        bytes=2 * 2**30,
+    )
+    least = LeastLeft(bound, 1.06, RateSource.ASSUMED)
+    run, state = RunClient(a_run(tmp_path)).read().run, StateDir(tmp_path / "state")
+    facts = StatusFacts(run=run, now=NOW, least=least)
+
+    assert (
+        "at least 23m for the rest at assumed rates, as broker 4 gets 2.0 GiB; it takes 6% longer"
+    ) in status_text(facts, state)
+    found = status_json(facts).least
+    assert found is not None
+    assert (found.left_s, found.times, found.bottleneck) == (1_380.0, 1.06, Bottleneck.RECEIVER)
+    assert status_json(StatusFacts(run=run, now=NOW)).least is None
 
 
 def test_the_commands_of_kafkas_tool_are_shown_with_the_cluster_and_the_rate(

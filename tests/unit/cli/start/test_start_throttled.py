@@ -160,7 +160,7 @@ def test_a_run_is_started_with_an_objective_and_its_figure(kept: StartSandbox) -
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--slo", "p99<150ms"), "--slo: nothing tells the figure. Give --canary, --sli-command"),
+        (("--slo", "p99<150ms"), "--slo: nothing measures the figure of p99<150ms. Start the run"),
         (("--slo", "150ms"), "--slo: '150ms' is not an objective; use an objective such as"),
         (("--slo", "p99<0ms"), "--slo: 'p99<0ms' is not an objective"),
         (("--throttle", "slo=p99"), "--throttle: 'p99' is not an objective"),
@@ -169,7 +169,7 @@ def test_a_run_is_started_with_an_objective_and_its_figure(kept: StartSandbox) -
             "--sli-command and --sli-prometheus name the same figure",
         ),
         (("--canary", "--sli-command", "/bin/true"), "--canary and --sli-command name the same"),
-        (("--slo", "lag<5", "--canary"), "--canary: measures p50 to p99.9, and no lag"),
+        (("--slo", "lag<5", "--canary"), "--slo: --canary measures p50 to p99.9, and no lag"),
         (("--sli-prometheus", "prometheus:9090", "q"), "--sli-prometheus prometheus:9090: is not"),
         (("--sli-prometheus", "http://x:9090", " "), "--sli-prometheus: the query is empty"),
         (("--sli-command", "/no/such"), "--sli-command: /no/such: no such program"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,10 +34,12 @@ def _by(seconds: float) -> Schedule:
     return Schedule(by=FIRST_MOMENT + timedelta(seconds=seconds))
 
 
-def _story(folder: Path, within_s: float, rate: str = "none") -> ThrottledStory:
+def _story(
+    folder: Path, within_s: float, rate: str = "none", cluster: Mapping[str, float] = FAST
+) -> ThrottledStory:
     ways = {f"orders-{n}": WAYS[n % 3] for n in range(18)}
     return ThrottledStory(
-        folder, ways, rate, limits=default_limits(), cluster=FAST, schedule=_by(within_s)
+        folder, ways, rate, limits=default_limits(), cluster=cluster, schedule=_by(within_s)
     )
 
 
@@ -81,6 +84,18 @@ def test_it_goes_faster_when_copies_grow(tmp_path: Path) -> None:
     assert 0.9 * 300 <= _took_s(story) <= 1.02 * 300
     rates = [each.rate or FULL_RATE for each in _chosen(story)]
     assert max(rates[1:]) > 1.1 * rates[0]
+
+
+def test_the_rate_stays_about_the_same_while_partitions_keep_growing(tmp_path: Path) -> None:
+    """What is to grow until it is copied is in the rate from the start, and not at the end."""
+    twice_as_large_in_300_s = {**FAST, "inbound_s": FAST["messages"] / 300}
+    story = _story(tmp_path, within_s=300.0, cluster=twice_as_large_in_300_s)
+
+    assert story.to_the_end().ended
+
+    assert 0.9 * 300 <= _took_s(story) <= 300.0
+    rates = [each.rate or FULL_RATE for each in _chosen(story)]
+    assert max(rates) < 1.6 * min(rates)
 
 
 def test_what_cannot_be_done_in_time_is_reported_at_once_with_the_soonest(tmp_path: Path) -> None:

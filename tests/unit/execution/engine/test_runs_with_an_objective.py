@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.execution.engine.command_handler import NO_FIGURE
+import pytest
+
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_text import held_text
@@ -31,7 +32,9 @@ MB = 1_000_000
 class _Felt(ThrottledStory):
     """A story whose figure is the rate in force, in MB/s: "latency<8" allows 8 MB/s."""
 
-    def __init__(self, folder: Path, rate: str, sli_command: str = "/bin/latency") -> None:
+    def __init__(
+        self, folder: Path, rate: str, sli_command: str = "/bin/latency", *, canary: bool = False
+    ) -> None:
         ways = {f"orders-{n}": WAYS[n % 3] for n in range(12)}
         super().__init__(
             folder,
@@ -40,6 +43,7 @@ class _Felt(ThrottledStory):
             limits=default_limits(),
             cluster=FAST,
             sli_command=sli_command,
+            canary=canary,
         )
         self.silent = False
         self.figure = self._felt
@@ -131,13 +135,24 @@ def test_an_objective_is_changed_and_lifted_while_the_run_goes_on(tmp_path: Path
     assert not run.throttled.in_force
 
 
-def test_a_run_without_a_figure_takes_no_objective(tmp_path: Path) -> None:
-    story = _Felt(tmp_path, "none", sli_command="")
+@pytest.mark.parametrize(
+    ("canary", "words"),
+    [
+        (False, "nothing measures the figure of latency<6. Start the run with --canary"),
+        (True, "--canary measures p50 to p99.9, and no latency"),
+    ],
+)
+def test_a_run_without_its_figure_takes_no_objective(
+    tmp_path: Path, *, canary: bool, words: str
+) -> None:
+    story = _Felt(tmp_path, "none", sli_command="", canary=canary)
     story.asked(1.0, SetThrottle(parse_throttle_rates("slo=latency<6")))
 
     story.played(until_s=10.0)
 
-    assert [each.answer.words for each in story.answers if each.answer] == [NO_FIGURE]
+    [answer] = [each.answer for each in story.answers if each.answer]
+    assert not answer.accepted
+    assert answer.words.startswith(words)
 
 
 def test_a_resumed_run_goes_on_at_its_rate(tmp_path: Path) -> None:
