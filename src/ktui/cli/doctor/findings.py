@@ -10,7 +10,7 @@ import msgspec
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.partition import TopicPartition
 from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
-from ktui.planning.objective import CANARY_PREFIX
+from ktui.planning.objective import CANARY_PREFIX, is_canary
 from ktui.progress.health import Health
 
 SUPPORTED = ("3.9", "4.0", "4.1", "4.2", "4.3")
@@ -130,7 +130,7 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     elif moving is not None:
         yield DoctorFinding(Level.GOOD, "nothing is being reassigned")
     for topic in facts.topic_configs:
-        if topic.startswith(CANARY_PREFIX):
+        if is_canary(topic):
             run = topic.removeprefix(CANARY_PREFIX)
             yield DoctorFinding(
                 Level.NOTE,
