@@ -77,7 +77,7 @@ def check(  # noqa: PLR0913 - an option each
     name, plan = read_plan_argument(path)
     cluster = choice.cluster()
     whose = cancel_cluster_options(choice._asdict())
-    options = with_throttle(RunOptions(), throttle, cluster.context.throttle)
+    options = with_throttle(RunOptions(), throttle, cluster.context)
     facts = asyncio.run(
         read_cluster_facts(
             cluster,

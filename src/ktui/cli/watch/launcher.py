@@ -62,6 +62,11 @@ class ProcessEngines:
         """The context's throttle; empty for none."""
         return "" if self._context.throttle is None else str(self._context.throttle)
 
+    @property
+    def canary(self) -> bool:
+        """Whether the context has a canary measure the objective of runs."""
+        return self._context.canary
+
     async def read_placement(self) -> Placement:
         """Read what a plan can be generated from."""
         return await read_placement(self._reader)

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
+from ktui.planning.objective import canary_topic
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 USUAL_POLL_S = 1.0
@@ -77,10 +78,28 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the run may set throttles: rates are named, or --by chooses one."""
         return bool(self.throttle) or self.schedule.by is not None
 
+    def figure_problem(self, rates: ThrottleRates) -> str:
+        """Return why nothing measures the objective of rates; empty if it is measured."""
+        objective = rates.objective
+        if objective is None:
+            return ""
+        if not self.has_figure:
+            return (
+                f"nothing measures {objective.name}: use the canary, or start the run from the "
+                "shell with --sli-command or --sli-prometheus"
+            )
+        if self.canary and objective.percent is None:
+            return f"the canary measures p50 to p99.9, and no {objective.name}"
+        return ""
+
     @property
     def has_figure(self) -> bool:
         """Whether there is a figure for an objective."""
         return bool(self.sli_command or self.sli_prometheus or self.canary)
+
+    def canary_of(self, run: str, rates: ThrottleRates) -> str:
+        """Return the topic by which a run measures the objective of rates; empty for none."""
+        return canary_topic(run) if self.canary and rates.objective is not None else ""
 
     @property
     def gated(self) -> bool:
