@@ -70,6 +70,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
             how.state,
             throttled=options.throttles,
             starts=True,
+            canary=options.canary_of(new.name, options.throttle),
             claim=(lambda cluster_id: _claim(new, how, cluster_id)) if how.dry_run else None,
         )
     )
