@@ -87,11 +87,12 @@ async def find_obstacles(connection: Connection, topic: str) -> CanaryObstacles:
         refusal = error_codes.describe_error(creation.error_code, creation.error_message)
     return CanaryObstacles(
         tuple(operation for operation, code in codes.items() if code in error_codes.DENIED),
-        refusal or _too_few(len(replicas[0]), settings.get(_MIN_ISR)),
+        refusal or min_isr_problem(len(replicas[0]), settings.get(_MIN_ISR)),
     )
 
 
-def _too_few(factor: int, min_isr: str | None) -> str:
+def min_isr_problem(factor: int, min_isr: str | None) -> str:
+    """Return why a topic with so many replicas takes no record; empty if it does, or for None."""
     if min_isr is None or factor >= int(min_isr):
         return ""
     return (

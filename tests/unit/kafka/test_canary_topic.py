@@ -9,7 +9,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 )
 
 from ktui.kafka.canary import led_elsewhere, preferred_leaders
-from ktui.kafka.canary_topic import canary_replicas
+from ktui.kafka.canary_topic import canary_replicas, min_isr_problem
 
 
 def a_topic(*partitions: tuple[list[int], list[int], int]) -> TopicMetadata:
@@ -27,6 +27,13 @@ def test_each_broker_is_first_in_one_partition(default: str | None, factor: int)
 
     assert [first for first, *_ in replicas] == [2, 5, 7]
     assert {len({*brokers}) for brokers in replicas} == {factor}
+
+
+@pytest.mark.parametrize(("least", "refused"), [("3", True), ("2", False), (None, False)])
+def test_a_topic_with_fewer_replicas_than_min_isr_takes_no_record(
+    least: str | None, *, refused: bool
+) -> None:
+    assert ("it has 2 of the 3 replicas" in min_isr_problem(2, least)) is refused
 
 
 def test_a_partition_led_elsewhere_is_found_once_its_own_broker_could_lead() -> None:
