@@ -1,7 +1,8 @@
 """A canary: what producers feel, measured by ktui's own producer on a topic of its own.
 
 The topic has one partition led by each broker, with the cluster's default replication factor and
-min.insync.replicas. Records are written with acks=all.
+min.insync.replicas. Records are written with acks=all. Where a broker leads its partition no more
+although it could, it is elected again, so that every broker stays measured.
 """
 
 from __future__ import annotations
@@ -15,25 +16,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documented names
     AdminClient,
     ConfigResource,
+    TopicMetadata,
 )
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut
+from ktui.kafka.canary_topic import DEFAULT_FACTOR, SETTINGS, canary_replicas
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import (
-    acked_producer,
-    admin_client,
-    assign_round_robin,
-    create_topic,
-    delete_topics,
-)
-from ktui.planning.objective import CANARY_PREFIX
+from ktui.kafka.workload import acked_producer, admin_client, create_topic, delete_topics
+from ktui.planning.objective import CANARY_RECORDS_S, canary_topic
 
-RECORDS_S = 20.0
-"""Records a second to each broker."""
 WINDOW_S = 10.0
 """Seconds of records by which a percentile is taken."""
 _RECORD_BYTES = 512
@@ -42,11 +37,11 @@ _TIMEOUT_S = 30.0
 """Seconds after which a record counts with the time that it has waited."""
 _AGAIN_S = 10.0
 """Seconds after a failure until the topic is made again."""
-_USUAL_FACTOR = 3
+_ELECT_S = 30.0
+"""Seconds between two looks at who leads."""
 _NO_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 _FEWEST = 20
 """The fewest records by which a percentile is taken."""
-_SETTINGS = {"retention.ms": "600000", "segment.bytes": str(16 * 1024 * 1024)}
 
 
 class _Sent(NamedTuple):
@@ -65,26 +60,27 @@ class Canary:
     """
 
     def __init__(self, connection: Connection, run: str) -> None:
-        self.topic = CANARY_PREFIX + run
+        self.topic = canary_topic(run)
         self.problem = "the canary has not written for long enough"
         """Why nothing is known."""
         self._connection = connection
         self._lock = threading.Lock()
         self._sent: dict[int, deque[_Sent]] = defaultdict(deque)
-        """The records of the last window, by the broker that led their partition at first."""
+        """The records of the last window, by the broker that is to lead their partition."""
         self._waiting: dict[int, dict[int, float]] = defaultdict(dict)
         """When each record that is not acknowledged was sent, by broker and number."""
         self._number = 0
         self._lost = False
         """Whether a record was given up: the topic may be gone, and is looked at again."""
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
         """Make the topic and begin to write, in a thread; a second call does nothing."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=self.topic, daemon=True)
-            self._thread.start()
+        if not self._threads:
+            for serve in (self._serve, self._keep_leaders):
+                self._threads.append(threading.Thread(target=serve, name=self.topic, daemon=True))
+                self._threads[-1].start()
 
     def close(self) -> None:
         """Stop writing, and delete the topic.
@@ -93,8 +89,9 @@ class Canary:
             ClusterError: the topic may be left; the cluster refused, or did not answer.
         """
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        for thread in self._threads:
+            thread.join()
+        if self._threads:
             try:
                 delete_topics(self._connection, [self.topic])
             except Refused as refused:
@@ -131,7 +128,9 @@ class Canary:
                 self._stop.wait(_AGAIN_S)
 
     def _leaders(self) -> Sequence[int]:
-        """Make the topic unless it is there, and return the leader of each partition.
+        """Make the topic unless it is there, and return the broker that each partition is for.
+
+        A topic that lacks a partition for some broker is replaced: the broker has joined since.
 
         Raises:
             ClusterError: the cluster refused, or did not answer.
@@ -140,13 +139,25 @@ class Canary:
         admin = admin_client(self._connection)
         found = admin.list_topics(timeout=_TIMEOUT_S)
         brokers = sorted(found.brokers)
-        if self.topic not in found.topics:
-            factor = min(_default_factor(admin, brokers), len(brokers))
-            replicas = assign_round_robin(len(brokers), factor, brokers)
-            create_topic(self._connection, self.topic, replicas, settings=_SETTINGS)
-            found = admin.list_topics(self.topic, timeout=_TIMEOUT_S)
-        partitions = found.topics[self.topic].partitions
-        return [partitions[number].leader for number in sorted(partitions)]
+        if not brokers:
+            raise TimedOut("finding brokers for the canary")
+        leaders = preferred_leaders(found.topics.get(self.topic))
+        if not {*leaders} >= {*brokers}:
+            if leaders:
+                delete_topics(self._connection, [self.topic])
+            replicas = canary_replicas(brokers, _default_factor(admin, brokers[0]))
+            create_topic(self._connection, self.topic, replicas, settings=SETTINGS)
+            leaders = [first for first, *_ in replicas]
+        return leaders
+
+    def _keep_leaders(self) -> None:
+        admin = admin_client(self._connection)
+        while not self._stop.wait(_ELECT_S):
+            with suppress(KafkaException, TimeoutError):
+                found = admin.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
+                if away := led_elsewhere(found):
+                    partitions = [TopicPartition(self.topic, number) for number in away]
+                    admin.elect_leaders(ElectionType.PREFERRED, partitions).result(_TIMEOUT_S)
 
     def _write(self, leaders: Sequence[int]) -> None:
         settings = {"linger.ms": 0, "message.timeout.ms": int(_TIMEOUT_S * 1000)}
@@ -154,7 +165,7 @@ class Canary:
         began_s, written, self._lost = time.monotonic(), 0, False
         value = os.urandom(_RECORD_BYTES)
         while not (self._lost or self._stop.wait(_TICK_S)):
-            due = int((time.monotonic() - began_s) * RECORDS_S)
+            due = int((time.monotonic() - began_s) * CANARY_RECORDS_S)
             for _ in range(written, due):
                 for partition, leader in enumerate(leaders):
                     self._produce(producer, value, partition, leader)
@@ -184,13 +195,27 @@ class Canary:
             self._waiting[broker].pop(number, None)
 
 
-def _default_factor(admin: AdminClient, brokers: Sequence[int]) -> int:
-    """Return default.replication.factor of a broker; 3 where it may not be read."""
-    if not brokers:
-        raise TimedOut("finding brokers for the canary")
-    resource = ConfigResource(ConfigResource.Type.BROKER, str(brokers[0]))
+def preferred_leaders(topic: TopicMetadata | None) -> list[int]:
+    """Return the broker that each partition of a topic is for; none without a topic."""
+    partitions = {} if topic is None else topic.partitions
+    return [partitions[number].replicas[0] for number in sorted(partitions)]
+
+
+def led_elsewhere(topic: TopicMetadata) -> list[int]:
+    """Return the partitions whose first replica could lead, and does not."""
+    return [
+        number
+        for number, partition in sorted(topic.partitions.items())
+        if partition.leader != partition.replicas[0] and partition.replicas[0] in partition.isrs
+    ]
+
+
+def _default_factor(admin: AdminClient, broker: int) -> str | None:
+    """Return default.replication.factor of a broker; None where it may not be read."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
     try:
         found = admin.describe_configs([resource])[resource].result(timeout=_TIMEOUT_S)
-        return int(found["default.replication.factor"].value)
-    except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):
-        return _USUAL_FACTOR
+    except (KafkaException, TimeoutError):
+        return None
+    entry = found.get(DEFAULT_FACTOR)
+    return None if entry is None else entry.value

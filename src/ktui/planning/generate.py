@@ -9,6 +9,7 @@ import msgspec
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.planning.names import closest_names, join_all, join_named, shortened
+from ktui.planning.objective import is_canary
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.replication_factor import (
     BrokerPool,
@@ -32,7 +33,8 @@ def drain_brokers(
 
     The other replicas stay, in their order. New ones follow at the end, on racks that the partition
     lacks, then on the brokers with the fewest replicas. Where a drained broker was preferred as the
-    leader, that of the other replicas comes first which leads the fewest partitions.
+    leader, that of the other replicas comes first which leads the fewest partitions. The topics of
+    canaries stay: each measures its own broker, and goes with its run.
 
     Args:
         partitions: all partitions of the cluster.
@@ -47,7 +49,9 @@ def drain_brokers(
     if unknown := sorted(gone - frozenset(known)):
         has = join_named("broker", sorted(known), most=12)
         raise CannotGenerate(f"There is no {join_named('broker', unknown)}; the cluster has {has}.")
-    moved = {tp for tp, state in partitions.items() if gone & {*state.target}}
+    moved = {
+        tp for tp, state in partitions.items() if gone & {*state.target} and not is_canary(tp.topic)
+    }
     if not moved:
         names = join_named("broker", sorted(gone))
         raise CannotGenerate(f"No partition has a replica on {names}: there is nothing to drain.")

@@ -10,9 +10,29 @@ import msgspec
 
 CANARY_PREFIX = "ktui-canary-"
 """What the names of topics begin with by which a run measures what producers feel."""
+CANARY_RECORDS_S = 20
+"""The records that a canary writes to each broker in a second."""
 EXPECTED = "use an objective such as p99<150ms or lag<5000, or none"
 _OBJECTIVE = re.compile(r"([A-Za-z][A-Za-z0-9._-]{0,30})\s*<\s*(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s)?")
 _PERCENTILE = re.compile(r"p([1-9][0-9](?:\.[0-9]{1,3})?)")
+
+
+def canary_topic(run: str) -> str:
+    """Return the name of the topic of a run's canary."""
+    return f"{CANARY_PREFIX}{run}"
+
+
+def canary_in_words(run: str) -> str:
+    """Return what the canary of a run does: "writes 20 records a second ..."."""
+    return (
+        f"writes {CANARY_RECORDS_S} records a second to each broker, to the topic "
+        f"{canary_topic(run)}, removed at the end"
+    )
+
+
+def is_canary(topic: str) -> bool:
+    """Return whether a topic is the canary of some run."""
+    return topic.startswith(CANARY_PREFIX)
 
 
 class ObjectiveProblem(ValueError):

@@ -7,9 +7,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documented names
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from ktui.kafka.canary_topic import CanaryObstacles, find_obstacles
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import create_topic
+from ktui.kafka.workload import create_topic, fill
+from ktui.lab import clients
 from ktui.lab.layout import Lab
+from support.contract.world import until
 from support.views.terminal import Terminal
 
 WRONG = "not-the-password-at-all"
@@ -66,6 +80,64 @@ def test_a_read_only_user_can_check_a_plan_but_not_start_it(
     assert f"AlterConfigs on topic {topic_name} is not granted" in start.stderr
     assert "nothing was sent" in start.stderr
     assert not state.exists() or not any((state / "runs").glob("*"))
+
+
+def test_a_run_whose_canary_may_not_write_is_neither_started_nor_shown_as_startable(
+    secured_lab: Lab, tmp_path: Path, topic_name: str
+) -> None:
+    viewer, admin = secured_lab.client_file("viewer"), secured_lab.client_file("admin")
+    create_topic(Connection.of(command_config=admin), topic_name, [[1]])
+    plan, state = tmp_path / "plan.json", tmp_path / "state"
+    targets = [{"topic": topic_name, "partition": 0, "replicas": [2]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": targets}))
+    words = (str(plan), "--slo", "p99<1s", "--canary", "--state-dir", str(state))
+
+    refused = ktui("start", viewer, *words)
+    previewed = ktui("start", viewer, *words, "--dry-run")
+    by_admin = ktui("start", admin, *words, "--dry-run")
+
+    assert (refused.returncode, previewed.returncode, by_admin.returncode) == (2, 2, 0)
+    for answer in (refused.stderr, previewed.stdout):
+        assert "problem: Create, Write and Delete on topic ktui-canary-plan are not" in answer
+    assert not state.exists() or not any((state / "runs").glob("*"))
+
+
+async def test_each_permission_of_a_canary_is_found_out_and_its_topic_stays_as_it_is(
+    secured_lab: Lab, topic_name: str
+) -> None:
+    viewer = Connection.of(command_config=secured_lab.client_file("viewer"))
+    admin = Connection.of(command_config=secured_lab.client_file("admin"))
+    users = AdminClient({**clients.librdkafka_settings(secured_lab)})
+    kind = (ResourceType.TOPIC, topic_name, ResourcePatternType.LITERAL, "User:viewer", "*")
+
+    async def denied(*operations: str) -> None:
+        """Wait until every broker knows what was granted."""
+
+        async def found() -> bool:
+            return await find_obstacles(viewer, topic_name) == CanaryObstacles(operations)
+
+        await until(found)
+
+    await denied("Create", "Write", "Delete")
+    assert await find_obstacles(admin, topic_name) == CanaryObstacles()
+    assert topic_name not in users.list_topics(timeout=30.0).topics
+    create_topic(admin, topic_name, [[1, 2]])
+    fill(admin, topic_name, [0], bytes_each=1)
+    left = ["Create", "Write", "Delete"]
+    for name in list(left):
+        acl = AclBinding(*kind, AclOperation[name.upper()], AclPermissionType.ALLOW)
+        users.create_acls([acl])[acl].result(30.0)
+        left.remove(name)
+        await denied(*left)
+
+    consumer = Consumer({**clients.librdkafka_settings(secured_lab), "group.id": topic_name})
+    try:
+        offsets = consumer.get_watermark_offsets(TopicPartition(topic_name, 0), timeout=30.0)
+    finally:
+        consumer.close()
+        every = AclBindingFilter(*kind, AclOperation.ANY, AclPermissionType.ANY)
+        users.delete_acls([every])[every].result(30.0)
+    assert offsets == (0, 1)
 
 
 def test_a_user_without_permissions_is_shown_which_to_ask_for(secured_lab: Lab) -> None:

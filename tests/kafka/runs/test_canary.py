@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 
+import pytest
 from confluent_kafka.admin import AdminClient
 
+from ktui.cluster.partition import TopicPartition
 from ktui.kafka.canary import Canary
 from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import assign_round_robin, create_topic
+from ktui.kafka.writer import KafkaWriter
 from ktui.lab.layout import Lab
 from support.cli.shell import Shell
 from support.contract.world import until
@@ -37,6 +42,44 @@ def test_a_run_follows_its_canary_and_deletes_its_topic(
     assert 0.0 < held[0]["figure"] < 20.0
     assert held[0]["kept"] == held[0]["windows"]
     assert _leaders(connection, "ktui-canary-drain") == []
+
+
+async def test_a_broker_that_joined_since_the_topic_was_made_is_measured_too(lab: Lab) -> None:
+    connection = Connection.to(lab.bootstrap_servers)
+    canary = Canary(connection, "joined")
+    create_topic(connection, canary.topic, [[1, 2], [2, 1]])
+
+    async def all_lead() -> bool:
+        return _leaders(connection, canary.topic) == [node.id for node in lab.brokers]
+
+    canary.start()
+    await until(all_lead)
+    await asyncio.to_thread(canary.close)
+
+
+async def test_a_broker_leads_its_partition_of_the_canary_again_once_it_can(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ktui.kafka.canary._ELECT_S", 0.5)
+    connection = Connection.to(lab.bootstrap_servers)
+    canary = Canary(connection, "away")
+    brokers = [node.id for node in lab.brokers]
+    create_topic(connection, canary.topic, assign_round_robin(len(brokers), 2, brokers))
+
+    async def measured() -> bool:
+        return canary.percentile_s(99.0) is not None
+
+    async def led_by_two() -> bool:
+        return _leaders(connection, canary.topic).count(2) == 2
+
+    canary.start()
+    await until(measured)
+    assert _leaders(connection, canary.topic) == brokers
+    async with aclosing(KafkaWriter(connection)) as writer:
+        reordered = {TopicPartition(canary.topic, 0): (2, 1)}  # which leaves the lead with 1
+        await writer.alter_reassignments(reordered, allow_replication_factor_change=False)
+    await until(led_by_two, limit_s=60.0)  # far sooner than Kafka's own rebalancing
+    await asyncio.to_thread(canary.close)
 
 
 async def test_it_writes_to_every_broker_and_goes_on_with_a_topic_that_a_killed_run_left(

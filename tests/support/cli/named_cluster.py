@@ -12,10 +12,12 @@ from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner
 from ktui.cluster.ports import ClusterReader
+from ktui.kafka.canary_topic import CanaryObstacles
 from ktui.kafka.capabilities import GRANTS, Permissions
 from ktui.simulated.clock import VirtualClock
 from support.journals.owners import GoodClaim
 
+OF_A_CANARY = ("Create", "Write", "Delete")
 EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 
 
@@ -32,6 +34,9 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
     not_granted: frozenset[tuple[str, str]] = frozenset()
     """The operations that the principal lacks: "cluster" or a topic, and the operation."""
 
+    canary_refusal: str = ""
+    """Why the topic of a canary cannot be used; empty if it can."""
+
     groups: Callable[[], GroupMembership] | None = None
     """The way to the cluster's consumer groups; without one, every claim of the cluster is good."""
 
@@ -39,6 +44,10 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
         if self.groups is None:
             return GoodClaim(me)
         return GroupClaim(self.groups(), cluster_id, me, VirtualClock(leaping=True))
+
+    async def canary_obstacles(self, topic: str) -> CanaryObstacles:
+        denied = (each for each in OF_A_CANARY if (topic, each) in self.not_granted)
+        return CanaryObstacles(tuple(denied), self.canary_refusal)
 
     async def permissions(self, topics: Collection[str]) -> Permissions:
         def granted(resource: str) -> frozenset[str]:

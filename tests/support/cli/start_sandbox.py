@@ -38,6 +38,7 @@ class StartSandbox:
         *,
         unverified: tuple[str, ...] = (),
         not_granted: Collection[tuple[str, str]] = (),
+        canary_refusal: str = "",
         **context: Any,
     ) -> None:
         """Use this cluster as the one that is named; its clock leaps while the verb waits."""
@@ -51,6 +52,7 @@ class StartSandbox:
             context=Context(**context),
             unverified=unverified,
             not_granted=frozenset(not_granted),
+            canary_refusal=canary_refusal,
         )
         self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
         self.cluster_id = cluster.spec.name

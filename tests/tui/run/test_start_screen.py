@@ -6,6 +6,9 @@ import pytest
 from textual.events import Key
 from textual.keys import _character_to_key
 
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.launch import NewRun
+from ktui.execution.host.state_dir import RunDir
 from ktui.planning.plan import Plan
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
@@ -203,6 +206,37 @@ async def test_an_invalid_throttle_blocks_the_start(tmp_path: Path) -> None:
         await confirm(watch, "drain-3")
         assert "▸3 throttle !" in watch.text
         assert not watch.state_dir.run_dirs()
+
+
+async def test_an_objective_is_measured_by_a_canary_that_the_operator_confirms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        wanted: list[NewRun] = []
+
+        async def start(new_run: NewRun) -> RunDir:
+            wanted.append(new_run)
+            raise RunProblem("no engine is to be started")
+
+        monkeypatch.setattr(watch.engines, "start", start)
+        await choose_plan(watch, path)
+        await type_throttle(watch, "slo=p99<150ms")
+        # own commands stay with the shell, and the refusal names them
+        refusal = "Use the canary (--canary), or start the run with --sli-command CMD"
+        await watch.until(lambda: refusal in shown(watch, "#throttle-hint"))
+        assert "it writes 20 records a second to each broker" in shown(watch, "#canary-means")
+        await tick(watch, "#throttle-canary", "throttle")
+        await go_to(watch, "start")
+        to_topic = (
+            "canary writes 20 records a second to each broker, to the topic ktui-canary-drain-3"
+        )
+        await watch.until(lambda: to_topic in shown(watch, "#start-facts"))
+
+        await confirm(watch, "drain-3")
+        await watch.say("no engine is to be started")
+
+    assert [(str(run.throttle.objective), run.canary) for run in wanted] == [("p99<150ms", True)]
 
 
 async def test_a_file_without_a_plan_is_reported_with_all_problems_and_their_lines(

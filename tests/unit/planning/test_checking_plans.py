@@ -66,6 +66,15 @@ def test_a_sound_plan_on_a_healthy_cluster_has_no_findings() -> None:
     assert check_plan(_plan((0, (3, 4, 5)), (1, (2, 1, 3))), _cluster()) == ()
 
 
+def test_a_plan_that_names_the_topic_of_a_canary_is_warned_of_it() -> None:
+    cluster = _cluster(_state(0, topic="ktui-canary-night"))
+
+    severity, sentence = _check(_plan((0, (3, 4, 5)), topic="ktui-canary-night"), cluster)
+
+    assert severity is Severity.WARNING
+    assert sentence.startswith("ktui-canary-night is the topic of a run's canary")
+
+
 def test_an_unknown_topic_is_a_problem_and_the_nearest_name_is_suggested() -> None:
     plan = _plan((0, (1, 2, 3)), (1, (2, 3, 1)), topic="order")
     finding = _only(check_plan(plan, _cluster()))

@@ -47,6 +47,12 @@ def test_the_leaders_of_a_drained_broker_are_shared_out() -> None:
     assert [each.replicas[:2] for each in plan.partitions] == [(2, 3), (3, 2)] * 2
 
 
+def test_the_topic_of_a_canary_is_not_drained() -> None:
+    partitions = states((3, 1)) | states((3, 1), topic="ktui-canary-night")
+
+    assert targets(drain_brokers(partitions, {3}, BROKERS, pool())).keys() == {"a-0"}
+
+
 def test_the_only_replica_of_a_partition_is_moved() -> None:
     (replicas,) = targets(drain_brokers(states((3,)), {3}, BROKERS, pool())).values()
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,9 @@ from ktui.kafka.writer import KafkaWriter
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from ktui.kafka.canary_topic import CanaryObstacles
 
 TLS_UNVERIFIED = "TLS unverified"
 
@@ -66,6 +69,16 @@ class Cluster(msgspec.Struct, frozen=True):
         """
         async with aclosing(Capabilities(self.connection)) as capabilities:
             return await capabilities.permissions(topics)
+
+    async def canary_obstacles(self, topic: str) -> CanaryObstacles:
+        """Find out what keeps a canary from its topic, without a change to the cluster.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+        from ktui.kafka.canary_topic import find_obstacles  # noqa: PLC0415 - only a canary needs the second client
+
+        return await find_obstacles(self.connection, topic)
 
     def reader(self) -> KafkaReader:
         """Return a reader; it connects at its first call."""

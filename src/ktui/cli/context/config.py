@@ -45,6 +45,8 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of new runs unless an option sets them, by the options' names or KIP-435's."""
     throttle: str | int | None = None
     """The throttle of new runs, as a value of `--throttle`."""
+    canary: bool = False
+    """Whether a canary measures the objective of new runs, unless an option names another way."""
     on_event: str | None = None
     """The command that gets the notices of new runs, as `--on-event` takes it."""
 

@@ -14,6 +14,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.ownership_options import TAKE_OVER, take_over_option
 from ktui.cli.context.terminal import styled
+from ktui.cli.doctor.canary_findings import judge_canaries
 from ktui.cli.doctor.clear_throttles import clear
 from ktui.cli.doctor.connection_findings import check_connection
 from ktui.cli.doctor.facts import gather_facts
@@ -33,6 +34,7 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.late_requests import late_requests
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities
@@ -114,6 +116,7 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         sections["permissions"] = judge_permissions(await capabilities.permissions())
         facts = await gather_facts(reader)
         sections["cluster"] = judge_cluster(facts)
+        sections["cluster"] += await _canaries(reader, facts.replication_factors, state)
         sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
         sections["cluster"] += await _late(reader, state)
         sections["ownership"] = await _ownership(cluster, reader, state)
@@ -141,6 +144,17 @@ async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
         return judge_late(late_requests(state, cluster.cluster_id, listed))
     except (ClusterError, RunProblem) as problem:
         return [DoctorFinding(Level.WARNING, f"could not check for late requests: {problem}")]
+
+
+async def _canaries(
+    reader: ClusterReader, topics: Collection[str], state: StateDir
+) -> list[DoctorFinding]:
+    try:
+        live, resumable = live_and_resumable(state, (await reader.describe_cluster()).cluster_id)
+    except (ClusterError, RunProblem) as problem:
+        return [DoctorFinding(Level.WARNING, f"could not check for canaries: {problem}")]
+    names = ({run.name for run in runs} for runs in (live, resumable))
+    return judge_canaries(topics, *names)
 
 
 async def _throttles(

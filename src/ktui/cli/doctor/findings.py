@@ -10,7 +10,6 @@ import msgspec
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.partition import TopicPartition
 from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
-from ktui.planning.objective import CANARY_PREFIX
 from ktui.progress.health import Health
 
 SUPPORTED = ("3.9", "4.0", "4.1", "4.2", "4.3")
@@ -129,15 +128,6 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         )
     elif moving is not None:
         yield DoctorFinding(Level.GOOD, "nothing is being reassigned")
-    for topic in facts.topic_configs:
-        if topic.startswith(CANARY_PREFIX):
-            run = topic.removeprefix(CANARY_PREFIX)
-            yield DoctorFinding(
-                Level.NOTE,
-                f"topic {topic}: the canary of run {run}",
-                f"A run that was killed leaves it. `ktui resume {run}` takes it up again, and "
-                "deletes it at its end; or delete it with kafka-topics.sh.",
-            )
     if any(
         topic.startswith(("__CruiseControl", "__KafkaCruiseControl"))
         for topic in facts.topic_configs

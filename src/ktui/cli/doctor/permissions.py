@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,11 +19,18 @@ from ktui.execution.run.run import Run
 from ktui.fileproblem import FileProblem
 from ktui.kafka.capabilities import Grant, Permissions
 from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.names import join_some
+from ktui.planning.names import join_all, join_some
+from ktui.planning.objective import CANARY_PREFIX
 from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import ThrottleRates
+
+if TYPE_CHECKING:
+    from ktui.kafka.canary_topic import CanaryObstacles
 
 _OF_A_THROTTLE = ("DescribeConfigs", "AlterConfigs")
 """The operations that set a throttle, and restore the previous settings."""
+_OF_A_CANARY = {"Create": "make it", "Write": "write to it", "Delete": "delete it at the end"}
+"""The operations on the topic of a canary, and what each is for."""
 
 
 class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +46,12 @@ class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
     """The severity if a throttle cannot be set; None if none is to be."""
     unthrottled: str = ""
     """How to do without the throttle."""
+    canary: str = ""
+    """The topic of the run's canary; empty for none."""
 
 
 async def permission_findings(
-    cluster: Cluster, plan: Plan, *, throttled: bool, starts: bool
+    cluster: Cluster, plan: Plan, *, throttled: bool, starts: bool, canary: str = ""
 ) -> tuple[Finding, ...]:
     """Find the permissions that are missing to run a plan.
 
@@ -50,6 +61,7 @@ async def permission_findings(
         throttled: whether the run has a throttle.
         starts: whether the run starts now. Somebody who may not start a plan may still check it.
             So without `starts`, a missing permission to move partitions is only a warning.
+        canary: the topic of the run's canary; empty for none.
 
     Raises:
         ClusterError: no broker answers.
@@ -60,6 +72,7 @@ async def permission_findings(
         moved="be started",
         throttles=Severity.PROBLEM if throttled else None,
         unthrottled="run without a throttle: --throttle none",
+        canary=canary,
     )
     return await find_missing_permissions(need, cluster, topics_of(plan))
 
@@ -72,16 +85,38 @@ def topics_of(plan: Plan) -> set[str]:
 async def find_missing_permissions(
     need: NeededPermission, cluster: Cluster, topics: Collection[str]
 ) -> tuple[Finding, ...]:
-    """Find the permissions that are missing on a cluster and on topics.
+    """Find the permissions that are missing on a cluster, on topics and on that of a canary.
 
     Raises:
         ClusterError: no broker answers.
     """
-    try:
-        permitted = await cluster.permissions(topics)
-    except Unsupported:
-        return ()  # Kafka refuses the request itself then
-    return tuple(_lacking(permitted, need))
+    found: list[Finding] = []
+    with suppress(Unsupported):  # Kafka refuses the request itself then
+        found += _lacking(await cluster.permissions(topics), need)
+        if need.canary:
+            found += _against_canary(await cluster.canary_obstacles(need.canary), need)
+    return tuple(found)
+
+
+def _against_canary(obstacles: CanaryObstacles, need: NeededPermission) -> Iterator[Finding]:
+    severity = need.moves or Severity.PROBLEM
+    topic, unmeasured = f"topic {need.canary}", f"{need.subject} cannot be measured by --canary"
+    if denied := obstacles.denied:
+        are = "is" if len(denied) == 1 else "are"
+        options = " ".join(f"--operation {operation}" for operation in denied)
+        sentence = (
+            f"{join_all(denied)} on {topic} {are} not granted to this principal, so its canary "
+            f"cannot {join_all(_OF_A_CANARY[each] for each in denied)}: {unmeasured}. Grant it "
+            f"with kafka-acls --add {options} --topic {CANARY_PREFIX} --resource-pattern-type "
+            "prefixed"
+        )
+        yield Finding(severity, FindingKind.NOT_PERMITTED, (), sentence)
+    elif obstacles.refusal:
+        sentence = (
+            f"{topic} cannot be used: {obstacles.refusal}: {unmeasured}. Allow such a topic, or "
+            "start a run with --sli-command or --sli-prometheus"
+        )
+        yield Finding(severity, FindingKind.CANARY_REFUSED, (), sentence)
 
 
 def _lacking(permitted: Permissions, need: NeededPermission) -> Iterator[Finding]:
@@ -109,10 +144,14 @@ def _finding(
     return Finding(severity, FindingKind.NOT_PERMITTED, (), sentence)
 
 
-def check_throttle_permitted(run: Run) -> None:
+def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> None:
     """Check that a run's principal may set a throttle on the partitions still to be moved.
 
     The run's engine sets the throttle. So a check that fails here only prints a warning.
+
+    Args:
+        run: the run.
+        rates: the new rates, whose objective the run's canary may have to measure; None for none.
 
     Raises:
         BadInput: a permission is missing; names it.
@@ -122,7 +161,8 @@ def check_throttle_permitted(run: Run) -> None:
         return
     try:
         where = ClusterChoice().or_of_run(begun).target(changes=False)
-        missing = asyncio.run(_missing(run, where, begun.cluster_id))
+        canary = "" if rates is None else run.options.canary_of(run.name, rates)
+        missing = asyncio.run(_missing(run, where, begun.cluster_id, canary))
     except (BadInput, FileProblem, RunRefused, ClusterError) as error:
         print_note(f"warning: ktui could not check whether this throttle is permitted: {error}")
         return
@@ -131,8 +171,10 @@ def check_throttle_permitted(run: Run) -> None:
         raise BadInput(f"run {run.name} is unchanged: {sentences}")
 
 
-async def _missing(run: Run, where: Target, cluster_id: str) -> tuple[Finding, ...]:
+async def _missing(run: Run, where: Target, cluster_id: str, canary: str) -> tuple[Finding, ...]:
     await check_cluster(where, cluster_id)
-    need = NeededPermission(subject=f"run {run.name}", moves=None, throttles=Severity.PROBLEM)
+    need = NeededPermission(
+        subject=f"run {run.name}", moves=None, throttles=Severity.PROBLEM, canary=canary
+    )
     topics = {tp.topic for tp, track in run.tracks.items() if not track.state.ended}
     return await find_missing_permissions(need, where.cluster, topics)

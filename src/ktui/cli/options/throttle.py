@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import grouped
 from ktui.cli.options.outward import NONE, resolved_command
@@ -181,29 +182,29 @@ throttle_options = grouped("throttle", _throttle_options, _OPTIONS)
 """Adds the throttle options; passes them as `throttle`, a `ThrottleOptions`."""
 
 
-def with_throttle(
-    options: RunOptions, given: ThrottleOptions, of_context: str | int | None
-) -> RunOptions:
+def with_throttle(options: RunOptions, given: ThrottleOptions, context: Context) -> RunOptions:
     """Add a throttle to the options of a run: that of the options, else the context's.
 
     Args:
         options: the run's other options.
         given: the throttle options, from the command line.
-        of_context: the context's throttle, checked when the config file was read.
+        context: the cluster's context, with the throttle and the canary where no option names one.
 
     Raises:
         BadInput: leaders are to be throttled without a rate, or an objective has no figure.
     """
     rates = given.rates
     if rates is None:
+        of_context = context.throttle
         rates = NO_THROTTLE if of_context is None else parse_throttle_rates(str(of_context))
     if given.leaders and not rates:
         raise BadInput(f"{LEADERS}: leaders have no rate to throttle to. Give {THROTTLE} RATE")
+    named = given.sli_command or given.sli_prometheus
     options = msgspec.structs.replace(
         options,
         sli_command=given.sli_command,
         sli_prometheus=given.sli_prometheus,
-        canary=given.canary,
+        canary=given.canary or (context.canary and not named),
     )
     if (problem := options.figure_problem(rates.objective)) is not None:
         raise BadInput(f"{SLO}: {problem}")

@@ -34,6 +34,7 @@ async def read_cluster_facts(
     *,
     throttled: bool,
     starts: bool,
+    canary: str,
     claim: Callable[[str], ClaimRequest | None] | None,
 ) -> ClusterFacts:
     """Read all that the check of a plan has to know.
@@ -44,13 +45,16 @@ async def read_cluster_facts(
         state: the state directory, whose runs may be reassigning partitions of the plan.
         throttled: whether the run has a throttle; its check takes some seconds.
         starts: whether a missing permission keeps the run from being started.
+        canary: the topic of the run's canary; empty for none.
         claim: returns the claim that a run makes on a cluster with this id; None leaves the
             cluster's owner out.
 
     Raises:
         ClusterError: the cluster cannot be read.
     """
-    lacking = await permission_findings(cluster, plan, throttled=throttled, starts=starts)
+    lacking = await permission_findings(
+        cluster, plan, throttled=throttled, starts=starts, canary=canary
+    )
     measure = throttled and not (starts and lacking)
     async with aclosing(cluster.reader()) as reader:
         cluster_id, seen = await read_cluster_for_plan(reader, plan, measure=measure)

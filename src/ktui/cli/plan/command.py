@@ -26,7 +26,7 @@ from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import CheckedPlan, check_json, report
 from ktui.cli.plan.cluster_facts import read_cluster_facts
 from ktui.cli.plan.from_run import remaining_command, rollback_command
-from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.state_dir import StateDir, default_name
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances
@@ -77,7 +77,7 @@ def check(  # noqa: PLR0913 - an option each
     name, plan = read_plan_argument(path)
     cluster = choice.cluster()
     whose = cancel_cluster_options(choice._asdict())
-    options = with_throttle(RunOptions(), throttle, cluster.context.throttle)
+    options = with_throttle(RunOptions(), throttle, cluster.context)
     facts = asyncio.run(
         read_cluster_facts(
             cluster,
@@ -85,6 +85,7 @@ def check(  # noqa: PLR0913 - an option each
             state,
             throttled=bool(options.throttle),
             starts=False,
+            canary=options.canary_of(default_name(path), options.throttle),
             claim=lambda cluster_id: claim_request(cluster, state, cluster_id, ""),
         )
     )

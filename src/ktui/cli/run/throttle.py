@@ -107,7 +107,7 @@ def command(  # noqa: PLR0913 - one for each option
         if slo is not None:
             rates = msgspec.structs.replace(rates, objective=objective)
         if rates:
-            check_throttle_permitted(run)
+            check_throttle_permitted(run, rates)
         send_command(client, SetThrottle(rates), json=json)
         return
     if leave_behind:
@@ -127,7 +127,7 @@ def _undo(client: RunClient, *, json: bool) -> None:
     run = client.read_live()
     command = undo_throttle(run).command
     if isinstance(command, SetThrottle) and command.rates:
-        check_throttle_permitted(run)
+        check_throttle_permitted(run, command.rates)
     send_command(client, command, json=json)
 
 

@@ -59,7 +59,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
         ClusterError: the cluster cannot be read.
     """
     cluster = new.target.cluster
-    options = with_throttle(how.options, how.throttle, cluster.context.throttle)
+    options = with_throttle(how.options, how.throttle, cluster.context)
     options = with_event_command(options, cluster.context.on_event)
     schedule = how.schedule.applied_to(options.schedule)
     options = msgspec.structs.replace(options, schedule=schedule)
@@ -70,6 +70,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
             how.state,
             throttled=options.throttles,
             starts=True,
+            canary=options.canary_of(new.name, options.throttle),
             claim=(lambda cluster_id: _claim(new, how, cluster_id)) if how.dry_run else None,
         )
     )

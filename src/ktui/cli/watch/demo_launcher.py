@@ -93,6 +93,8 @@ class SimulatedEngines:
 
     throttle = ""
     """The default throttle: none."""
+    canary = False
+    """The default: nothing writes to a simulated cluster."""
 
     async def read_placement(self) -> Placement:
         """Read what a plan can be generated from."""
@@ -109,6 +111,8 @@ class SimulatedEngines:
             RunProblem: the plan has problems, or the run cannot be made.
             ClusterError: the cluster does not answer.
         """
+        if wanted.canary:
+            raise RunProblem("nothing was sent: a canary writes only to a real cluster")
         snapshot = await self.read_snapshot(wanted.plan)
         cluster_id = (await self._cluster.reader().describe_cluster()).cluster_id
         options = msgspec.structs.replace(

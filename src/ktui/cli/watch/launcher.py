@@ -62,6 +62,11 @@ class ProcessEngines:
         """The context's throttle; empty for none."""
         return "" if self._context.throttle is None else str(self._context.throttle)
 
+    @property
+    def canary(self) -> bool:
+        """Whether the context has a canary measure the objective of runs."""
+        return self._context.canary
+
     async def read_placement(self) -> Placement:
         """Read what a plan can be generated from."""
         return await read_placement(self._reader)
@@ -82,14 +87,19 @@ class ProcessEngines:
             ClusterError: the cluster does not answer.
         """
         snapshot = await self.read_snapshot(wanted.plan)
+        options = wanted.options
         missing = await permission_findings(
-            self._cluster, wanted.plan, throttled=wanted.options.throttles, starts=True
+            self._cluster,
+            wanted.plan,
+            throttled=options.throttles,
+            starts=True,
+            canary=options.canary_of(wanted.name, options.throttle),
         )
         cluster_id = await self._cluster_id()
         first = prepare_run(
             wanted,
             snapshot,
-            with_event_command(wanted.options, self._context.on_event),
+            with_event_command(options, self._context.on_event),
             cluster_id=cluster_id,
             connection=self._names,
             found=missing,

@@ -36,13 +36,17 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     allowed: Allowances
     throttle: ThrottleRates = NO_THROTTLE
     throttle_leaders: bool = False
+    canary: bool = False
+    """Whether a canary measures the objective of the throttle."""
     concurrent: bool = False
     """Whether the run may go on beside another live run of the cluster."""
 
     @property
     def options(self) -> RunOptions:
-        """The options of a run for which only the throttle was chosen."""
-        return RunOptions(throttle=self.throttle, throttle_leaders=self.throttle_leaders)
+        """The options of a run for which only the throttle and its figure were chosen."""
+        return RunOptions(
+            throttle=self.throttle, throttle_leaders=self.throttle_leaders, canary=self.canary
+        )
 
 
 def prepare_run(
@@ -65,8 +69,8 @@ def prepare_run(
         found: findings beside those of the plan.
 
     Raises:
-        RunRefused: the plan cannot be carried out, and every problem is named; or nothing tells
-            the figure of its objective.
+        RunRefused: the plan cannot be carried out, and every problem is named; or nothing measures
+            the objective.
     """
     if (problem := options.figure_problem(options.throttle.objective)) is not None:
         raise RunRefused(f"nothing was sent: {problem}")

@@ -7,7 +7,7 @@ import enum
 import msgspec
 
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.planning.objective import Objective
+from ktui.planning.objective import Objective, canary_topic
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 USUAL_POLL_S = 1.0
@@ -84,12 +84,16 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             return None
         if not (self.sli_command or self.sli_prometheus or self.canary):
             return (
-                f"nothing measures the figure of {objective}. Start the run with --canary, "
-                "--sli-command CMD, or --sli-prometheus URL QUERY"
+                f"nothing measures the figure of {objective}. Use the canary (--canary), or start "
+                "the run with --sli-command CMD or --sli-prometheus URL QUERY"
             )
         if self.canary and objective.percent is None:
-            return f"--canary measures p50 to p99.9, and no {objective.name}"
+            return f"the canary measures p50 to p99.9, and no {objective.name}"
         return None
+
+    def canary_of(self, run: str, rates: ThrottleRates) -> str:
+        """Return the topic by which a run measures the objective of rates; empty for none."""
+        return canary_topic(run) if self.canary and rates.objective is not None else ""
 
     @property
     def gated(self) -> bool:

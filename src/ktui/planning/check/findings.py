@@ -93,6 +93,7 @@ class FindingKind(enum.StrEnum):
     OFFLINE = "offline"
     UNDER_REPLICATED = "under-replicated"
     FOREIGN_REASSIGNMENT = "foreign reassignment"
+    CANARY_TOPIC = "topic of a canary"
     ORIGINAL_DIFFERS = "original replicas differ"
     RACKS = "racks"
     SETTINGS_UNREADABLE = "topic settings unreadable"
@@ -113,6 +114,7 @@ class FindingKind(enum.StrEnum):
     THROTTLE_REPLACED = "throttle replaced"
     OTHERS_THROTTLED = "others throttled, too"
     CANCEL_GATE_SHUT = "cancel gate shut"
+    CANARY_REFUSED = "canary refused"
     NOT_PERMITTED = "not permitted"
 
 

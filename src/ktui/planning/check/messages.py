@@ -23,6 +23,8 @@ _FIXED = {
     FindingKind.BROKER_DOWN: "broker {0} is down but is a target of {names}: nothing is "
     "copied to it until it is back",
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
+    FindingKind.CANARY_TOPIC: "{0} is the topic of a run's canary, which measures the broker that "
+    "leads each partition and is deleted at the run's end; leave it out of the plan: {names}",
     FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
 }
 

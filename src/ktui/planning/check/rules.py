@@ -11,6 +11,7 @@ import msgspec
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
+from ktui.planning.objective import is_canary
 from ktui.planning.plan import PartitionTarget
 from ktui.planning.read.problems import ValuePath
 
@@ -85,6 +86,8 @@ class PlanRules:
             return
         yield from self._of_size(target, state)
         yield from self._of_state(target, state)
+        if is_canary(target.topic):
+            yield Remark(FindingKind.CANARY_TOPIC, (target.topic,), ("topic",))
         if self._broken_racks(target):
             yield Remark(FindingKind.RACKS, steps=("replicas",))
         if at_target(target, state):

@@ -26,6 +26,11 @@ class EngineLauncher(Protocol):
         """The throttle of a run that names none, for `parse_throttle_rates`; empty for none."""
         ...
 
+    @property
+    def canary(self) -> bool:
+        """Whether a canary measures the objective of a run that does not say."""
+        ...
+
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read from the cluster what a plan concerns.
 

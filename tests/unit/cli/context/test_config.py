@@ -86,6 +86,7 @@ def test_a_context_may_turn_ownership_of_its_cluster_off(
             3,
             "contexts.a.throttle: 'fast': expected a rate",
         ),
+        ("contexts:\n  a:\n    canary: p99\n", 3, "contexts.a.canary: expected"),
         ("contexts:\n  a:\n    throttle: 0\n", 3, "lets nothing through"),
         ("contexts:\n  a:\n    throttle: [5MB]\n", 3, "contexts.a.throttle: expected"),
     ],

@@ -106,11 +106,6 @@ def test_a_healthy_cluster_gets_only_good_findings() -> None:
             Level.NOTE,
             "Cruise Control's topics exist",
         ),
-        (
-            facts(topic_configs={"ktui-canary-drain": TopicConfig()}),
-            Level.NOTE,
-            "topic ktui-canary-drain: the canary of run drain",
-        ),
     ],
 )
 def test_each_danger_to_a_reassignment_is_named(

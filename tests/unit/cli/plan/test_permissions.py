@@ -73,3 +73,56 @@ def test_plan_check_reports_missing_permissions_to_a_user_who_may_not_start(
     assert plain["problems"] == []
     (alter,) = [each for each in plain["warnings"] if each["kind"] == "not permitted"]
     assert "this plan cannot be started" in alter["sentence"]
+
+
+CANARY = ("--slo", "p99<150ms", "--canary", "--name", "night")
+
+
+@pytest.mark.parametrize("lacking", [["Create"], ["Write", "Delete"]])
+def test_a_start_whose_canary_lacks_a_permission_is_refused_before_anything_is_sent(
+    sandbox: StartSandbox, lacking: list[str]
+) -> None:
+    not_granted = [("ktui-canary-night", operation) for operation in lacking]
+    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=not_granted)
+
+    started = sandbox.start(sandbox.plan(), *CANARY)
+    previewed = sandbox.start(sandbox.plan(), *CANARY, "--dry-run")
+
+    options = " ".join(f"--operation {operation}" for operation in lacking)
+    for words in (started.stderr, previewed.stdout):
+        assert f"problem: {' and '.join(lacking)} on topic ktui-canary-night" in words
+        assert f"kafka-acls --add {options} --topic ktui-canary- --resource-pattern" in words
+    assert (started.exit_code, previewed.exit_code) == (2, 2)
+    assert sandbox.runs == []
+
+
+def test_a_start_whose_canary_has_no_use_of_its_topic_is_refused_with_the_reason(
+    sandbox: StartSandbox,
+) -> None:
+    refusal = "POLICY_VIOLATION: topics have an owner"
+    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), canary_refusal=refusal)
+
+    result = sandbox.start(sandbox.plan(), *CANARY)
+
+    assert result.exit_code == 2
+    assert f"problem: topic ktui-canary-night cannot be used: {refusal}" in result.stderr
+
+
+def test_a_canary_without_an_objective_needs_no_permission_yet(sandbox: StartSandbox) -> None:
+    not_granted = [("ktui-canary-drain", "Create")]
+    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=not_granted, canary=True)
+
+    assert str(sandbox.start(sandbox.plan()).exception) == "no engine is to be started"
+
+
+def test_plan_check_warns_of_a_canary_that_may_not_write(plan_sandbox: PlanSandbox) -> None:
+    plan = plan_sandbox.plan(orders_0=(4, 2, 3))
+    topic = f"ktui-canary-{plan.rsplit('/', 1)[-1].removesuffix('.json')}"
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    plan_sandbox.cluster(cluster, not_granted=[(topic, "Write")])
+
+    checked = answer(check(plan, "--json", "--slo", "p99<150ms", "--canary"))
+
+    assert f"Write on topic {topic} is not granted" in " ".join(
+        each["sentence"] for each in checked["warnings"]
+    )

@@ -36,8 +36,8 @@ class Live:
     def lacks(self, not_granted: Collection[tuple[str, str]]) -> None:
         self.sandbox.cluster(a_cluster({"orders": REPLICAS}), not_granted=not_granted)
 
-    def throttle(self, rate: str) -> Result:
-        words = ["throttle", "drain", rate, "--state-dir", str(self.sandbox.state.path)]
+    def throttle(self, *words: str, run: str = "drain") -> Result:
+        words = ("throttle", run, *words, "--state-dir", str(self.sandbox.state.path))
         return CliRunner().invoke(ktui, words)
 
     @property
@@ -90,6 +90,23 @@ def test_a_rate_is_sent_to_the_engine_with_full_permissions(live: Live) -> None:
 
     assert (result.exit_code, result.stderr) == (0, "")
     assert len(live.asked) == 1
+
+
+def test_an_objective_is_sent_only_if_the_run_s_canary_may_measure_it(live: Live) -> None:
+    live.lacks([("ktui-canary-felt", "Write")])
+    begun = started(2, live.sandbox.cluster_id)
+    options = msgspec.structs.replace(begun.options, canary=True)
+    begun = msgspec.structs.replace(begun, connection={"context": "prod-eu"}, options=options)
+    live.run = live.sandbox.state.create_run("felt")
+    written(live.run.journal, [begun, planned(2)]).close()
+
+    with own_run(live.run):
+        refused = live.throttle("--slo", "p99<150ms", run="felt")
+        assert not live.asked
+        live.throttle("50MB", run="felt")
+
+    assert "Write on topic ktui-canary-felt is not granted" in str(refused.exception)
+    assert [command.rates.typed for command in live.asked] == ["50MB"]
 
 
 def test_an_unreachable_cluster_warns_and_still_sends_the_rate(

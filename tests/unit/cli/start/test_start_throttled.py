@@ -157,10 +157,22 @@ def test_a_run_is_started_with_an_objective_and_its_figure(kept: StartSandbox) -
     assert options(kept).sli_command.endswith("/true")
 
 
+@pytest.mark.parametrize(("given", "canary"), [((), True), (("--sli-command", "/bin/true"), False)])
+def test_the_canary_of_a_context_measures_unless_an_option_names_a_figure(
+    kept: StartSandbox, given: tuple[str, ...], *, canary: bool
+) -> None:
+    kept.cluster(written_to(), throttle="slo=p99<150ms", canary=True)
+
+    assert_started(kept.start(kept.plan(), *given))
+
+    assert options(kept).throttle.typed == "slo=p99<150ms"
+    assert options(kept).canary is canary
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--slo", "p99<150ms"), "--slo: nothing measures the figure of p99<150ms. Start the run"),
+        (("--slo", "p99<150ms"), "--slo: nothing measures the figure of p99<150ms. Use the canary"),
         (("--slo", "150ms"), "--slo: '150ms' is not an objective; use an objective such as"),
         (("--slo", "p99<0ms"), "--slo: 'p99<0ms' is not an objective"),
         (("--throttle", "slo=p99"), "--throttle: 'p99' is not an objective"),

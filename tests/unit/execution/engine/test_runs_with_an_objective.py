@@ -138,7 +138,7 @@ def test_an_objective_is_changed_and_lifted_while_the_run_goes_on(tmp_path: Path
 @pytest.mark.parametrize(
     ("canary", "words"),
     [
-        (False, "nothing measures the figure of latency<6. Start the run with --canary"),
+        (False, "nothing measures the figure of latency<6. Use the canary (--canary)"),
         (True, "--canary measures p50 to p99.9, and no latency"),
     ],
 )

@@ -13,11 +13,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Checkbox, Input, Static
 
+from ktui.execution.run.options import RunOptions
+from ktui.planning.objective import canary_in_words
 from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, parse_throttle_rates
 from ktui.tui.screens.forms.allowances import AllowanceBox
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
+_CANARY = f"With an objective, slo=p99<150ms, it {canary_in_words('RUN')}."
 HINT = "50MB a second into each broker, 50MB,3=20MB with broker 3's own, or none."
 
 
@@ -40,7 +43,7 @@ class ThrottleForm(Vertical):
 
     Args:
         label: the text before the field.
-        with_leaders: whether there is a check box to throttle leaders, too.
+        for_new_run: whether there are check boxes to throttle leaders, too, and for a canary.
         disabled: whether nothing can be typed.
     """
 
@@ -54,29 +57,31 @@ class ThrottleForm(Vertical):
         }
         & RateInput:focus { background-tint: $primary 25%; border: none; }
         & #throttle-warnings { height: auto; }
-        & #throttle-hint { color: $dim; height: auto; }
+        & #throttle-hint, & #canary-means { color: $dim; height: auto; }
         & #throttle-hint.-wrong { color: $error; text-style: bold; }
     }
     """
 
     class Changed(Message):
-        """The rates or the check box have changed."""
+        """The rates or a check box have changed."""
 
     class Submitted(Message):
         """The operator has pressed enter to accept the rates typed."""
 
-    def __init__(self, label: str, *, with_leaders: bool = False, disabled: bool = False) -> None:
+    def __init__(self, label: str, *, for_new_run: bool = False, disabled: bool = False) -> None:
         super().__init__(disabled=disabled)
-        self._label, self._with_leaders = label, with_leaders
+        self._label, self._for_new_run = label, for_new_run
 
     def compose(self) -> ComposeResult:
-        """Lay out the field, the line that explains it, and the warnings."""
+        """Lay out the field, the check boxes, the lines that explain them, and the warnings."""
         with Horizontal():
             yield Static(self._label, classes="label")
             yield RateInput(id="throttle-rate")
         yield Static(HINT, id="throttle-hint", markup=False)
-        if self._with_leaders:
+        if self._for_new_run:
             yield AllowanceBox("throttle what leaders send, too", id="throttle-leaders")
+            yield AllowanceBox("measure the objective by a canary", id="throttle-canary")
+            yield Static(_CANARY, id="canary-means", markup=False)
         yield Static(id="throttle-warnings", markup=False)
 
     @property
@@ -93,7 +98,19 @@ class ThrottleForm(Vertical):
     @property
     def leaders(self) -> bool:
         """Whether leaders should be throttled, too."""
-        return any(box.value for box in self.query(AllowanceBox))
+        return self._ticked("#throttle-leaders")
+
+    @property
+    def canary(self) -> bool:
+        """Whether a canary should measure the objective."""
+        return self._ticked("#throttle-canary")
+
+    @canary.setter
+    def canary(self, wanted: bool) -> None:
+        self.query_one("#throttle-canary", AllowanceBox).value = wanted
+
+    def _ticked(self, box: str) -> bool:
+        return any(each.value for each in self.query(box).results(AllowanceBox))
 
     def rates(self) -> ThrottleRates | None:
         """Return the rates typed; None if nothing is typed, or something invalid."""
@@ -108,7 +125,10 @@ class ThrottleForm(Vertical):
             return f"throttle: {problem}"
         if self.leaders and not rates:
             return "throttle: no rate is given to throttle leaders to"
-        return ""
+        if not self._for_new_run:
+            return ""
+        unmeasured = RunOptions(canary=self.canary).figure_problem(rates.objective)
+        return f"throttle: {unmeasured}" if unmeasured else ""
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Show warnings about the throttle typed, below its field."""

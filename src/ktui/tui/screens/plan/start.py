@@ -18,6 +18,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
+from ktui.planning.objective import canary_in_words
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_choice import (
@@ -82,7 +83,7 @@ class StartScreen(PlanScreen):
             yield LimitsForm(None, heading="default", in_use=False)
             yield Static(id="limits-found", classes="found -away", markup=False)
         elif step == THROTTLE:
-            yield ThrottleForm("rate", with_leaders=True)
+            yield ThrottleForm("rate", for_new_run=True)
             yield Static(id="throttle-measuring", classes="-away", markup=False)
         elif step == _START:
             yield Horizontal(Static("run's name"), TextField(id="start-name"), classes="line")
@@ -123,6 +124,7 @@ class StartScreen(PlanScreen):
         self._show_defaults()
         if not self._default_name:
             self._throttle.text = self._engines.throttle
+            self._throttle.canary = self._engines.canary
         name = self.query_one("#start-name", Input)
         before, self._default_name = self._default_name, default_name(chosen.path)
         if name.value in {"", before}:
@@ -202,7 +204,9 @@ class StartScreen(PlanScreen):
             return
         rates = self._throttle.rates() or NO_THROTTLE
         throttle = rates.with_leaders(throttled=self._throttle.leaders)
-        shown = start_facts(chosen.path.name, throttle, preview.figures, self.form_width)
+        measured = self._throttle.canary and rates.objective is not None
+        canary = canary_in_words(self._run_name) if measured else ""
+        shown = start_facts(chosen.path.name, throttle, canary, preview.figures, self.form_width)
         self.query_one("#start-facts", Static).update(shown)
 
     # ------------------------------------------------------------------------ the start
@@ -219,6 +223,7 @@ class StartScreen(PlanScreen):
     def _show_readiness(self) -> None:
         if self.step.name != _START:
             return
+        self._show_facts()
         problem = self._problem
         if problem:
             self.show_answer(problem, "$dim" if problem == BEING_COMPUTED else "$error")
@@ -247,6 +252,7 @@ class StartScreen(PlanScreen):
             allowed=self.query_one(PlanAllowances).allowed,
             throttle=self._throttle.rates() or NO_THROTTLE,
             throttle_leaders=self._throttle.leaders,
+            canary=self._throttle.canary,
             concurrent=self._concurrent,
         )
         self._starting = True

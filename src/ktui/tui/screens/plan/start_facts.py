@@ -16,12 +16,13 @@ from ktui.tui.screens.watch.run_banner import shape_in_words
 _LABEL = 16
 
 
-def start_facts(plan: str, throttle: str, figures: Preflight, width: int) -> Content:
+def start_facts(plan: str, throttle: str, canary: str, figures: Preflight, width: int) -> Content:
     """Return the plan, what it moves, its limits, its throttle and its time, a line each.
 
     Args:
         plan: the name of the plan's file.
         throttle: the throttle in words.
+        canary: what the canary does; empty for none.
         figures: the figures under the limits and the throttle chosen.
         width: the width in cells.
     """
@@ -31,6 +32,7 @@ def start_facts(plan: str, throttle: str, figures: Preflight, width: int) -> Con
         ("limits", _limits(figures.limits)),
         ("throttle", throttle),
     ]
+    pairs += [("canary", canary)] if canary else []
     pairs += [
         (name, words.strip())
         for line in (time_lines(figures)[:1] if figures.batches else ())
@@ -39,7 +41,7 @@ def start_facts(plan: str, throttle: str, figures: Preflight, width: int) -> Con
     return Content("\n").join(
         Content.assemble((f"{'' if n else name:<{_LABEL}}", "$dim"), part)
         for name, words in pairs
-        for n, part in enumerate(textwrap.wrap(words, width - _LABEL))
+        for n, part in enumerate(textwrap.wrap(words, width - _LABEL, break_on_hyphens=False))
     )
 
 

@@ -1,0 +1,44 @@
+"""The topic of a canary has a partition for each broker, which its own broker is to lead."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documented names
+    PartitionMetadata,
+    TopicMetadata,
+)
+
+from ktui.kafka.canary import led_elsewhere, preferred_leaders
+from ktui.kafka.canary_topic import canary_replicas, min_isr_problem
+
+
+def a_topic(*partitions: tuple[list[int], list[int], int]) -> TopicMetadata:
+    """Return a topic with the replicas, the ISR and the leader of each partition."""
+    topic = TopicMetadata()
+    for number, (replicas, isr, leader) in enumerate(partitions):
+        found = topic.partitions[number] = PartitionMetadata()
+        found.replicas, found.isrs, found.leader = replicas, isr, leader
+    return topic
+
+
+@pytest.mark.parametrize(("default", "factor"), [("1", 1), ("2", 2), ("9", 3), (None, 3)])
+def test_each_broker_is_first_in_one_partition(default: str | None, factor: int) -> None:
+    replicas = canary_replicas([2, 5, 7], default)
+
+    assert [first for first, *_ in replicas] == [2, 5, 7]
+    assert {len({*brokers}) for brokers in replicas} == {factor}
+
+
+@pytest.mark.parametrize(("least", "refused"), [("3", True), ("2", False), (None, False)])
+def test_a_topic_with_fewer_replicas_than_min_isr_takes_no_record(
+    least: str | None, *, refused: bool
+) -> None:
+    assert ("it has 2 of the 3 replicas" in min_isr_problem(2, least)) is refused
+
+
+def test_a_partition_led_elsewhere_is_found_once_its_own_broker_could_lead() -> None:
+    topic = a_topic(([1, 2], [1, 2], 1), ([2, 3], [3, 2], 3), ([3, 1], [1], 1), ([4, 1], [4], -1))
+
+    assert led_elsewhere(topic) == [1, 3]
+    assert preferred_leaders(topic) == [1, 2, 3, 4]
+    assert preferred_leaders(None) == []
