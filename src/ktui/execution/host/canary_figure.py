@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ktui.execution.throttle.keep_objective import Figure
-from ktui.kafka.canary import Canary
 from ktui.planning.objective import Objective
+
+
+class AnyCanary(Protocol):
+    """A canary: on a real cluster, or what it would measure on a simulated one."""
+
+    problem: str
+    """Why nothing is known."""
+
+    def start(self) -> None:
+        """Begin to write; a second call does nothing."""
+        ...
+
+    def percentile_s(self, percent: float) -> float | None:
+        """Return the slowest broker's percentile, in seconds; None if unknown."""
+        ...
 
 
 class CanaryFigure:
@@ -14,7 +30,7 @@ class CanaryFigure:
         canary: the canary.
     """
 
-    def __init__(self, canary: Canary) -> None:
+    def __init__(self, canary: AnyCanary) -> None:
         self._canary = canary
 
     def __call__(self, objective: Objective) -> Figure:
