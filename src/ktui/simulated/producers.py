@@ -156,8 +156,7 @@ class Producers:
 
     def _drawn(self, led: Sequence[tuple[TopicPartition, float]], since_s: float) -> list[Produced]:
         drawn = []
-        for _ in range(RECORDS_S):
-            tp, median = self._chance.choice(led)
+        for tp, median in self._chance.choices(led, k=RECORDS_S):
             sent_s = since_s + self._chance.random()
             wait = self._waits.get(tp)
             waits_s = 0.0
