@@ -20,9 +20,11 @@ _DEAD_S = 2 * WINDOW_S
 _BAND = 0.8
 """From this part of the objective on, the rate stays."""
 _DOWN_LEAST, _DOWN_MOST = 0.85, 0.5
-_UP, _UP_NEAR, _UP_FIRST = 1.1, 1.02, 2.0
-"""A step up; one near a rate that was too high; one before any rate was."""
+_UP_MOST, _UP_LEAST = 2.0, 1.03
+"""A step up goes as far as the figure leaves room, within these; near a rate that was too high it
+is the least."""
 _NEAR = 0.9
+"""From this part of a rate that was too high on, it is near."""
 _REMEMBERED_S = 600.0
 """For so long a rate that was too high is remembered."""
 _FAR_OVER = 2.0
@@ -50,7 +52,7 @@ class RateControl:
         self.rate = rate
         """Bytes a second into each broker."""
         self._changed_s = self._too_high_s = -inf
-        self._too_high: float | None = None
+        self._too_high = inf
         self._missing = 0
         self._kept: deque[bool] = deque(maxlen=_JUDGED)
 
@@ -94,14 +96,11 @@ class RateControl:
     def _raise(self, now_s: float, over: float, used: float | None, most: float) -> None:
         if used is not None and used < _UNUSED * self.rate:
             return
-        step = _UP
-        if self._too_high is None:
-            step = _UP_FIRST if over < _BAND / 2 else _UP
-        elif now_s - self._too_high_s > _REMEMBERED_S:
-            self._too_high = None
-        elif self.rate * _UP > _NEAR * self._too_high:
-            step = _UP_NEAR
-        self._set(min(most, self.rate * step), now_s)
+        if now_s - self._too_high_s > _REMEMBERED_S:
+            self._too_high = inf
+        room = min(_UP_MOST, _BAND / over) if over else _UP_MOST
+        least = self.rate * _UP_LEAST
+        self._set(min(most, max(least, min(self.rate * room, _NEAR * self._too_high))), now_s)
 
     def _set(self, rate: float, now_s: float) -> None:
         new = max(FLOOR, int(rate))
