@@ -31,7 +31,6 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import (
     create_topic,
-    delete_topics,
     fill,
     remove_throttles,
     throttle_followers,
@@ -48,8 +47,9 @@ from ktui.simulated.producers import Producers, all_took_s, rank
 ROUNDS = 2
 BROKERS = 6
 FACTOR = 3
+TOPIC = "bench"
 PARTITIONS = 24
-BYTES_EACH = 64 * 1024 * 1024
+BYTES_EACH = 48 * 1024 * 1024
 BYTES_S = 8e6
 RATES: tuple[int | None, ...] = (0, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 40_000_000, None)
 """Bytes a second into each broker; 0 for no copies, None for no throttle."""
@@ -63,6 +63,12 @@ _Z99 = 2.326
 def ring(number: int, first: int = 0) -> Brokers:
     """Return three brokers in a ring, so that each of six has as many replicas as any other."""
     return tuple(1 + (number + first + k) % BROKERS for k in range(FACTOR))
+
+
+_TARGETS: Mapping[TopicPartition, Brokers] = {
+    TopicPartition(TOPIC, n): (*ring(n), *ring(n, FACTOR)) for n in range(PARTITIONS)
+}
+_ADDED = [Replica(tp, broker) for tp in _TARGETS for broker in ring(tp.partition, FACTOR)]
 
 
 class Felt(msgspec.Struct, frozen=True):
@@ -80,11 +86,12 @@ class Felt(msgspec.Struct, frozen=True):
 def run() -> None:
     """Print what producers felt on real brokers and what the model says of it."""
     with brokers(BROKERS) as lab:
-        _felt(lab, "bench-latency-cold", None)  # brokers that have just started are slow
-        rounds = [
-            [_felt(lab, f"bench-latency-{number}-{n}", rate) for n, rate in enumerate(RATES)]
-            for number in range(ROUNDS)
-        ]
+        connection = Connection.to(lab.bootstrap_servers)
+        create_topic(connection, TOPIC, [ring(n) for n in range(PARTITIONS)])
+        for number in range(PARTITIONS):  # all at once would time out on a busy machine
+            fill(connection, TOPIC, [number], bytes_each=BYTES_EACH)
+        _felt(lab, connection, None)  # brokers that have just started are slow
+        rounds = [[_felt(lab, connection, rate) for rate in RATES] for _ in range(ROUNDS)]
     model, capacity = fitted(rounds[0])
     print(f"fitted to round 1: {model}, capacity {as_rate(round(capacity))}")
     for number, found in enumerate(rounds):
@@ -142,12 +149,12 @@ def modelled(rate: int | None, model: LatencyModel, capacity: float) -> Felt:
     producers.start()
     if rate != 0:
         cluster.configure([] if rate is None else _throttled(rate))
-        cluster.controller.alter(dict(_targets("bench")), allow_replication_factor_change=True)
+        cluster.controller.alter(dict(_TARGETS), allow_replication_factor_change=True)
 
     def pass_s(seconds: float) -> int:
         clock.pass_time(seconds)
         cluster.catch_up()
-        return sum(cluster.replication.size(each.tp, each.broker) for each in _added("bench"))
+        return sum(cluster.replication.size(each.tp, each.broker) for each in _ADDED)
 
     began, seconds = pass_s(_SETTLED_S), 0
     copied = began
@@ -160,13 +167,13 @@ def modelled(rate: int | None, model: LatencyModel, capacity: float) -> Felt:
 
 
 def lab_spec(capacity: float) -> ClusterSpec:
-    """Return the lab as a simulated cluster, with the topic `bench`."""
+    """Return the lab as a simulated cluster, with the topic of this bench."""
     machines = (
         BrokerSpec(id=b, net_in=capacity, net_out=capacity, disk_write=capacity)
         for b in range(1, BROKERS + 1)
     )
     topic = TopicSpec(
-        name="bench",
+        name=TOPIC,
         replicas=tuple(ring(n) for n in range(PARTITIONS)),
         bytes_each=BYTES_EACH,
         inbound=BYTES_S / PARTITIONS,
@@ -175,8 +182,8 @@ def lab_spec(capacity: float) -> ClusterSpec:
 
 
 def _throttled(rate: int) -> list[ConfigChange]:
-    entries = ",".join(throttled_entry(each.tp.partition, each.broker) for each in _added("bench"))
-    topic = ConfigResource(ConfigScope.TOPIC, "bench")
+    entries = ",".join(throttled_entry(each.tp.partition, each.broker) for each in _ADDED)
+    topic = ConfigResource(ConfigScope.TOPIC, TOPIC)
     return [
         ConfigChange(topic, FOLLOWER_REPLICAS, ConfigOp.SET, entries),
         *(
@@ -191,65 +198,56 @@ def _throttled(rate: int) -> list[ConfigChange]:
     ]
 
 
-def _targets(topic: str) -> Mapping[TopicPartition, Brokers]:
-    return {TopicPartition(topic, n): (*ring(n), *ring(n, FACTOR)) for n in range(PARTITIONS)}
-
-
-def _added(topic: str) -> list[Replica]:
-    return [
-        Replica(TopicPartition(topic, n), broker)
-        for n in range(PARTITIONS)
-        for broker in ring(n, FACTOR)
-    ]
-
-
-def _felt(lab: Lab, topic: str, rate: int | None) -> Felt:
-    """Copy replicas of a topic at one rate with a producer on it, and measure what that feels."""
-    connection = Connection.to(lab.bootstrap_servers)
-    create_topic(connection, topic, [ring(n) for n in range(PARTITIONS)])
-    fill(connection, topic, range(PARTITIONS), bytes_each=BYTES_EACH)
+def _felt(lab: Lab, connection: Connection, rate: int | None) -> Felt:
+    """Copy replicas at one rate with a producer on their topic, and measure what that feels."""
     if rate:
-        throttle_followers(connection, _added(topic), bytes_s=rate)
+        throttle_followers(connection, _ADDED, bytes_s=rate)
     try:
         with (
-            producer(lab.bootstrap_servers, topic, PARTITIONS, Load(BYTES_S)) as writing,
+            producer(lab.bootstrap_servers, TOPIC, PARTITIONS, Load(BYTES_S)) as writing,
             sampled(lab) as machine,
         ):
-            since_s, until_s, copied = asyncio.run(_copied(connection, topic, copies=rate != 0))
+            since_s, until_s, copied = asyncio.run(_copied(connection, copies=rate != 0))
             timed: Timed = json.loads(writing.communicate()[0])
             check_count("as the exit code of the producer", writing.wait(), 0)
-        took = [took_s for sent_s, took_s, _ in timed if since_s <= sent_s <= until_s]
-        copied_s = copied / (until_s - since_s) / BROKERS
-        idle = machine.idle(since_s, until_s)
-        return Felt(rate, percentile(took, 0.5), percentile(took, 0.99), copied_s, idle)
     finally:
         if rate:
-            remove_throttles(connection, _added(topic))
-        delete_topics(connection, [topic])
+            remove_throttles(connection, _ADDED)
+    took = [took_s for sent_s, took_s, _ in timed if since_s <= sent_s <= until_s]
+    return Felt(
+        rate,
+        percentile(took, 0.5),
+        percentile(took, 0.99),
+        copied / (until_s - since_s) / BROKERS,
+        machine.idle(since_s, until_s),
+    )
 
 
-async def _copied(connection: Connection, topic: str, *, copies: bool) -> tuple[float, float, int]:
+async def _copied(connection: Connection, *, copies: bool) -> tuple[float, float, int]:
     """Copy for a while, and return when it was measured and the bytes copied meanwhile.
 
-    It ends before the first replica is in sync, and what is left is cancelled.
+    It ends before the first replica is in sync. All new replicas are removed again.
     """
     reader, writer = KafkaReader(connection), KafkaWriter(connection)
-    targets = _targets(topic) if copies else {}
+    targets = _TARGETS if copies else {}
+
+    async def alter(to: Mapping[TopicPartition, Brokers | None]) -> None:
+        await writer.alter_reassignments(to, allow_replication_factor_change=True)
+        while to is not targets and await reader.list_reassignments():  # noqa: ASYNC110 - the cluster sends no notification
+            await asyncio.sleep(0.2)
+
     try:
-        await writer.alter_reassignments(dict(targets), allow_replication_factor_change=True)
+        await alter(targets)
         await asyncio.sleep(_SETTLED_S)
-        since_s, before = time.monotonic(), await _held(reader, topic)
+        since_s, before = time.monotonic(), await _held(reader)
         held, until_s = before, since_s
         while until_s - since_s < _MEASURED_S:
             await asyncio.sleep(0.5)
             if len(await reader.list_reassignments()) < len(targets):
                 break
-            held, until_s = await _held(reader, topic), time.monotonic()
-        await writer.alter_reassignments(
-            dict.fromkeys(targets), allow_replication_factor_change=True
-        )
-        while await reader.list_reassignments():  # noqa: ASYNC110 - the cluster sends no notification
-            await asyncio.sleep(0.2)
+            held, until_s = await _held(reader), time.monotonic()
+        await alter(dict.fromkeys(targets))
+        await alter({tp: ring(tp.partition) for tp in targets})
     finally:
         await reader.aclose()
         await writer.aclose()
@@ -258,9 +256,9 @@ async def _copied(connection: Connection, topic: str, *, copies: bool) -> tuple[
     return since_s, until_s, held - before
 
 
-async def _held(reader: KafkaReader, topic: str) -> int:
+async def _held(reader: KafkaReader) -> int:
     added: dict[int, list[TopicPartition]] = {}
-    for each in _added(topic):
+    for each in _ADDED:
         added.setdefault(each.broker, []).append(each.tp)
     answers = await asyncio.gather(*(reader.log_dirs(b, tps) for b, tps in added.items()))
     return sum(sum(answer.sizes.values()) for answer in answers)

@@ -222,11 +222,11 @@ async def _carried_out(way: Way, seeds: Sequence[int]) -> list[Outcome]:
         figure=CanaryFigure(felt[0]) if options.canary else no_figure,
         beside=None if operator is None else partial(operator, clock, felt[0]),
     )
-    changes = 60 * _changes(entries) / seconds
+    changes = 60 * rate_changes(entries) / seconds
     return [_judged(list(p.seconds), seconds, changes) for p in felt]
 
 
-def _changes(entries: Sequence[JournalEntry]) -> int:
+def rate_changes(entries: Sequence[JournalEntry]) -> int:
     """Return how often another rate was chosen, after the first one."""
     rates: list[int | None] = []
     for event in (entry.event for entry in entries):
