@@ -51,7 +51,7 @@ LIMITS = Limits(replicas=1, per_broker=2)
 RUSH_S = (300.0, 700.0)
 """When producers write twice as much, in seconds from the start."""
 MB = 1_000_000
-LOW, HIGH = 5 * MB, 40 * MB
+LOW, HIGH = 10 * MB, 40 * MB
 MOST_TIMES = 1.2
 """The most that ours may take, as a multiple of the best constant rate."""
 _AIMD_UP, _AIMD_DOWN = 2 * MB, 0.5

@@ -119,6 +119,7 @@ class SimulatedEngines:
             wanted.options,
             record=False,  # the demo deletes the folder at its end
             poll_s=USUAL_POLL_S,
+            canary=True,  # an objective may be set at any time, and has no other figure here
         )
         first = prepare_run(wanted, snapshot, options, cluster_id=cluster_id)
 
@@ -187,9 +188,7 @@ class SimulatedEngines:
             await engine.execute(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
 
     def _figure(self, options: RunOptions) -> Callable[[Objective], Figure]:
-        if options.canary:
-            return CanaryFigure(Producers(self._cluster))
-        return own_figure(options)
+        return CanaryFigure(Producers(self._cluster)) if options.canary else own_figure(options)
 
     async def aclose(self) -> None:
         """Stop every engine; the runs stay unfinished."""
