@@ -23,7 +23,7 @@ import msgspec
 
 from bench.checks import check_count
 from bench.machine import Samples, sampled
-from bench.producing import MESSAGE_BYTES
+from bench.producing import MESSAGE_BYTES, Load, producer
 from bench.stalls import Cause, Change, Timed, causes_of, causes_text, changes_of, stalls_of
 from bench.timing import percentile
 from ktui.cli.lab.command import connect
@@ -196,7 +196,7 @@ def _cost(
     try:
         with (
             tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
-            _producer(lab, topic) as p,
+            producer(lab.bootstrap_servers, topic, PARTITIONS, Load(BYTES_S)) as p,
             sampled(lab) as machine,
         ):
             file = Path(folder) / f"{topic}.json"
@@ -263,19 +263,6 @@ def brokers(count: int) -> Iterator[Lab]:
             yield lab
         finally:
             down(lab, keep=False)
-
-
-@contextmanager
-def _producer(lab: Lab, topic: str) -> Iterator[subprocess.Popen[str]]:
-    argv = [sys.executable, "-m", "bench.producing", lab.bootstrap_servers, topic]
-    with subprocess.Popen(
-        [*argv, str(PARTITIONS), str(BYTES_S)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        time.sleep(3.0)  # until the producer reaches its rate
-        yield process
 
 
 def _tool(lab: Lab, plan: Path) -> list[str]:

@@ -1,31 +1,68 @@
-"""A separate process that writes at a steady rate with acks=all and times each acknowledgement.
+"""A separate process that writes with acks=all, whatever is late, and times each acknowledgement.
 
-`python -m bench.producing BOOTSTRAP TOPIC PARTITIONS BYTES_S` writes until its standard input ends.
-Then it prints one JSON array: [time of sending, seconds until acknowledged, partition] of each
-message, in the seconds of `time.monotonic`.
+`python -m bench.producing BOOTSTRAP TOPIC PARTITIONS BYTES_S [FACTOR SINCE_S UNTIL_S]` writes until
+its standard input ends, and FACTOR times as much from SINCE_S to UNTIL_S after its start. Then it
+prints one JSON array: [time of sending, seconds until acknowledged, partition] of each message, in
+the seconds of `time.monotonic`.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
 
 MESSAGE_BYTES = 32_768
+WARM_UP_S = 3.0
+"""Seconds until a producer has reached its rate."""
 _TURN_S = 0.005
 _LIMIT_S = 120.0
 
 
+class Load(NamedTuple):
+    """What a producer writes: `factor` times its usual rate for a time, in seconds from its start.
+
+    Rates are in bytes a second.
+    """
+
+    bytes_s: float
+    factor: float = 1.0
+    since_s: float = 0.0
+    until_s: float = 0.0
+
+    def written(self, at_s: float) -> float:
+        """Return the bytes written from the start to a second after it."""
+        more_s = max(0.0, min(at_s, self.until_s) - self.since_s)
+        return self.bytes_s * (at_s + (self.factor - 1) * more_s)
+
+
+@contextmanager
+def producer(
+    bootstrap: str, topic: str, partitions: int, load: Load
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a producer, which has reached its rate; it ends with its standard input."""
+    argv = [sys.executable, "-m", "bench.producing", bootstrap, topic, str(partitions)]
+    with subprocess.Popen(
+        [*argv, *map(str, load)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(WARM_UP_S)
+        yield process
+
+
 def main() -> None:
     """Write until standard input ends, and print the times."""
-    bootstrap, topic, partitions, bytes_s = sys.argv[1:]
+    bootstrap, topic, partitions, *load = sys.argv[1:]
     stop = threading.Event()
     threading.Thread(target=_wait_for_the_end, args=(stop,), daemon=True).start()
-    print(json.dumps(_produce(bootstrap, topic, int(partitions), float(bytes_s), stop)))
+    timed = _produce(bootstrap, topic, int(partitions), Load(*map(float, load)), stop)
+    print(json.dumps(timed))
 
 
 def _wait_for_the_end(stop: threading.Event) -> None:
@@ -34,7 +71,7 @@ def _wait_for_the_end(stop: threading.Event) -> None:
 
 
 def _produce(
-    bootstrap: str, topic: str, partitions: int, bytes_s: float, stop: threading.Event
+    bootstrap: str, topic: str, partitions: int, load: Load, stop: threading.Event
 ) -> list[tuple[float, float, int]]:
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5}
     producer = Producer({**settings, "message.timeout.ms": int(_LIMIT_S * 1000)})
@@ -53,7 +90,7 @@ def _produce(
 
     began_s, sent = time.monotonic(), 0
     while not stop.is_set():
-        due = int((time.monotonic() - began_s) * bytes_s / MESSAGE_BYTES)
+        due = int(load.written(time.monotonic() - began_s) / MESSAGE_BYTES)
         for number in range(sent, due):
             send(number % partitions)
         sent = due

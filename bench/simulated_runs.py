@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from bench.checks import check_count
 from ktui.cluster.observer import Observer
@@ -16,16 +19,33 @@ from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.throttle.keep_objective import no_figure
+from ktui.execution.throttle.objective_rates import Figure
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.objective import Objective
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
 
 
 async def carry_out(
-    cluster: SimulatedCluster, plan: Plan, limits: Limits, options: RunOptions
+    cluster: SimulatedCluster,
+    plan: Plan,
+    limits: Limits,
+    options: RunOptions,
+    *,
+    figure: Callable[[Objective], Figure] = no_figure,
+    beside: Callable[[Journal], Coroutine[Any, Any, None]] | None = None,
 ) -> tuple[float, list[JournalEntry]]:
     """Carry out a plan of topics with one partition, and return its seconds and its journal.
+
+    Args:
+        cluster: the cluster, in virtual time.
+        plan: the plan.
+        limits: the limits of the run.
+        options: its options.
+        figure: the figure of its objective.
+        beside: an operator who gives the run commands until it ends; None for nobody.
 
     Raises:
         SystemExit: a partition did not come to its target.
@@ -48,8 +68,14 @@ async def carry_out(
         run = Run("bench").fold(journal.entries())
         reader = cluster.reader()
         observer = Observer(reader, clock)
-        engine = Engine(run, journal, observer, ClusterPorts(reader, cluster.writer()), clock)
+        engine = Engine(
+            run, journal, observer, ClusterPorts(reader, cluster.writer()), clock, figure=figure
+        )
+        operator = None if beside is None else asyncio.create_task(beside(journal))
         await engine.execute(Owned(pid=0, host="", user=""))
+        if operator is not None:
+            operator.cancel()
+            await asyncio.gather(operator, return_exceptions=True)
         await observer.aclose()
         entries = list(journal.entries())
     check_count("partitions done", run.counts[State.DONE], len(plan.partitions))

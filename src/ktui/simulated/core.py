@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -55,6 +55,7 @@ class SimulatedCore(ABC):
         self._began_s = clock.monotonic()
         self._due = CallSchedule()
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
+        self._listeners: list[Callable[[RecordChange], None]] = []
         self.machines = Machines(broker.id for broker in spec.brokers)
         self.replication = Replication(spec, seed=seed)
         self.controller = Controller(spec, self._spread_decision, seed=seed)
@@ -81,6 +82,10 @@ class SimulatedCore(ABC):
     def at(self, at_s: float, action: ScheduledCall) -> None:
         """Schedule a call for the second `at_s`, or for now if that has passed."""
         self._due.enter(max(self.now_s, at_s), action)
+
+    def listen(self, listener: Callable[[RecordChange], None]) -> None:
+        """Call this with each decision of the controller from now on, once it is carried out."""
+        self._listeners.append(listener)
 
     def create_topic(self, spec: TopicSpec) -> WriteResult:
         """Create a topic; an earlier, deleted topic of this name is a different one."""
@@ -191,6 +196,8 @@ class SimulatedCore(ABC):
     def _spread_decision(self, change: RecordChange) -> None:
         self.replication.changed(change)
         self.metadata.changed(change, self.now_s)
+        for listener in self._listeners:
+            listener(change)
 
     def state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
         """Return a partition's record as brokers' metadata shows it, without its reassignment."""

@@ -16,7 +16,6 @@ from ktui.cli.context.claim import ClusterHold, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.ownership_options import no_ownership_option
 from ktui.cli.context.terminal import print_note
-from ktui.cli.engine.canary_figure import CanaryFigure
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.engine.metrics import RunMetrics
 from ktui.cli.engine.notices import RunNotices
@@ -36,6 +35,7 @@ from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, when_paused
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.heartbeat import Heartbeat

@@ -21,6 +21,7 @@ from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.cancel.one_foreign import cancel_one
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
 from ktui.execution.host.own_figure import own_figure
@@ -29,15 +30,18 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.host.while_command import WhileCommand
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
-from ktui.execution.run.options import USUAL_POLL_S
+from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.execution.run.run import Run
+from ktui.execution.throttle.objective_rates import Figure
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.check.placement import Placement, read_placement
 from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.objective import Objective
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.producers import Producers
 
 ENGINE_POLLS = 10.0
 """The most polls of an engine in one real second."""
@@ -119,6 +123,7 @@ class SimulatedEngines:
             wanted.options,
             record=False,  # the demo deletes the folder at its end
             poll_s=USUAL_POLL_S,
+            canary=True,  # an objective may be set at any time, and has no other figure here
         )
         first = prepare_run(wanted, snapshot, options, cluster_id=cluster_id)
 
@@ -179,12 +184,15 @@ class SimulatedEngines:
                 gate_shut=CancelGateFile(self._state_dir, cluster_id).words,
                 lost=ownership.lost,
                 forbids=WhileCommand().forbids,
-                figure=own_figure(run.options),
+                figure=self._figure(run.options),
             )
             self._engines.append(engine)
             held.callback(self._engines.remove, engine)
             owner = ownership.holder
             await engine.execute(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
+
+    def _figure(self, options: RunOptions) -> Callable[[Objective], Figure]:
+        return CanaryFigure(Producers(self._cluster)) if options.canary else own_figure(options)
 
     async def aclose(self) -> None:
         """Stop every engine; the runs stay unfinished."""

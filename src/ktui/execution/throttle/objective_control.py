@@ -21,9 +21,11 @@ _DEAD_S = 2 * WINDOW_S
 BAND = 0.8
 """From this part of what is aimed at on, the rate stays."""
 _DOWN_LEAST, _DOWN_MOST = 0.85, 0.5
-_UP, _UP_NEAR, _UP_FIRST = 1.1, 1.02, 2.0
-"""A step up; one near a rate that was too high; one before any rate was."""
+_UP_MOST, _UP_LEAST = 2.0, 1.03
+"""A step up goes as far as the figure leaves room, within these; near a rate that was too high it
+is the least."""
 _NEAR = 0.9
+"""From this part of a rate that was too high on, it is near."""
 _REMEMBERED_S = 600.0
 """For so long a rate that was too high is remembered."""
 _FAR_OVER = 2.0
@@ -53,7 +55,7 @@ class RateControl:
         self.why: RateReason | None = None
         """Why the rate moved last, or stays; None before the first decision."""
         self._changed_s = self._too_high_s = -inf
-        self._too_high: float | None = None
+        self._too_high = inf
         self._missing = 0
         self._kept: deque[bool] = deque(maxlen=_JUDGED)
 
@@ -97,13 +99,12 @@ class RateControl:
             return RateCause.IN_BAND, self.rate
         if used is not None and used < _UNUSED * self.rate:
             return RateCause.UNUSED, self.rate
-        if self._too_high is None:
-            return RateCause.UNDER, self.rate * (_UP_FIRST if over < BAND / 2 else _UP)
         if now_s - self._too_high_s > _REMEMBERED_S:
-            self._too_high = None
-        elif self.rate * _UP > _NEAR * self._too_high:
-            return RateCause.NEAR_LIMIT, self.rate * _UP_NEAR
-        return RateCause.UNDER, self.rate * _UP
+            self._too_high = inf
+        wanted = self.rate * (min(_UP_MOST, BAND / over) if over else _UP_MOST)
+        near = _NEAR * self._too_high
+        cause = RateCause.NEAR_LIMIT if near < wanted else RateCause.UNDER
+        return cause, max(self.rate * _UP_LEAST, min(wanted, near))
 
     def _lower(self, now_s: float, over: float, used: float | None) -> float:
         in_use = self.rate if used is None else min(float(self.rate), max(used, FLOOR))

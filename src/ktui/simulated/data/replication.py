@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from ktui.cluster.broker import FutureReplica, ReplicaDir
 from ktui.cluster.partition import TopicPartition
@@ -22,6 +22,8 @@ from ktui.simulated.layout import ClusterSpec, TopicSpec
 __all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
 
 _RETRY_S = 1.0
+_USED_UP = 0.99
+"""The part of a throttle's rate from which on it holds back what it binds."""
 
 
 class Replication:
@@ -241,6 +243,25 @@ class Replication:
         if flow is None:
             return log.inbound * self._moment.factor
         return flow.channel.rate if flow.channel else 0.0
+
+    def busy(self) -> dict[int, float]:
+        """Return the share of its capacity that each broker's machine uses, from 0 to 1."""
+        self.next_event_s()
+        return self._sharing.busy()
+
+    def written(self) -> Iterator[Log]:
+        """Yield the logs that producers write to now."""
+        for topic in self._topics.values():
+            yield from (log for log in topic.logs.values() if log.inbound)
+
+    def holds_back(self, tp: TopicPartition, broker: int) -> bool:
+        """Return whether a follower is on the throttled list of a broker whose rate is used up."""
+        log = self._log(tp)
+        if log is None or (tp.partition, broker) not in log.topic.followers_listed:
+            return False
+        self.next_event_s()
+        rate = self._hosts[broker].follower_throttle.rate
+        return self._sharing.throttled(broker)[0] >= _USED_UP * rate
 
     def next_event_s(self) -> float:
         """Return the second of the next event; infinity if nothing will happen by itself."""

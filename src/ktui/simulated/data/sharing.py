@@ -82,6 +82,25 @@ class Sharing:
             log_dir += rate * (source == destination == broker)
         return follower, leader, log_dir
 
+    def busy(self) -> dict[int, float]:
+        """Return the share of its capacity that each broker's machine uses, from 0 to 1.
+
+        It is that of what it receives or of what it sends, whichever is greater. A broker that is
+        slowed down to nothing is all in use.
+        """
+        factor, ledger = self._moment.factor, self._ledger
+        into = {broker: rate * factor for broker, rate in ledger.into.items()}
+        out = {broker: rate * factor for broker, rate in ledger.out.items()}
+        for channel in self._channels:
+            source, destination, *_ = channel.key
+            into[destination] += channel.rate * channel.count
+            if source != destination:
+                out[source] += channel.rate * channel.count
+        return {
+            broker: max(_share(into[broker], host.into), _share(out[broker], host.out))
+            for broker, host in self._hosts.items()
+        }
+
     def _overloaded(self, host: Host, factor: float) -> tuple[bool, bool]:
         """Return whether in-step traffic exceeds what a host can receive, and what it can send."""
         broker, ledger = host.spec.id, self._ledger
@@ -106,6 +125,10 @@ class Sharing:
                 late = _late(log, receiving, sending) if log.inbound else []
                 if late:
                     self._followers.evict(log, late)
+
+
+def _share(used: float, of: float) -> float:
+    return min(1.0, used / of) if of else 1.0
 
 
 def _late(log: Log, receiving: set[int], sending: set[int]) -> list[int]:

@@ -181,7 +181,7 @@ def test_the_canary_of_a_context_measures_unless_an_option_names_a_figure(
             "--sli-command and --sli-prometheus name the same figure",
         ),
         (("--canary", "--sli-command", "/bin/true"), "--canary and --sli-command name the same"),
-        (("--slo", "lag<5", "--canary"), "--slo: --canary measures p50 to p99.9, and no lag"),
+        (("--slo", "lag<5", "--canary"), "--slo: the canary measures p50 to p99.9, and no lag"),
         (("--sli-prometheus", "prometheus:9090", "q"), "--sli-prometheus prometheus:9090: is not"),
         (("--sli-prometheus", "http://x:9090", " "), "--sli-prometheus: the query is empty"),
         (("--sli-command", "/no/such"), "--sli-command: /no/such: no such program"),

@@ -139,7 +139,7 @@ def test_an_objective_is_changed_and_lifted_while_the_run_goes_on(tmp_path: Path
     ("canary", "words"),
     [
         (False, "nothing measures the figure of latency<6. Use the canary (--canary)"),
-        (True, "--canary measures p50 to p99.9, and no latency"),
+        (True, "the canary measures p50 to p99.9, and no latency"),
     ],
 )
 def test_a_run_without_its_figure_takes_no_objective(

@@ -88,6 +88,18 @@ def test_far_above_the_objective_it_does_not_wait() -> None:
     assert control.window(10.0, 600.0, None) == 15 * MB
 
 
+def test_it_goes_up_as_far_as_the_figure_leaves_room_and_slowly_near_a_rate_that_was_too_high() -> (
+    None
+):
+    control = RateControl(BELOW, 10 * MB)
+
+    assert control.window(0.0, 60.0, None) == 20 * MB  # of the room up to 120, twofold
+    assert control.window(20.0, 80.0, None) == 30 * MB
+    assert control.window(40.0, 200.0, None) == 22_500_000
+    assert control.window(60.0, 80.0, None) == 27 * MB  # nine tenths of the 30 that were too many
+    assert control.window(80.0, 80.0, None) == 27_810_000
+
+
 def test_a_rate_that_nobody_uses_is_not_raised() -> None:
     control = RateControl(BELOW, 40 * MB)
 

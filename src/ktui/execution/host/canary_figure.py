@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from ktui.execution.throttle.objective_rates import Figure
-from ktui.kafka.canary import Canary
 from ktui.planning.objective import Objective
+
+
+class AnyCanary(Protocol):
+    """A canary: on a real cluster, or what it would measure on a simulated one."""
+
+    problem: str
+    """Why nothing is known."""
+
+    def start(self) -> None:
+        """Begin to write; a second call does nothing."""
+        ...
+
+    def percentiles_s(self, percent: float) -> Mapping[int, float]:
+        """Return the percentile of each broker whose figure is known, in seconds."""
+        ...
 
 
 class CanaryFigure:
@@ -14,7 +31,7 @@ class CanaryFigure:
         canary: the canary.
     """
 
-    def __init__(self, canary: Canary) -> None:
+    def __init__(self, canary: AnyCanary) -> None:
         self._canary = canary
 
     def __call__(self, objective: Objective) -> Figure:

@@ -1,0 +1,205 @@
+"""Producers with acks=all on a simulated cluster, and how long they wait."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated.controller.registration import RecordChange
+from ktui.simulated.core import SimulatedCore
+from ktui.simulated.data.logs import Log
+from ktui.simulated.data.produce_latency import (
+    LatencyModel,
+    backoff_chance,
+    drawn_s,
+    late_share,
+    median_s,
+)
+
+WINDOW_S = 10
+"""Seconds of records by which a percentile is taken."""
+RECORDS_S = 20
+"""Records that are drawn each second for each broker."""
+LATE_S = 0.3
+"""Seconds after which a record counts as stalled."""
+
+
+class Produced(NamedTuple):
+    """One record, in seconds until it was acknowledged."""
+
+    machine_s: float
+    """By what the brokers' machines have to do."""
+    wait_s: float
+    """Until its partition acknowledges again; 0 for one that does."""
+
+    @property
+    def took_s(self) -> float:
+        """Both together."""
+        return max(self.machine_s, self.wait_s)
+
+
+class Second(msgspec.Struct, frozen=True):
+    """The records of the second that ends at `at_s`, by the broker that leads their partition."""
+
+    at_s: float
+    records: Mapping[int, Sequence[Produced]]
+    stalled_s: float
+    """Partition-seconds in which a record has waited for more than `LATE_S`."""
+
+
+class _Wait(NamedTuple):
+    since_s: float
+    until_s: float
+
+
+class Producers:
+    """Draw how long records wait, second by second, from `start` on.
+
+    Seconds are those since the cluster's first moment.
+
+    Args:
+        core: the cluster, whose topics say how much is written to them.
+        model: the constants of the latency.
+        seed: seed of the chance. Drawing changes nothing in the cluster.
+        keep_s: the number of seconds that are kept; None for all.
+    """
+
+    problem = "the canary has not written for long enough"
+    """Why no percentile is known."""
+
+    def __init__(
+        self,
+        core: SimulatedCore,
+        *,
+        model: LatencyModel | None = None,
+        seed: int = 0,
+        keep_s: int | None = WINDOW_S,
+    ) -> None:
+        self.seconds: deque[Second] = deque(maxlen=keep_s)
+        self._core = core
+        self._model = model or LatencyModel()
+        self._chance = random.Random(seed)  # noqa: S311 - a simulation's dice
+        self._rose: list[tuple[float, TopicPartition, float]] = []
+        """When the leader epoch of a partition rose, and the back-off of its followers."""
+        self._waits: dict[TopicPartition, _Wait] = {}
+        self._started = False
+
+    def start(self) -> None:
+        """Begin to write; a second call does nothing."""
+        if not self._started:
+            self._started = True
+            self._core.listen(self._decided)
+            self._core.at(self._core.now_s + 1, self._second)
+
+    def percentiles_s(self, percent: float) -> Mapping[int, float]:
+        """Return what a canary measures: the percentile of each broker's last window.
+
+        A canary's own partitions are not moved: it feels how busy machines are, and none of the
+        waits of partitions whose replicas move.
+
+        Returns:
+            Seconds by broker; empty before the first whole window.
+        """
+        return percentiles_s(list(self.seconds)[-WINDOW_S:], percent)
+
+    def _decided(self, change: RecordChange) -> None:
+        before, after, tp, now_s = change.before, change.after, change.tp, self._core.now_s
+        if before is None or after is None or after.leader is None:
+            return
+        followers = [broker for broker in after.isr if broker != after.leader]
+        rose = after.leader_epoch > before.leader_epoch
+        if rose and followers:
+            configs = self._core.controller.configs
+            backoffs = [configs.broker_config(b).fetch_backoff_ms or 0 for b in followers]
+            self._rose.append((now_s, tp, max(backoffs) / 1000))
+        affected = followers if rose else [b for b in followers if b not in before.isr]
+        if any(self._core.replication.holds_back(tp, broker) for broker in affected):
+            self._wait(tp, now_s, self._chance.uniform(*self._model.held_back_s))
+
+    def _wait(self, tp: TopicPartition, since_s: float, seconds: float) -> None:
+        known = self._waits.get(tp)
+        if known is not None and known.until_s >= since_s:
+            since_s, seconds = known.since_s, max(known.until_s, since_s + seconds) - known.since_s
+        self._waits[tp] = _Wait(since_s, since_s + seconds)
+
+    def _draw_backoffs(self) -> None:
+        together = Counter(at_s for at_s, _, _ in self._rose)
+        for at_s, tp, backoff_s in self._rose:
+            if self._chance.random() < backoff_chance(self._model, together[at_s]):
+                self._wait(tp, at_s, backoff_s)
+        self._rose.clear()
+
+    def _second(self) -> None:
+        now_s = self._core.now_s
+        self._core.at(now_s + 1, self._second)
+        self._draw_backoffs()
+        busy = self._core.replication.busy()
+        led: dict[int, list[tuple[TopicPartition, float]]] = {}
+        for log in self._core.replication.written():
+            leader, median = _leader_and_median(self._model, log, busy)
+            led.setdefault(leader, []).append((log.tp, median))
+        stalled_s = sum(
+            late_share(self._model, median, LATE_S) for of in led.values() for _, median in of
+        )
+        stalled_s += sum(_overlap(wait, now_s - 1, now_s) for wait in self._waits.values())
+        records = {broker: self._drawn(led[broker], now_s - 1) for broker in sorted(led)}
+        self.seconds.append(Second(now_s, records, stalled_s))
+        over = [tp for tp, wait in self._waits.items() if wait.until_s <= now_s]
+        for tp in over:
+            del self._waits[tp]
+
+    def _drawn(self, led: Sequence[tuple[TopicPartition, float]], since_s: float) -> list[Produced]:
+        drawn = []
+        for tp, median in self._chance.choices(led, k=RECORDS_S):
+            sent_s = since_s + self._chance.random()
+            wait = self._waits.get(tp)
+            waits_s = 0.0
+            if wait is not None and wait.since_s <= sent_s < wait.until_s:
+                waits_s = wait.until_s - sent_s
+            drawn.append(Produced(drawn_s(self._model, median, self._chance), waits_s))
+        return drawn
+
+
+def _leader_and_median(
+    model: LatencyModel, log: Log, busy: Mapping[int, float]
+) -> tuple[int, float]:
+    leader, isr = log.record.leader, log.record.isr
+    if leader is None:
+        raise ValueError(f"nothing is written to {log.tp}, which has no leader")
+    return leader, median_s(model, busy[leader], [busy[b] for b in isr if b != leader])
+
+
+def _overlap(wait: _Wait, since_s: float, until_s: float) -> float:
+    """Return the seconds of a period in which a record has waited for more than `LATE_S`."""
+    late_s = wait.since_s + LATE_S
+    return max(0.0, min(wait.until_s, until_s) - max(late_s, since_s))
+
+
+def percentiles_s(seconds: Sequence[Second], percent: float) -> Mapping[int, float]:
+    """Return the percentile of each broker by its machine, in seconds, without the waits.
+
+    Empty where fewer than `WINDOW_S` seconds are given.
+    """
+    if len(seconds) < WINDOW_S:
+        return {}
+    of: dict[int, list[float]] = {}
+    for second in seconds:
+        for broker, records in second.records.items():
+            of.setdefault(broker, []).extend(record.machine_s for record in records)
+    return {broker: rank(took, percent) for broker, took in of.items()}
+
+
+def all_took_s(seconds: Iterable[Second]) -> list[float]:
+    """Return how long the records of all brokers took, in seconds, with the waits."""
+    return [r.took_s for second in seconds for records in second.records.values() for r in records]
+
+
+def rank(values: Sequence[float], percent: float) -> float:
+    """Return the value that `percent` of the values do not exceed."""
+    return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

@@ -1,0 +1,193 @@
+"""Producers with acks=all feel busy machines, new leader epochs, and replicas held back."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.data.produce_latency import (
+    LatencyModel,
+    backoff_chance,
+    drawn_s,
+    late_share,
+    median_s,
+)
+from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.producers import Producers
+from support.simulated.clusters import wait
+
+MODEL = LatencyModel()
+PARTITIONS = 16
+shares = st.floats(0, 1)
+
+
+def a_cluster(
+    seed: int = 0, *, inbound: float = 0.1 * MIB, backoff_ms: int = 1_000
+) -> tuple[SimulatedCluster, Producers]:
+    """Return a cluster of two halves: brokers 1, 2 and 3 have all replicas, 4, 5 and 6 none."""
+    replicas = tuple(tuple(1 + (n + k) % 3 for k in range(3)) for n in range(PARTITIONS))
+    spec = ClusterSpec(
+        brokers=tuple(BrokerSpec(id=b, net_out=40.0 * MIB) for b in range(1, 7)),
+        topics=(TopicSpec(name="t", replicas=replicas, bytes_each=400 * MIB, inbound=inbound),),
+        broker_configs={"replica.fetch.backoff.ms": str(backoff_ms)},
+        auto_leader_rebalance=False,
+    )
+    cluster = SimulatedCluster(spec, VirtualClock())
+    producers = Producers(cluster, seed=seed, keep_s=None)
+    producers.start()
+    return cluster, producers
+
+
+def copy(cluster: SimulatedCluster, rate_s: float | None = None) -> None:
+    """Begin to copy every partition to brokers 4, 5 and 6, at a rate into each of them."""
+    if rate_s is not None:
+        brokers = [ConfigResource(ConfigScope.BROKER, str(b)) for b in range(1, 7)]
+        cluster.configure(
+            [ConfigChange(b, FOLLOWER_RATE, ConfigOp.SET, str(int(rate_s))) for b in brokers]
+            + [ConfigChange(TOPIC, FOLLOWER_REPLICAS, ConfigOp.SET, "*")]
+        )
+    targets = {tp: (*now(cluster, tp), 4, 5, 6) for tp in TPS}
+    cluster.controller.alter(dict(targets), allow_replication_factor_change=True)
+
+
+def cut(cluster: SimulatedCluster, tps: list[TopicPartition]) -> None:
+    """Remove the last replica of partitions, in one request: each gets a new leader epoch."""
+    targets = {tp: now(cluster, tp)[:2] for tp in tps}
+    cluster.controller.alter(dict(targets), allow_replication_factor_change=True)
+
+
+def now(cluster: SimulatedCluster, tp: TopicPartition) -> tuple[int, ...]:
+    known = cluster.controller.get(tp)
+    assert known is not None
+    return known.replicas
+
+
+TOPIC = ConfigResource(ConfigScope.TOPIC, "t")
+OTHER = ConfigResource(ConfigScope.TOPIC, "u")
+TPS = [TopicPartition("t", n) for n in range(PARTITIONS)]
+
+
+def stalled_s(producers: Producers) -> float:
+    return sum(second.stalled_s for second in producers.seconds)
+
+
+@given(shares, shares, st.lists(shares))
+def test_a_busier_broker_answers_later_and_none_answers_sooner_than_at_rest(
+    one: float, other: float, followers: list[float]
+) -> None:
+    low, high = sorted((one, other))
+
+    assert median_s(MODEL, low, followers) <= median_s(MODEL, high, followers)
+    assert median_s(MODEL, low, followers) <= median_s(MODEL, low, [*followers, high])
+    assert MODEL.rest_s <= median_s(MODEL, low, followers)
+    assert median_s(MODEL, 1, followers) <= MODEL.rest_s / (1 - MODEL.most_busy)
+
+
+@given(st.integers(1, 100))
+def test_epochs_that_rise_together_stall_each_partition_less(together: int) -> None:
+    assert backoff_chance(MODEL, together + 1) < backoff_chance(MODEL, together) <= 1
+
+
+def test_the_share_of_late_records_is_that_of_the_records_drawn() -> None:
+    chance = random.Random(1)  # noqa: S311 - a seed, not a secret
+    drawn = [drawn_s(MODEL, 0.2, chance) for _ in range(20_000)]
+
+    late = sum(took_s > 0.3 for took_s in drawn) / len(drawn)
+    assert late == pytest.approx(late_share(MODEL, 0.2, 0.3), abs=0.01)
+
+
+def test_a_cluster_at_rest_stalls_nobody() -> None:
+    cluster, producers = a_cluster()
+    wait(cluster, 60)
+
+    assert stalled_s(producers) < 0.01
+    figures = producers.percentiles_s(50)
+    assert max(figures.values()) == pytest.approx(MODEL.rest_s, rel=0.5)
+
+
+def test_nothing_is_known_before_a_whole_window() -> None:
+    cluster, producers = a_cluster()
+    wait(cluster, 9)
+    assert not producers.percentiles_s(99)
+    wait(cluster, 1)
+    assert producers.percentiles_s(99)
+
+
+def test_copies_raise_the_figure_with_their_rate() -> None:
+    figures = []
+    for rate in (5.0 * MIB, 30.0 * MIB):
+        cluster, producers = a_cluster()
+        copy(cluster, rate)
+        wait(cluster, 20)
+        figures.append(max(producers.percentiles_s(99).values()))
+
+    assert figures[0] * 2 < figures[1]
+
+
+def test_a_lone_cut_stalls_almost_always_and_sixteen_in_one_request_a_few() -> None:
+    alone, together = 0.0, 0.0
+    for seed in range(20):
+        cluster, producers = a_cluster(seed)
+        cut(cluster, TPS[:1])
+        wait(cluster, 5)
+        alone += stalled_s(producers)
+        cluster, producers = a_cluster(seed)
+        cut(cluster, TPS)
+        wait(cluster, 5)
+        together += stalled_s(producers) / PARTITIONS
+
+    each_s = 0.7  # of a wait of 1 s, what is later than 0.3 s
+    assert 0.8 <= alone / 20 / each_s <= 1
+    assert 0.1 <= together / 20 / each_s <= 0.25
+
+
+def test_a_short_back_off_of_the_brokers_stalls_nobody() -> None:
+    cluster, producers = a_cluster(backoff_ms=100)
+    for tp in TPS:
+        cut(cluster, [tp])
+        wait(cluster, 1)
+
+    assert stalled_s(producers) < 0.01
+
+
+def stalled_while_copying_to_2_s(listed: str) -> float:
+    """Cut a partition whose follower 2 is in sync, while other copies use up the rate of 2."""
+    cluster, producers = a_cluster(backoff_ms=100)
+    cluster.create_topic(TopicSpec(name="u", replicas=((1,),), bytes_each=400 * MIB))
+    rate, lists = ConfigResource(ConfigScope.BROKER, "2"), ((TOPIC, listed), (OTHER, "*"))
+    cluster.configure(
+        [ConfigChange(rate, FOLLOWER_RATE, ConfigOp.SET, str(5 * MIB))]
+        + [ConfigChange(topic, FOLLOWER_REPLICAS, ConfigOp.SET, value) for topic, value in lists]
+    )
+    grown = {TopicPartition("u", 0): (1, 2)}
+    cluster.controller.alter(dict(grown), allow_replication_factor_change=True)
+    wait(cluster, 5)
+    cut(cluster, TPS[:1])
+    wait(cluster, 15)
+    return stalled_s(producers)
+
+
+def test_a_replica_in_sync_that_is_still_throttled_stalls_its_partition_at_a_new_epoch() -> None:
+    assert stalled_while_copying_to_2_s("0:2") > 0.7
+    assert stalled_while_copying_to_2_s("1:2") < 0.01
+
+
+def test_what_is_drawn_changes_nothing_in_the_cluster_and_one_seed_draws_the_same() -> None:
+    def history(seed: int) -> tuple[list[object], list[int]]:
+        cluster, producers = a_cluster(seed)
+        copy(cluster, 20.0 * MIB)
+        cut(cluster, TPS[:1])
+        wait(cluster, 30)
+        return list(producers.seconds), [cluster.replication.size(tp, 4) for tp in TPS]
+
+    assert history(1) == history(1)
+    assert history(1)[0] != history(2)[0]
+    assert history(1)[1] == history(2)[1]
