@@ -107,6 +107,7 @@ def test_a_report_has_every_fact_of_the_lake(lake: Path, facts: ReportFacts) -> 
     assert found.minutes == facts.minutes
     assert found.guesses == facts.guesses
     assert found.what_ifs == facts.what_ifs
+    assert found.rates == facts.rates
     assert set(found.stalled) <= set(facts.stalled)
     assert found.slowest == facts.slowest
 
