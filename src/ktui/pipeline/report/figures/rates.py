@@ -152,7 +152,7 @@ def _figure_traces(judged: Sequence[_Judged], end: int) -> list[JSON]:
         {
             **common,
             "mode": "lines",
-            "name": "objective",
+            "name": without_markup(str(judged[-1].objective)),
             "x": [*(one.t for one in judged), max(end, judged[-1].t)],
             "y": [*(one.objective.below for one in judged), judged[-1].objective.below],
             "line": {"shape": "hv", "color": "var(--limit)", "dash": "dash", "width": 2},
