@@ -82,6 +82,14 @@ WHAT_IF = Table(
         column("limits", TEXT, "JSON: the limits that were simulated"),
         column("throttle", TEXT, "in the format of --throttle"),
         column("own", BOOLEAN, "the run's own limits and throttle, at least at its start"),
+        column(
+            "driven_by",
+            TEXT,
+            "of own: by, objective or both, where these chose its rates, which are replayed then; "
+            "else null",
+            null=True,
+        ),
+        column("by_s", DOUBLE, "of own: from its first step to the time of --by, s", null=True),
         column("predicted_s", DOUBLE, "predicted duration, s"),
         column("low_s", DOUBLE, "duration at the fastest rates seen, s"),
         column("high_s", DOUBLE, "duration at the slowest rates seen, s"),
