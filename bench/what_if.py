@@ -20,7 +20,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS
+from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.spark.session import start
 from ktui.pipeline.what_if.grid import GridCell, usual_grid
 from ktui.pipeline.what_if.model import Model
@@ -70,7 +70,7 @@ def _as_text(taken: list[float], sets: int) -> str:
     return f"{middle:.0f} s ({low:.0f}-{high:.0f}), {middle / sets:.2f} s each"
 
 
-def _in_spark(tables: tuple[DataFrame, DataFrame, DataFrame], grid: tuple[GridCell, ...]) -> None:
+def _in_spark(tables: tuple[DataFrame, ...], grid: tuple[GridCell, ...]) -> None:
     models = Models({_RUN["cluster_id"]: MODEL}, {})
     rows = what_if(*tables, models=models, cells=grid).toArrow()
     check_count("moves in a row", min(rows["partitions"].to_pylist()), MOVES)
@@ -121,10 +121,8 @@ def _planned(number: int, chance: random.Random) -> Planned:
     )
 
 
-def _tables(
-    spark: SparkSession, events: list[AnyRunEvent]
-) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Return run events, runs and batches of one completed run."""
+def _tables(spark: SparkSession, events: list[AnyRunEvent]) -> tuple[DataFrame, ...]:
+    """Return run events, runs, batches and rates of one completed run without promises."""
     entries = [
         {**_RUN, "entry": number, "kind": json.loads(text)["event"], "event": text.decode()}
         for number, text in enumerate(map(encode, events), start=1)
@@ -135,6 +133,7 @@ def _tables(
         _table(spark, RUN_EVENTS, entries),
         _table(spark, RUNS, [spans | outcomes]),
         _table(spark, BATCHES, [spans]),
+        spark.createDataFrame([], RATES.schema),
     )
 
 

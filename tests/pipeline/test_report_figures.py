@@ -13,18 +13,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktui.pipeline.lake.records import Interval, LogEndRecord, ReportFacts, Sample
+from ktui.pipeline.lake.records import (
+    Interval,
+    LogEndRecord,
+    RateRecord,
+    ReportFacts,
+    Sample,
+)
 from ktui.pipeline.report.figures import text as names
 from ktui.pipeline.report.figures.eta import eta_figure
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.pipeline.report.figures.lag import lag, lag_figure
 from ktui.pipeline.report.figures.moves import moves_figure
+from ktui.pipeline.report.figures.rates import rates_figure
 from ktui.pipeline.report.figures.stalls import stalls_figure
 from ktui.pipeline.report.figures.what_if import limits_words, what_if_figure
 from ktui.pipeline.report.page.page import FIGURES
 from ktui.pipeline.report.page.summary import summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
+MB = 1_000_000
 EMPTY = ReportFacts(cluster_id="one", runs=(), of_run=False)
 
 
@@ -187,6 +195,21 @@ def test_the_recommended_limits_are_named_with_their_reason() -> None:
     assert [cell for cell in cells if "★" in cell or "●" in cell] == ["40m ●", "20m ★"]
 
 
+def test_a_driven_run_has_a_column_of_its_own_and_its_promises_are_named() -> None:
+    facts = a_run()
+    tried = tuple(
+        msgspec.structs.replace(one, driven_by="by, objective", throttle="none") if one.own else one
+        for one in facts.what_ifs
+    )
+
+    found = drawn(what_if_figure(msgspec.structs.replace(facts, what_ifs=tried)))
+
+    assert found.layout["xaxis"]["ticktext"][-1] == "as driven"
+    assert [row[-1] for row in found.traces[0]["text"]] == ["", "40m ●", "", ""]
+    assert "with the rates over time that --by and the objective chose" in found.says
+    assert "'as driven'" in found.caption
+
+
 def test_other_limits_are_ordered_from_strict_to_loose() -> None:
     facts = a_run()
     mixed = tuple(sorted(facts.what_ifs, key=lambda one: one.limits))
@@ -228,6 +251,7 @@ def test_the_summary_describes_the_outcome_of_the_run() -> None:
     assert made.words == (
         "plan.json on cluster one, from 2026-05-04 13:00:00 to 2026-05-04 13:18:00 UTC, 18m.",
         "24 moves of partitions: 24 done. 22 GiB were copied.",
+        "Held p99<150ms in 57 of 60 windows (95%). Done 3m before 2026-05-04 13:21:00 UTC.",
         "1 partition stood still, 1 time, 2m in all.",
     )
     assert dict(made.figures)["median rate of a replica"] == "8.0 MB/s"
@@ -244,6 +268,66 @@ def test_the_summary_of_an_unfinished_run_states_that_it_had_not_ended() -> None
     assert made[0].endswith("It had not ended when the recording did.")
     assert made[1].startswith("4 moves of partitions: 3 done, 1 adding.")
     assert made[1].endswith("Of the plan, 2 partitions never began.")
+
+
+def _promised(**changed: object) -> str:
+    """Return what the summary says of the promises of a run with these facts."""
+    facts = a_run(4)
+    none: dict[str, object] = dict.fromkeys(("objective", "windows", "kept", "by", "late_ms"))
+    run = msgspec.structs.replace(facts.runs[0], **{**none, **changed})
+    return summary(msgspec.structs.replace(facts, runs=(run,))).words[2]
+
+
+def test_the_summary_states_whether_a_run_kept_its_promises() -> None:
+    by = BEGAN + 60 * MINUTE
+
+    assert _promised() == "No move stood still for 30 seconds."
+    assert _promised(by=by, late_ms=4 * MINUTE) == (
+        "Done 4m late: it was to be done by 2026-05-04 14:00:00 UTC."
+    )
+    assert _promised(by=by) == "It was to be done by 2026-05-04 14:00:00 UTC."
+    assert _promised(objective="lag<5000") == "Nothing was measured of lag<5000."
+
+
+def test_the_rate_is_drawn_by_the_one_who_chose_it_with_gaps_where_another_did() -> None:
+    found = drawn(rates_figure(a_run(24)))
+    by = next(trace for trace in found.traces if trace["name"] == "rate by --by")
+
+    assert {trace["name"] for trace in found.traces} == {
+        "rate by the objective", "rate by --by", "p99", "p99&lt;150ms",
+    }  # fmt: skip
+    assert {rate for rate in by["y"] if rate is not None} == {30_000_000}
+    assert None in by["y"]
+    assert found.says == (
+        "The rate was 1.0 MB/s to 30 MB/s; while steps were in flight it was chosen 14m by the"
+        " objective and 4m by --by. The figure p99 was 195ms at most, and missing 4 times."
+    )
+
+
+def test_times_without_a_figure_are_gaps_beside_the_objective() -> None:
+    figure, objective = drawn(rates_figure(a_run(24))).traces[-2:]
+
+    assert figure["y"].count(None) == 4
+    assert "connectgaps" not in figure
+    assert {*objective["y"]} == {150.0}
+
+
+def test_an_operators_throttle_is_drawn_without_figures() -> None:
+    rate = RateRecord(entry=1, t=BEGAN, kind="started", bytes_s=MB, chosen_by="operator")
+
+    found = drawn(rates_figure(msgspec.structs.replace(a_run(4), rates=(rate,))))
+
+    (line,) = found.traces
+    assert (line["name"], line["y"]) == ("rate by an operator", [MB, MB])
+    assert found.says == "The rate was 1.0 MB/s."
+
+
+def test_a_run_without_any_rate_has_no_figure_of_rates() -> None:
+    rate = RateRecord(entry=1, t=BEGAN, kind="started")
+
+    found = rates_figure(msgspec.structs.replace(a_run(4), rates=(rate,)))
+
+    assert isinstance(found, Missing)
 
 
 def test_the_summary_of_a_quiet_cluster_is_one_sentence() -> None:

@@ -15,6 +15,7 @@ import msgspec
 import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner, Result
+from pyarrow import parquet
 
 from ktui.cli.pipeline.group import command as pipeline
 from ktui.execution.run.events import LimitsChanged, Started, encode
@@ -22,7 +23,14 @@ from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.records import InFlightCounts, Interval, LimitsSince, ReportFacts
+from ktui.pipeline.lake.manifest import DataFile, TablePart
+from ktui.pipeline.lake.records import (
+    InFlightCounts,
+    Interval,
+    LimitsSince,
+    ReportFacts,
+    RunRecord,
+)
 from ktui.pipeline.report.data.lake import ArrowLake, records
 from ktui.pipeline.report.data.provenance import UnusableLine, trace_provenance
 from ktui.pipeline.report.data.subject import Subject, choose_subject
@@ -107,6 +115,7 @@ def test_a_report_has_every_fact_of_the_lake(lake: Path, facts: ReportFacts) -> 
     assert found.minutes == facts.minutes
     assert found.guesses == facts.guesses
     assert found.what_ifs == facts.what_ifs
+    assert found.rates == facts.rates
     assert set(found.stalled) <= set(facts.stalled)
     assert found.slowest == facts.slowest
 
@@ -229,6 +238,31 @@ def test_missing_or_damaged_tables_are_reported_in_one_line(
     assert done.stderr.startswith(f"ktui: {lake}: its tables cannot be read: ")
     assert done.stderr.endswith(f". Make the lake again: ktui pipeline run --lake {lake}\n")
     assert done.stderr.count("\n") == 1
+
+
+def test_columns_that_an_older_ktui_did_not_write_are_null_and_hide_no_others(
+    tmp_path: Path, facts: ReportFacts
+) -> None:
+    run = rows_of(facts)["runs"][0]
+    lake = write_lake(tmp_path / "lake", {"runs": [run | {"cluster_id": "an-old-one"}, run]})
+    manifest = manifests.decode((lake / manifests.NAME).read_bytes())
+    (new,) = manifest.tables["runs"].pop("cluster-one").files
+    (old,) = manifest.tables["runs"]["an-old-one"].files
+    without = parquet.read_table(lake / old.path, partitioning=None).drop_columns(["objective"])
+    parquet.write_table(without, lake / old.path)
+    later = new.path.replace("=000001", "=000002")
+    (lake / later).parent.mkdir(parents=True)
+    (lake / new.path).rename(lake / later)
+    file = DataFile(later, new.length)
+    manifest.tables["runs"]["cluster-one"] = TablePart(str(Path(later).parent), (file,), 1)
+    (lake / manifests.NAME).write_bytes(manifests.encode(manifest))
+
+    found = records(ArrowLake.open(str(lake)), "runs", RunRecord, pc.scalar(value=True))
+
+    assert {one.cluster_id: one.objective for one in found} == {
+        "an-old-one": None,
+        "cluster-one": "p99<150ms",
+    }
 
 
 def test_a_lake_may_be_named_by_a_uri(lake: Path) -> None:

@@ -77,6 +77,8 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     high_s: float
     actual_s: float | None
     """Duration of the recorded run, under its own limits."""
+    driven_by: str | None = None
+    """The promises that chose its rates, such as `by`; None for none."""
     held_out_error: float | None
     """(predicted - actual) / actual of that run, predicted from other runs.
 

@@ -124,7 +124,7 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
             each.run,
             f"{each.partitions:,}",
             as_bytes(each.bytes),
-            as_duration(each.actual_s),
+            _took(each),
             as_duration(each.predicted_s),
             f"{as_duration(each.low_s)}-{as_duration(each.high_s)}",
             _signed(each.held_out_error),
@@ -134,6 +134,11 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
     )
     header = ("RUN", "PARTITIONS", "TO COPY", "TOOK", "WOULD", "RANGE", "MODEL OFF", "WITH")
     return Section("recommended limits", header, rows, left=(0, len(header) - 1))
+
+
+def _took(advice: RunAdvice) -> str:
+    took = as_duration(advice.actual_s)
+    return took if advice.driven_by is None else f"{took}, as --{advice.driven_by} chose"
 
 
 def advice_options(advice: RunAdvice) -> str:

@@ -16,7 +16,7 @@ from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.pipeline.lake_rows import lake_table
-from support.recordings.drained_recordings import MB, drained
+from support.recordings.drained_recordings import MB, drained, driven
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 200 * MB, 600 * MB, 350 * MB]
 SMALL_SIZES = [30 * MB, 50 * MB, 40 * MB, 20 * MB, 60 * MB, 35 * MB]
@@ -34,10 +34,10 @@ _CHANGED = {25.0: "1MB", 80.0: "3MB"}
 class DrainedLake:
     """A lake in three states, each made by one run of the pipeline.
 
-    `first` has two drains of cluster a, an hour apart, a small one of b, and one of c, of which
-    nothing was copied without a throttle. Then its file of insights was lost, and a run made it
-    again. `lake` is after a further drain of b, whose first recording is gone by then, with a
-    window for all runs.
+    `first` has two drains of cluster a, an hour apart, a small one of b, one of c, of which nothing
+    was copied without a throttle, and one of d, whose rates two promises chose. Then its file of
+    insights was lost, and a run made it again. `lake` is after a further drain of b, whose first
+    recording is gone by then, with a window for all runs.
     """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -54,6 +54,7 @@ class DrainedLake:
             throttle=parse_throttle_rates("4MB"),
             asked={at: SetThrottle(parse_throttle_rates(rate)) for at, rate in _CHANGED.items()},
         )
+        driven(self._recordings, within_s=60, sizes=SMALL_SIZES, name="driven", cluster="d")
         self.outcome = self._run(DerivedOptions(CELLS))
         self.first = folder / "first"
         shutil.copytree(self.lake, self.first)

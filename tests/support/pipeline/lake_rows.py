@@ -35,6 +35,7 @@ TABLES = (
     stage_schemas.MOVES,
     stage_schemas.BATCHES,
     stage_schemas.RUNS,
+    stage_schemas.RATES,
     stage_schemas.BROKERS_BY_MINUTE,
 )
 _ELSEWHERE = {"ms", "segment"}

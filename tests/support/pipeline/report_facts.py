@@ -13,6 +13,7 @@ from ktui.pipeline.lake.records import (
     LogEndRecord,
     Minute,
     MoveRecord,
+    RateRecord,
     ReportFacts,
     RunRecord,
     Sample,
@@ -34,7 +35,8 @@ def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
     run = RunRecord(
         cluster_id="cluster-one", run="drain-4", run_id="drain-4@2026-05-04", began=BEGAN,
         ended=ended, partitions=partitions, plan="plan.json", version="0.1.0",
-        batches=partitions // 4, limit_changes=1,
+        batches=partitions // 4, limit_changes=1, objective="p99<150ms", windows=60, kept=57,
+        by=ended + 3 * MINUTE, late_ms=-3 * MINUTE, rate_changes=12,
     )  # fmt: skip
     moves = tuple(_move(topic, number) for number in range(partitions))
     return ReportFacts(
@@ -46,6 +48,7 @@ def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
         minutes=tuple(_minutes(ended)),
         in_flight=tuple(InFlightCounts(t, 4, 8) for t in range(BEGAN, ended, 5_000)),
         limits=(LimitsSince(BEGAN, 4, 10), LimitsSince(BEGAN + 5 * MINUTE, 6, 12)),
+        rates=tuple(_rates(ended)),
         slowest=tuple(s for move in sorted(moves, key=_took)[:8] for s in _samples(move)),
         stalled=tuple(s for move in moves if move.partition == STALLED for s in _samples(move)),
         guesses=tuple(_guesses(ended)),
@@ -125,6 +128,24 @@ def _minutes(ended: int) -> Iterable[Minute]:
                 broker=broker, minute=minute, bytes_in=60 * (30e6 + place * 1e6 * (broker - 3)),
                 follower_throttle=50_000_000 if broker == 4 else None,
             )  # fmt: skip
+
+
+def _rates(ended: int) -> Iterable[RateRecord]:
+    """A run that begins slowly, is driven by its objective, has no figure for a while, and by."""
+    yield RateRecord(
+        entry=1, t=BEGAN, kind="started", bytes_s=1_000_000, chosen_by="objective",
+        in_flight_ms=20_000, objective="p99<150ms",
+    )  # fmt: skip
+    for place, t in enumerate(range(BEGAN + 20_000, ended, 20_000), start=2):
+        silent, by = 20 <= place < 24, place % 16 >= 12
+        figure = None if silent else 90.0 + 20 * (place % 5) - (0 if place % 7 else -25)
+        yield RateRecord(
+            entry=place, t=t, kind="rate_held",
+            bytes_s=1_000_000 if silent else 30_000_000 if by else (20 + place % 9) * 1_000_000,
+            chosen_by="by" if by and not silent else "objective", in_flight_ms=20_000,
+            figure=figure, reason="no answer for 8 s" if silent else None,
+            objective="p99<150ms",
+        )  # fmt: skip
 
 
 def _guesses(ended: int) -> Iterable[ForecastRecord]:

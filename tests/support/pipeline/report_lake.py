@@ -24,6 +24,7 @@ from ktui.pipeline.lake.tables import (
     MOVES,
     POLLS,
     QUARANTINE,
+    RATES,
     RUN_EVENTS,
     RUNS,
     SAMPLES,
@@ -36,8 +37,8 @@ CHECKSUM = SEGMENT + "cd" * 24
 _TABLES = {
     table.name: table
     for table in (
-        LINES, POLLS, QUARANTINE, RUN_EVENTS, SAMPLES, BROKERS_BY_MINUTE, MOVES, RUNS, STATES,
-        ETA_BACKTEST, WHAT_IF,
+        LINES, POLLS, QUARANTINE, RUN_EVENTS, SAMPLES, BROKERS_BY_MINUTE, MOVES, RATES, RUNS,
+        STATES, ETA_BACKTEST, WHAT_IF,
     )
 }  # fmt: skip
 
@@ -69,6 +70,7 @@ def rows_of(facts: ReportFacts) -> dict[str, list[dict[str, Any]]]:
         "runs": [_row(run)],
         "moves": [_row(move) | of_run for move in facts.moves],
         "states": [_row(one) | of_run for one in facts.intervals],
+        "rates": [_row(one) | of_run for one in facts.rates],
         "brokers": [_row(m) | of_run | {"minute": _moment(m.minute)} for m in facts.minutes],
         "samples": [
             _row(s) | of_run | {"seq": place, "segment": SEGMENT}

@@ -10,6 +10,7 @@ from typing import Any
 
 from support.pipeline_oracle import moves, totals
 from support.pipeline_oracle.listings import listings
+from support.pipeline_oracle.rates import rates
 from support.pipeline_oracle.read import read
 from support.pipeline_oracle.runs import runs_of
 from support.pipeline_oracle.tables import Figure, Happened, Poll, Sample
@@ -31,6 +32,7 @@ def tables_of(folder: Path) -> Tables:
         "moves": [*_spans(moves.moves(found, runs))],
         "batches": [*_spans(totals.batches(runs))],
         "runs": [*_spans(totals.summaries(runs))],
+        "rates": [row for run in runs for row in rates(run)],
         "brokers": [*totals.brokers(found, recorded.samples)],
     }
 

@@ -84,6 +84,7 @@ class RecordedRun(msgspec.Struct):
     began: int | None = None
     ended: int | None = None
     limit_changes: int = 0
+    events: list[Happened] = []
 
     def key(self, tp: TopicPartition) -> Partition:
         """Return the incarnation of a partition that the run has moved."""
@@ -114,11 +115,12 @@ def runs_of(events: Iterable[Happened]) -> list[RecordedRun]:
 def _run(events: list[Happened]) -> RecordedRun:
     first = events[0]
     run = RecordedRun(first.cluster_id, first.run_id, first.run, Run(first.run))
+    run.events = events
     limits_known = False
     for happened in events:
         event, t = decode(happened.event), happened.t
         run.last_t = t
-        if {*_named(event)} <= run.fold.tracks.keys():
+        if {*named(event)} <= run.fold.tracks.keys():
             run.fold.apply(JournalEntry(happened.entry, from_wall_ms(happened.at), event))
         elif isinstance(event, CancelAsked | Joined):
             continue  # the recording lacks the beginning of the journal
@@ -128,7 +130,7 @@ def _run(events: list[Happened]) -> RecordedRun:
             run.began = t
         if isinstance(event, Ended):
             run.ended = t
-        for tp in {*run.partitions, *run.fold.tracks, *_named(event)}:
+        for tp in {*run.partitions, *run.fold.tracks, *named(event)}:
             one = run.partitions.setdefault(tp, OneOfRun(tp))
             if one.planned_t is None and tp in run.fold.tracks:
                 one.planned_t, one.before = t, len(one.moments)
@@ -139,7 +141,7 @@ def _run(events: list[Happened]) -> RecordedRun:
     return run
 
 
-def _named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
+def named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
     """Return the partitions that an event is about."""
     if isinstance(event, CancelAsked | Joined):
         return event.partitions
@@ -149,7 +151,7 @@ def _named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
 
 def _note(run: RecordedRun, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
     """Record an event that is about a partition, or brings it to rest."""
-    concerns = one.tp in _named(event)
+    concerns = one.tp in named(event)
     track = run.fold.tracks.get(one.tp)
     if track is not None:
         at_rest = track.state.ended

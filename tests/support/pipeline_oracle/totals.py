@@ -10,6 +10,7 @@ from typing import Any
 from support.pipeline_oracle.copying import pairs
 from support.pipeline_oracle.listings import Listing
 from support.pipeline_oracle.measures import total
+from support.pipeline_oracle.rates import summed_up
 from support.pipeline_oracle.runs import OneOfRun, RecordedRun, RunStep
 from support.pipeline_oracle.tables import Partition, Sample
 
@@ -58,6 +59,7 @@ def summaries(runs: Iterable[RecordedRun]) -> Iterator[Row]:
             "batches": len({step.batch for step in steps}),
             "steps": len(steps),
             "limit_changes": run.limit_changes,
+            **summed_up(run),
             "plan": None if started is None else started.plan,
             "version": None if started is None else started.version,
         }

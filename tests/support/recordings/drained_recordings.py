@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from ktui.execution.journal.commands import Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, encode
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import Schedule
+from ktui.execution.throttle.keep_objective import Figure
 from ktui.pacing.limits import Limits
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.recording.recorder import Recorder
-from ktui.simulated.clock import VirtualClock
+from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from support.runs.engine_runs import PlannedRun, Replicas
@@ -91,6 +95,7 @@ def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
     inbound: float = 0.0,
     hours: float = 0.0,
     asked: Mapping[float, Command] | None = None,
+    figure: Callable[[Run], Figure] | None = None,
     **options: Any,
 ) -> Run:
     """Drain brokers 1 to 3 of partitions of these sizes, one per topic, and record the run.
@@ -105,6 +110,7 @@ def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
         inbound: the bytes per second that are written to each partition.
         hours: the delay of the start, so that runs of one cluster follow each other.
         asked: the commands to the run, by the second of the run.
+        figure: returns the figure of the run's objective.
         options: further options of the run.
     """
     folder = folder / name
@@ -132,7 +138,31 @@ def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
     run = _RecordedRun(SimulatedCluster(spec, clock), folder, targets, limits, **options)
     run.name, run.recorder = name, Recorder(folder, clock, program="tests")
     run.asked = asked or {}
+    if figure is not None:
+        run.figure = lambda _objective: figure(run.run)
     try:
         return asyncio.run(run.to_its_end())
     finally:
         run.recorder.close()
+
+
+def driven(folder: Path, *, within_s: float, sizes: Collection[int], **how: Any) -> Run:
+    """Record a drain that has to keep `load<8`, and to end within some seconds.
+
+    The figure is the rate into broker 7 in MB/s. There is none at rates of 4 to 5 MB/s.
+    """
+
+    def load(run: Run) -> Figure:
+        rate = (run.throttled.in_force.of(7) or 0) / MB
+        return Figure(None, "no metrics") if 4 <= rate < 5 else Figure(rate)
+
+    return drained(
+        folder,
+        sizes=sizes,
+        limits=Limits(partitions=4, replicas=1),
+        figure=load,
+        throttle=parse_throttle_rates("slo=load<8"),
+        sli_command="/bin/load",
+        schedule=Schedule(by=FIRST_MOMENT + timedelta(seconds=within_s)),
+        **how,
+    )

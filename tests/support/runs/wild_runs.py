@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from ktui.cluster.partition import TopicPartition
@@ -13,6 +14,7 @@ from ktui.execution.run.events import (
     Added,
     Answered,
     AnyRunEvent,
+    BudgetShared,
     Cancel,
     CancelAsked,
     Elect,
@@ -22,15 +24,31 @@ from ktui.execution.run.events import (
     OnConflict,
     Planned,
     PlannedPart,
+    RateChosen,
+    RateHeld,
     Request,
+    ScheduleChanged,
     Started,
     StateEntered,
     StepBegun,
     StepOver,
+    ThrottleChanged,
 )
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
+from ktui.planning.throttle_rates import (
+    NO_THROTTLE,
+    BrokerRate,
+    ThrottleRates,
+    parse_throttle_rates,
+)
+from ktui.simulated.clock import FIRST_MOMENT
+
+_BY = FIRST_MOMENT + timedelta(minutes=2)
+_ABOUT_RATES = 0.15
+"""The part of a run's events that is about rates."""
 
 
 class WildRun:
@@ -50,12 +68,16 @@ class WildRun:
         self._limits = Limits(replicas=1, partitions=dice.choice((None, 2)))
         self._number = dice.choice((0, 0, 0, 7))
         self._batch = 0
+        self._rates = random.Random(run_id)  # noqa: S311 - a test's dice
+        """Decides about rates and promises, so that these leave all else as it is."""
         self._first: list[AnyRunEvent] = [] if self._number else [self._started(), self._planned()]
 
     def next(self) -> tuple[int, AnyRunEvent]:
         """Return the number and the next event of the run."""
         self._number += 1
-        return self._number, self._first.pop(0) if self._first else self._some()
+        if self._first:
+            return self._number, self._first.pop(0)
+        return self._number, self._rate() if self._rates.random() < _ABOUT_RATES else self._some()
 
     def _started(self) -> Started:
         return Started(
@@ -64,9 +86,28 @@ class WildRun:
             plan_sha256="0" * 64,
             partitions=len(self._partitions),
             limits=self._limits,
-            options=RunOptions(),
+            options=RunOptions(throttle=self._wanted(), schedule=self._schedule()),
             version="1",
         )
+
+    def _wanted(self) -> ThrottleRates:
+        texts = ("none", "none", "5MB", "3=1MB", "9MB,total=8MB", "slo=lag<9", "4MB,slo=p99<1s")
+        return parse_throttle_rates(self._rates.choice(texts))
+
+    def _schedule(self) -> Schedule:
+        return Schedule(by=self._rates.choice((None, _BY)))
+
+    def _rate(self) -> AnyRunEvent:
+        dice, rate = self._rates, self._rates.choice((900_000, 2_000_000, 6_000_000))
+        some: tuple[AnyRunEvent, ...] = (
+            ThrottleChanged(old=NO_THROTTLE, new=self._wanted()),
+            ScheduleChanged(old=NO_SCHEDULE, new=self._schedule()),
+            BudgetShared(shares=(BrokerRate(1, rate), BrokerRate(4, 3_000_000))),
+            RateChosen(rate=dice.choice((None, rate)), ends_at=_BY, late=dice.random() < 0.2),
+            RateHeld(rate=rate, figure=1.5, windows=9, kept=dice.randint(0, 9)),
+            RateHeld(rate=rate, reason=dice.choice(("", "no answer"))),
+        )
+        return dice.choice(some)
 
     def _planned(self) -> PlannedPart:
         some = self._dice.sample(self._partitions, self._dice.randint(1, len(self._partitions)))

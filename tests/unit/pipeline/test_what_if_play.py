@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if.driven import RateSpan
 from ktui.pipeline.what_if.evidence import Evidence
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
@@ -132,3 +136,78 @@ def test_the_fastest_limits_with_no_more_extra_replicas_are_advised_without_a_wi
         for one in played
         if one.peak_extra_replicas <= played[0].peak_extra_replicas
     )
+
+
+def driven(*spans: tuple[float, str], partitions: int = 1) -> GridCell:
+    """Return limits under rates that changed: each for so many seconds."""
+    rates = (RateSpan(seconds, parse_throttle_rates(text)) for seconds, text in spans)
+    return msgspec.structs.replace(one_by_one(partitions=partitions), driven=tuple(rates))
+
+
+def test_a_driven_run_copies_at_each_rate_for_as_long_as_that_was_in_force() -> None:
+    model = msgspec.structs.replace(MODEL, joining_s=0)
+    played = simulate_cell(a_run().moves(), driven((100, "2MB"), (1, "10MB")), model, own=True)
+
+    assert played.predicted_s == pytest.approx(100 + (800 - 200) / 10, abs=8 * MODEL.other_s)
+    assert played.broker_bytes_s == 10 * MB
+
+
+def test_while_a_promise_needed_all_that_there_was_a_run_copies_without_a_throttle() -> None:
+    moves = a_run().moves()
+    free = simulate_cell(moves, one_by_one(), MODEL)
+
+    played = simulate_cell(moves, driven((5, "none"), (5, "none")), MODEL, own=True)
+
+    assert played.predicted_s == free.predicted_s
+
+
+@given(
+    st.lists(st.floats(0.1, 200.0), min_size=1, max_size=6),
+    st.sampled_from(["1MB", "5MB", "9MB,4=3MB"]),
+    st.integers(1, 8),
+)
+def test_a_rate_that_stayed_predicts_what_a_throttle_does(
+    seconds: list[float], rate: str, partitions: int
+) -> None:
+    moves = a_run().moves()
+    throttled = simulate_cell(moves, one_by_one(rate, partitions), MODEL)
+
+    same = driven(*((each, rate) for each in seconds), partitions=partitions)
+
+    assert simulate_cell(moves, same, MODEL).predicted_s == pytest.approx(
+        throttled.predicted_s, abs=1.0
+    )
+
+
+def test_nothing_is_advised_for_a_run_whose_rate_followed_an_objective() -> None:
+    played = the_cells()
+    played[0] = msgspec.structs.replace(played[0], driven_by="by, objective")
+
+    advice = advise(played, 10_000.0)
+
+    assert advice.place is None
+    assert "what producers feel at another rate was not recorded" in advice.reason
+
+
+def test_a_run_that_was_to_end_by_a_time_has_that_as_its_window() -> None:
+    played = the_cells()
+    by_s = played[2].high_s
+    played[0] = msgspec.structs.replace(played[0], driven_by="by", by_s=by_s)
+
+    advice = advise(played, None)
+
+    assert advice.place == advise(played, by_s).place == 2
+    assert "fit the time of --by, " in advice.reason
+
+
+def test_rates_that_by_chose_are_never_advised_though_they_fit_its_time() -> None:
+    own = msgspec.structs.replace(the_cells()[0], driven_by="by", by_s=10_000.0)
+    other = msgspec.structs.replace(the_cells()[3], beyond=("nothing like it was recorded",))
+
+    for played in ([own], [own, other], [msgspec.structs.replace(own, by_s=None), other]):
+        advice = advise(played, None)
+        assert advice.place is None
+        assert advice.told_of == 0
+        assert "changed on the way" in advice.reason
+
+    assert advise([own, the_cells()[3]], None).place == 1

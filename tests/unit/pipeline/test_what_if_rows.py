@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import RateCurve
@@ -16,8 +13,13 @@ from ktui.pipeline.what_if.evidence import Evidence
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import PlayableRun, playable_run
-from ktui.pipeline.what_if.table import RealDuration, advised_rows, simulated_rows, throttle_option
-from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
+from ktui.pipeline.what_if.table import (
+    RealDuration,
+    advised_rows,
+    driven_run,
+    simulated_rows,
+)
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.journals.journals import started
 
 MB = 1_000_000
@@ -101,15 +103,54 @@ def test_a_run_with_nothing_to_move_has_no_rows() -> None:
     )
 
 
-rates = st.none() | st.integers(1, 10**12)
+RATES: list[dict[str, Any]] = [
+    {"in_flight_ms": 20_000, "bytes_s": 2 * MB, "brokers": [], "chosen_by": "objective"},
+    {"in_flight_ms": 9_000, "bytes_s": None, "brokers": [], "chosen_by": None},
+    {
+        "in_flight_ms": 50_000,
+        "bytes_s": 5 * MB,
+        "brokers": [{"broker": 4, "bytes_s": 3 * MB}],
+        "chosen_by": "by",
+    },
+]
 
 
-@given(rates, st.dictionaries(st.integers(0, 50), rates, max_size=4))
-def test_a_throttle_is_spelled_in_the_syntax_of_the_option(
-    every: int | None, brokers: dict[int, int | None]
-) -> None:
-    own = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
-    throttle_rates = ThrottleRates(every, own)
-    assert msgspec.structs.astuple(
-        parse_throttle_rates(throttle_option(throttle_rates))
-    ) == msgspec.structs.astuple(throttle_rates)
+def test_the_own_row_of_a_driven_run_replays_its_rates_beside_one_without_a_throttle() -> None:
+    run = driven_run(a_run(), RATES)
+    free = GridCell(run.cell.limits)
+
+    own, other = rows_of(run, RealDuration(100_000, None, by_s=120.0), free)
+
+    assert own["driven_by"] == "by, objective"
+    assert (other["driven_by"], other["by_s"]) == (None, None)
+    assert own["throttle"] == other["throttle"] == "none"
+    assert own["by_s"] == 120.0
+    assert own["predicted_s"] == pytest.approx(29 + (400 - 40 - 90) / 3, abs=3)
+    assert other["predicted_s"] == pytest.approx(40, abs=3)
+
+
+def test_a_driven_run_tests_the_model_with_the_rates_that_it_had() -> None:
+    run = driven_run(a_run(), RATES)
+
+    (own,) = rows_of(run, RealDuration(119_000, model(10.0)))
+
+    assert own["error_held_out"] == pytest.approx(0.0, abs=0.05)
+
+
+def test_the_window_of_a_run_that_was_held_up_is_not_known_by_its_time() -> None:
+    run = driven_run(a_run(), RATES)
+    run.take(LimitsChanged(old=Limits(), new=Limits(partitions=2), batch=1, in_flight=0))
+
+    (own,) = rows_of(run, RealDuration(100_000, None, by_s=120.0))
+
+    assert own["by_s"] is None
+
+
+def test_a_budget_is_named_as_it_was_given() -> None:
+    run = a_run()
+    run.cell = GridCell(run.cell.limits, parse_throttle_rates("total=8MB"))
+
+    (own,) = rows_of(run, RealDuration(100_000, None))
+
+    assert own["throttle"] == "total=8MB"
+    assert own["predicted_s"] == pytest.approx(50, abs=3)

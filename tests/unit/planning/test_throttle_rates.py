@@ -136,6 +136,15 @@ def test_rates_are_typed_as_they_are_parsed(text: str) -> None:
     assert parse_throttle_rates(text).typed == text
 
 
+@given(RATES, st.dictionaries(st.integers(0, 50), RATES, max_size=4), RATES)
+def test_any_rates_are_typed_in_the_syntax_of_the_option(
+    every: int | None, own: dict[int, int | None], budget: int | None
+) -> None:
+    rates = ThrottleRates(every, tuple(BrokerRate(*each) for each in sorted(own.items())), budget)
+
+    assert parse_throttle_rates(rates.typed) == rates
+
+
 def test_a_broker_has_its_share_of_the_budget_or_its_own_rate_if_that_is_lower() -> None:
     rates = parse_throttle_rates("50MB,3=20MB,total=90MB")
 

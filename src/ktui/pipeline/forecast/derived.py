@@ -42,6 +42,7 @@ PLAYED_BY = (
     stage_schemas.MOVES,
     stage_schemas.BATCHES,
     stage_schemas.RUNS,
+    stage_schemas.RATES,
     stage_schemas.BROKERS_BY_MINUTE,
     tables.ETA_BACKTEST,
 )
@@ -114,6 +115,7 @@ def _what_if(written: Mapping[str, DataFrame], fitted: Models, asked: DerivedOpt
         written[schemas.RUN_EVENTS.name],
         written[stage_schemas.RUNS.name],
         written[stage_schemas.BATCHES.name],
+        written[stage_schemas.RATES.name],
         models=fitted,
         cells=asked.cells,
         window_s=asked.window_s,

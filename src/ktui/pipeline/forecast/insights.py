@@ -261,7 +261,8 @@ def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
 
     Only one row of each run has a reason, and is recommended or not.
     """
-    own = table.where("own").select("cluster_id", "run_id", F.col("actual_s").alias("took_s"))
+    took, promises = F.col("actual_s").alias("took_s"), F.col("driven_by").alias("promises")
+    own = table.where("own").select("cluster_id", "run_id", took, promises)
     began = runs.select("cluster_id", "run_id", "began_t")
     advised = table.where("reason IS NOT NULL").join(own, ["cluster_id", "run_id"])
     rows = advised.join(began, ["cluster_id", "run_id"]).select("*")
@@ -285,6 +286,7 @@ def _advised(row: Row) -> RunAdvice:
         low_s=row.low_s,
         high_s=row.high_s,
         actual_s=row.took_s,
+        driven_by=row.promises,
         held_out_error=row.error_held_out,
         reason=row.reason,
     )

@@ -41,6 +41,41 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     batches: int
     limit_changes: int
+    objective: str | None = None
+    windows: int | None = None
+    kept: int | None = None
+    by: int | None = msgspec.field(name="by_t", default=None)
+    late_ms: int | None = None
+    """Milliseconds from `by` to the run's end; negative if it ended before."""
+    rate_changes: int | None = None
+
+
+class BrokerRateRecord(msgspec.Struct, frozen=True, gc=False):
+    """The rate into a single broker, in bytes a second; None for no limit."""
+
+    broker: int
+    bytes_s: int | None = None
+
+
+class RateRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `rates`: the rates in force from `t` on."""
+
+    entry: int
+    t: int
+    kind: str
+    bytes_s: int | None = None
+    brokers: tuple[BrokerRateRecord, ...] = ()
+    chosen_by: str | None = None
+    in_flight_ms: int = 0
+    objective: str | None = None
+    figure: float | None = None
+    reason: str | None = None
+
+    @property
+    def highest(self) -> int | None:
+        """The highest rate into one broker, bytes a second; None without any."""
+        rates = (self.bytes_s, *(each.bytes_s for each in self.brokers))
+        return max((rate for rate in rates if rate is not None), default=None)
 
 
 class MoveRecord(PartitionRow, frozen=True, gc=False, kw_only=True):
@@ -154,6 +189,8 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """In the format of `--throttle`."""
     own: bool = False
     """Whether these are the run's own limits and throttle."""
+    driven_by: str | None = None
+    """The promises that chose the run's rates, of its own row: by, objective, or both."""
     predicted_s: float
     low_s: float
     high_s: float
@@ -191,6 +228,8 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     minutes: tuple[Minute, ...] = ()
     in_flight: tuple[InFlightCounts, ...] = ()
     limits: tuple[LimitsSince, ...] = ()
+    rates: tuple[RateRecord, ...] = ()
+    """The rates of the run, in order of time; none in the report of a cluster."""
     slowest: tuple[Sample, ...] = ()
     """Samples of the moves that took longest."""
     stalled: tuple[Sample, ...] = ()

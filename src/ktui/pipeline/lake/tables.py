@@ -82,6 +82,14 @@ WHAT_IF = Table(
         column("limits", TEXT, "JSON: the limits that were simulated"),
         column("throttle", TEXT, "in the format of --throttle"),
         column("own", BOOLEAN, "the run's own limits and throttle, at least at its start"),
+        column(
+            "driven_by",
+            TEXT,
+            "of own: by, objective or both, where these chose its rates, which are replayed then; "
+            "else null",
+            null=True,
+        ),
+        column("by_s", DOUBLE, "of own: from its first step to the time of --by, s", null=True),
         column("predicted_s", DOUBLE, "predicted duration, s"),
         column("low_s", DOUBLE, "duration at the fastest rates seen, s"),
         column("high_s", DOUBLE, "duration at the slowest rates seen, s"),
@@ -212,11 +220,47 @@ RUNS = Table(
         column("batches", LONG),
         column("steps", LONG),
         column("limit_changes", LONG),
+        column("objective", TEXT, "of --slo, as it is typed; null without one", null=True),
+        column("windows", LONG, "of 10 s in which something was copied", null=True),
+        column("kept", LONG, "windows with a figure that kept the objective", null=True),
+        column("by", MOMENT, "when the run was to have ended; null without --by", null=True),
+        column("by_t", LONG, "by in ms since 1970 in UTC", null=True),
+        column(
+            "late_ms", LONG, "ms from by to its end; negative: in time; null until then", null=True
+        ),
+        column("rate_changes", LONG, "null where began is", null=True),
         column("plan", TEXT, "the plan's file name; null where began is", null=True),
         column("version", TEXT, "of ktui; null where began is", null=True),
     ),
 )
 """One row for each run."""
+
+BROKER_RATES = array_of(column("broker", INT), column("bytes_s", LONG, "B/s", null=True))
+
+RATES = Table(
+    "rates",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("run", TEXT),
+        column("run_id", TEXT),
+        column("entry", LONG, "the event's number in the run's journal"),
+        column("at", MOMENT, "t as a timestamp"),
+        column("t", LONG, _MS),
+        column("kind", TEXT, "the event's name"),
+        column("bytes_s", LONG, "into each broker not in brokers, B/s; null: no limit", null=True),
+        column("brokers", BROKER_RATES, "brokers with a rate of their own"),
+        column("chosen_by", TEXT, "operator, budget, by or objective; null: no rate", null=True),
+        column("in_flight_ms", LONG, "ms with steps in flight until the next row"),
+        column("objective", TEXT, "in force, as it is typed", null=True),
+        column("figure", DOUBLE, "of rate_held, in the objective's unit; null: none", null=True),
+        column("reason", TEXT, "of rate_held: why there is no figure", null=True),
+        column("windows", LONG, "of rate_held: so far", null=True),
+        column("kept", LONG, "of rate_held: windows so far that kept the objective", null=True),
+        column("ends_at", MOMENT, "of rate_chosen: the end expected then", null=True),
+        column("late", BOOLEAN, "of rate_chosen: whether that is after by", null=True),
+    ),
+)
+"""One row for each event of a run that sets its rates, or confirms them."""
 
 BROKERS_BY_MINUTE = Table(
     "brokers",

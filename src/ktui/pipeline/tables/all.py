@@ -13,7 +13,7 @@ from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.moves import moves
 from ktui.pipeline.tables.run_folds import run_folds
-from ktui.pipeline.tables.runs import batches, runs
+from ktui.pipeline.tables.runs import batches, rates, runs
 from ktui.pipeline.tables.states import states
 
 
@@ -32,6 +32,7 @@ def derived_tables(samples: DataFrame, run_events: DataFrame) -> Iterator[tuple[
         yield tables.MOVES, moves(seen, spans, folds)
         yield tables.BATCHES, batches(folds)
         yield tables.RUNS, runs(folds)
+        yield tables.RATES, rates(folds)
         yield tables.BROKERS_BY_MINUTE, brokers(samples, seen)
     finally:
         for cached in (seen, spans, folds):

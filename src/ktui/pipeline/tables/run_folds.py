@@ -17,6 +17,7 @@ from ktui.execution.run.events import JournalEntry, decode
 from ktui.pipeline.lake.schema import (
     BOOLEAN,
     BROKERS,
+    DOUBLE,
     INT,
     LONG,
     TEXT,
@@ -25,7 +26,7 @@ from ktui.pipeline.lake.schema import (
     require_columns,
     struct_of,
 )
-from ktui.pipeline.lake.tables import RUN_EVENTS
+from ktui.pipeline.lake.tables import BROKER_RATES, RUN_EVENTS
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
 from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
 from ktui.recording.milliseconds import from_wall_ms
@@ -55,6 +56,22 @@ _PARTITIONS = array_of(
     column("steps", _STEPS),
     column("waits", _WAITS),
 )
+_RATES = array_of(
+    column("entry", LONG),
+    column("t", LONG),
+    column("kind", TEXT),
+    column("bytes_s", LONG, null=True),
+    column("brokers", BROKER_RATES),
+    column("chosen_by", TEXT, null=True),
+    column("in_flight_ms", LONG),
+    column("objective", TEXT, null=True),
+    column("figure", DOUBLE, null=True),
+    column("reason", TEXT, null=True),
+    column("windows", LONG, null=True),
+    column("kept", LONG, null=True),
+    column("ends_at_t", LONG, null=True),
+    column("late", BOOLEAN, null=True),
+)
 FOLDS = struct_of(
     column("cluster_id", TEXT),
     column("run", TEXT),
@@ -64,8 +81,14 @@ FOLDS = struct_of(
     column("plan", TEXT, null=True),
     column("version", TEXT, null=True),
     column("limit_changes", LONG),
+    column("objective", TEXT, null=True),
+    column("windows", LONG, null=True),
+    column("kept", LONG, null=True),
+    column("by_t", LONG, null=True),
+    column("rate_changes", LONG, null=True),
     column("outcomes", MapType(TEXT, LONG, valueContainsNull=False)),
     column("partitions", _PARTITIONS),
+    column("rates", _RATES),
 )
 """The rows of `run_folds`: a `run_story.RunFacts` per run, with its cluster and run id."""
 

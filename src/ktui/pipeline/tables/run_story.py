@@ -1,4 +1,4 @@
-"""The story of a run's partitions, from its recorded events: their steps, waits and ends.
+"""The story of a run, from its recorded events: its rates, and its partitions' steps and waits.
 
 The fold is ktui's own (`execution.run.Run`); this module adds when things happened. Times `t` are
 a recording's normalised milliseconds. docs/pipeline-tables.md has the rules.
@@ -29,6 +29,8 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.run import Run
+from ktui.pipeline.tables.run_rates import RateFacts, RunRates
+from ktui.recording.milliseconds import wall_ms
 
 QUEUED = "queued"
 ELECTING = "electing"
@@ -83,9 +85,18 @@ class RunFacts(msgspec.Struct):
     plan: str | None
     version: str | None
     limit_changes: int
+    objective: str | None
+    """The objective of --slo, as it is typed."""
+    windows: int | None
+    """The windows in which something was copied, and those with a figure that kept it."""
+    kept: int | None
+    by_t: int | None
+    """The time of --by."""
+    rate_changes: int | None
     outcomes: dict[str, int]
     """The number of partitions in each state as of the last event."""
     partitions: list[PartitionFacts]
+    rates: list[RateFacts]
 
 
 class RunStory:
@@ -101,6 +112,7 @@ class RunStory:
         self._planned: set[TopicPartition] = set()
         self._limits_known = False
         self._limit_changes = 0
+        self._rates = RunRates()
         self._began_t: int | None = None
         self._ended_t: int | None = None
         self._last_t = 0
@@ -113,8 +125,10 @@ class RunStory:
         """
         event, self._last_t = entry.event, t
         tps = _partitions_of(event)
+        self._rates.pass_time(self._run, t)
         if all(tp in self._run.tracks for tp in tps):
             self._run.apply(entry)
+            self._rates.note(self._run, entry, t)
         elif isinstance(event, CancelAsked | Joined):
             return
         self._note_run(event, t)
@@ -217,6 +231,8 @@ class RunStory:
             self._end_wait(tp, QUEUED, self._last_t, is_open=True)
             self._end_wait(tp, ELECTING, self._last_t, is_open=True)
         run, started = self._run, self._run.started
+        objective, held = run.throttled.rates.objective, run.throttled.held_at
+        by = run.schedule.by
         return RunFacts(
             run=run.name,
             began_t=self._began_t,
@@ -224,8 +240,14 @@ class RunStory:
             plan=started.plan if started else None,
             version=started.version if started else None,
             limit_changes=self._limit_changes,
+            objective=None if objective is None else str(objective),
+            windows=None if objective is None or held is None else held.windows,
+            kept=None if objective is None or held is None else held.kept,
+            by_t=None if by is None else wall_ms(by),
+            rate_changes=None if started is None else self._rates.changes,
             outcomes={state.value: count for state, count in run.counts.items() if count},
             partitions=list(self._partitions()),
+            rates=self._rates.rows,
         )
 
     def _partitions(self) -> Iterable[PartitionFacts]:

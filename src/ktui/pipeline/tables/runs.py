@@ -1,4 +1,4 @@
-"""The tables `runs` and `batches`: each run as of its last recorded event, and its decisions."""
+"""The tables `runs`, `batches` and `rates`: each run, its decisions, and its rates over time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.tables import BATCHES, RUNS
+from ktui.pipeline.lake.tables import BATCHES, RATES, RUNS
 from ktui.pipeline.tables.run_folds import steps
 from ktui.pipeline.tables.windows import as_timestamp
 
@@ -37,7 +37,7 @@ def batches(folds: DataFrame) -> DataFrame:
 
 
 def runs(folds: DataFrame) -> DataFrame:
-    """Sum up each run: its batches, steps and partitions.
+    """Sum up each run as of its last recorded event.
 
     Args:
         folds: as returned by `run_folds.run_folds`.
@@ -50,9 +50,23 @@ def runs(folds: DataFrame) -> DataFrame:
         {
             "began": as_timestamp("began_t"),
             "ended": as_timestamp("ended_t"),
+            "by": as_timestamp("by_t"),
+            "late_ms": F.col("ended_t") - F.col("by_t"),
             "batches": F.size(F.array_distinct(steps.batch)),
             "steps": F.size(steps),
             "partitions": planned,
         }
     )
     return fit_to_table(rows, RUNS)
+
+
+def rates(folds: DataFrame) -> DataFrame:
+    """List the rates of each run over time.
+
+    Args:
+        folds: as returned by `run_folds.run_folds`.
+    """
+    rows = folds.select("cluster_id", "run", "run_id", F.inline("rates"))
+    return fit_to_table(
+        rows.withColumns({"at": as_timestamp("t"), "ends_at": as_timestamp("ends_at_t")}), RATES
+    )

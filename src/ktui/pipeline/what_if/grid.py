@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.pacing.limits import Limits, LimitsProblem, parse_limits
+from ktui.pipeline.what_if.driven import RateSpan
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
     ThrottleProblem,
@@ -27,6 +28,8 @@ class GridCell(msgspec.Struct, frozen=True):
 
     limits: Limits
     throttle: ThrottleRates = NO_THROTTLE
+    driven: tuple[RateSpan, ...] = ()
+    """The rates over time that a run's promises chose, in place of the throttle."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

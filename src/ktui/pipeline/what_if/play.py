@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -24,18 +24,34 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.pacing.limits import Limits
+from ktui.pipeline.tables.run_rates import RateSource
+from ktui.pipeline.what_if.driven import DrivenIntakes, Intake
 from ktui.pipeline.what_if.evidence import SimulatedUse, beyond_evidence, missing_evidence
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.preflight.moves import Moves, moves_of
-from ktui.planning.simulate.schedule import RunSpeed, SimulatedOutcome, simulate_run
+from ktui.planning.simulate.schedule import (
+    RestOfRun,
+    RunSpeed,
+    SimulatedOutcome,
+    StepOverhead,
+    simulate_rest_of_run,
+    simulate_run,
+)
 from ktui.quantities import as_duration
 
 _UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
 """A run with one of these events did not keep one set of limits from its first step to its last."""
 
+_OBJECTIVE = (
+    "the run was as fast as its objective allowed, and what producers feel at another rate was not "
+    "recorded"
+)
+_NO_OTHER = (
+    "the rate of the run changed on the way, and nothing else was simulated that was recorded"
+)
 _ALIKE = 1.05
 """Up to this factor, a slower cell counts as fast as the fastest: no forecast is more exact."""
 
@@ -45,19 +61,22 @@ class PlayableRun(msgspec.Struct):
 
     name: str = ""
     cell: GridCell = GridCell(Limits())
-    """The run's own limits and throttle, at its start."""
+    """The run's own limits and throttle, at its start, or the rates that its promises chose."""
     known: bool = False
     """Whether `cell` is known: the recording has the run's start."""
     planned: list[Planned] = msgspec.field(default_factory=list)
     steady: bool = True
     """Whether the run kept its limits and was never paused, held up, resumed or added to."""
+    driven_by: str = ""
+    """The promises that chose its rates: by, objective, or both; empty for none."""
     owned: bool = False
     """Whether an engine has taken the run on."""
 
     def take(self, event: AnyRunEvent) -> None:
         """Add the next event of the run's journal."""
         if isinstance(event, Started):
-            self.cell, self.known = GridCell(event.limits, event.options.throttle), True
+            throttle = msgspec.structs.replace(event.options.throttle, objective=None)
+            self.cell, self.known = GridCell(event.limits, throttle), True
         elif isinstance(event, Owned):
             self.steady, self.owned = self.steady and not self.owned, True
         elif isinstance(event, PlannedPart):
@@ -92,6 +111,10 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     batches: int
     broker_bytes_s: float
     """The highest rate into one broker, bytes a second."""
+    driven_by: str | None = None
+    """The promises that chose the rates of the run as it was; None for none, and other cells."""
+    by_s: float | None = None
+    """Seconds from the run's first step to the time of --by; None without, and for other cells."""
     beyond: tuple[str, ...] = ()
     """Why the cell is not advised, by the rules of `evidence`; empty where it may be."""
 
@@ -110,12 +133,13 @@ def simulate_cell(
     moves: Moves, cell: GridCell, model: Model, *, own: bool = False
 ) -> SimulatedCell:
     """Simulate a run under some limits and a throttle."""
-    throttle = cell.throttle.shared_evenly(moves.bytes_in)
-    tempo = model.tempo(throttle)
-    most = _Most(tempo.bytes_s)
-    run = simulate_run(
-        moves.wanted, cell.limits, RunSpeed(most.bytes_s, tempo.joining_s, tempo.other_s)
-    )
+    throttle, most = cell.throttle.shared_evenly(moves.bytes_in), _Most()
+    if cell.driven:
+        run = _simulate_driven(moves, cell, model, most)
+    else:
+        tempo = model.tempo(throttle)
+        speed = RunSpeed(most.seen_by(tempo.bytes_s), tempo.joining_s, tempo.other_s)
+        run = simulate_run(moves.wanted, cell.limits, speed)
     use = SimulatedUse(
         throttle=throttle,
         broker_bytes_s=most.seen,
@@ -137,12 +161,21 @@ def simulate_cell(
     )
 
 
+def _simulate_driven(moves: Moves, cell: GridCell, model: Model, most: _Most) -> SimulatedOutcome:
+    spans = [(each.seconds, most.seen_by(model.tempo(each.rates).bytes_s)) for each in cell.driven]
+    overhead = StepOverhead(model.joining_s, model.other_s)
+    rest = RestOfRun((), moves.wanted)
+    return simulate_rest_of_run(rest, cell.limits, overhead, DrivenIntakes(spans))
+
+
 def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
     """Choose the gentlest cell that fits a window.
 
-    Without a window, choose the fastest cell that holds no more extra replicas than the run's own
-    cell. A cell beyond the recorded evidence is never chosen. Where only such a cell would do, the
-    reason names the recordings that would be needed.
+    Without a window, the time of --by is one. Without either, choose the fastest cell that holds no
+    more extra replicas than the run's own cell. A cell beyond the recorded evidence is never
+    chosen. Where only such a cell would do, the reason names the recordings that would be needed.
+    No cell is chosen for a run whose rate followed an objective, and never rates that --by chose:
+    they are no throttle that another run could have.
 
     Args:
         played: the cells of one run, its own among them.
@@ -151,11 +184,17 @@ def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
     own = next(n for n, one in enumerate(played) if one.own)
     if played[own].beyond:  # too little was recorded for anything
         return Advice(None, "; ".join(played[own].beyond), own)
-    within = [n for n, one in enumerate(played) if not one.beyond]
+    if RateSource.OBJECTIVE in (played[own].driven_by or ""):
+        return Advice(None, _OBJECTIVE, own)
+    within = [n for n, one in enumerate(played) if not (one.beyond or one.driven_by)]
+    window = "the time of --by, " if window_s is None else ""
+    window_s = played[own].by_s if window_s is None else window_s
     if window_s is None:
         return _fastest(played, within)
     fits = [n for n in within if played[n].high_s <= window_s]
-    window = as_duration(window_s)
+    window += as_duration(window_s)
+    if not within:
+        return Advice(None, _NO_OTHER, own)
     if not fits:
         soonest = min(within, key=lambda n: played[n].high_s)
         reason = f"none fits {window}; the soonest is {_shown(played[soonest])}"
@@ -170,6 +209,8 @@ def _fastest(played: Sequence[SimulatedCell], within: Sequence[int]) -> Advice:
     own = next(one for one in played if one.own)
     most = own.peak_extra_replicas
     held = [n for n in within if played[n].peak_extra_replicas <= most]
+    if not held:
+        return Advice(None, _NO_OTHER, played.index(own))
     soonest = min(played[n].predicted_s for n in held)
     alike = [n for n in held if played[n].predicted_s <= _ALIKE * soonest]
     best = min(alike, key=lambda n: (_gentleness(played[n]), not played[n].own))
@@ -212,19 +253,23 @@ def _at(run: SimulatedOutcome, rate: float) -> float:
 class _Most:
     """Remembers the highest rate that was asked for, and the numbers of replicas at once."""
 
-    def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
-        self._bytes_s = bytes_s
+    def __init__(self) -> None:
         self.seen = 0.0
         self.fewest_at_once = 0
         """0 until the first call."""
         self.most_at_once = 0
 
-    def bytes_s(self, broker: int, at_once: int) -> float:
-        rate = self._bytes_s(broker, at_once)
-        self.fewest_at_once = min(self.fewest_at_once or at_once, at_once)
-        self.most_at_once = max(self.most_at_once, at_once)
-        self.seen = max(self.seen, rate)
-        return rate
+    def seen_by(self, bytes_s: Intake) -> Intake:
+        """Return the same intake, and remember what is asked of it."""
+
+        def seen(broker: int, at_once: int) -> float:
+            rate = bytes_s(broker, at_once)
+            self.fewest_at_once = min(self.fewest_at_once or at_once, at_once)
+            self.most_at_once = max(self.most_at_once, at_once)
+            self.seen = max(self.seen, rate)
+            return rate
+
+        return seen
 
 
 def _state(planned: Planned) -> PartitionState:

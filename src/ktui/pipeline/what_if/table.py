@@ -16,7 +16,8 @@ from ktui.execution.run.events import AnyRunEvent, decode
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.schema import require_columns, struct_of
-from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.what_if.driven import PROMISES, driven_by, rate_spans
 from ktui.pipeline.what_if.evidence import model_too_far_off
 from ktui.pipeline.what_if.fit import FitInputs
 from ktui.pipeline.what_if.grid import GridCell
@@ -29,9 +30,6 @@ from ktui.pipeline.what_if.play import (
     simulate_cell,
 )
 from ktui.planning.preflight.moves import Moves
-from ktui.planning.throttle_rates import ThrottleRates, parse_throttle_rates
-
-_MEGA = 1_000_000
 
 
 class RealDuration(msgspec.Struct, frozen=True):
@@ -41,6 +39,8 @@ class RealDuration(msgspec.Struct, frozen=True):
     """From the first step to the end of the last, in ms; None where the run has not ended."""
     held_out: Model | None
     """Fitted on all runs but this one; None without a fit, or where the run was not fully done."""
+    by_s: float | None = None
+    """Seconds from the first step to the time of --by; None without."""
 
 
 def simulated_rows(
@@ -57,8 +57,10 @@ def simulated_rows(
             "partitions": len(moves.wanted),
             "bytes": moves.bytes_to_copy,
             "limits": msgspec.json.encode(cell.limits, order="deterministic").decode(),
-            "throttle": throttle_option(cell.throttle),
+            "throttle": cell.throttle.typed,
             "own": own,
+            "driven_by": (run.driven_by or None) if own else None,
+            "by_s": lasted.by_s if own and run.steady else None,
             "predicted_s": result.predicted_s,
             "low_s": result.low_s,
             "high_s": result.high_s,
@@ -99,8 +101,10 @@ def advised_rows(
 def _played(row: Mapping[str, Any]) -> SimulatedCell:
     limits = msgspec.json.decode(row["limits"], type=Limits)
     return SimulatedCell(
-        cell=GridCell(limits, parse_throttle_rates(row["throttle"])),
+        cell=GridCell(limits),
         own=row["own"],
+        driven_by=row["driven_by"],
+        by_s=row["by_s"],
         predicted_s=row["predicted_s"],
         low_s=row["low_s"],
         high_s=row["high_s"],
@@ -109,19 +113,6 @@ def _played(row: Mapping[str, Any]) -> SimulatedCell:
         broker_bytes_s=row["broker_bytes_s"],
         beyond=tuple(row["beyond"]),
     )
-
-
-def throttle_option(rates: ThrottleRates) -> str:
-    """Write rates in the format of `--throttle`: `50MB,3=20MB`, or `none`."""
-    every = [] if rates.every is None else [_rate(rates.every)]
-    own = [f"{each.broker}={_rate(each.bytes_s)}" for each in rates.brokers]
-    return ",".join([*every, *own]) or "none"
-
-
-def _rate(bytes_s: int | None) -> str:
-    if bytes_s is None:
-        return "none"
-    return f"{bytes_s // _MEGA}MB" if bytes_s % _MEGA == 0 else str(bytes_s)
 
 
 _KINDS = (
@@ -172,6 +163,7 @@ def what_if(
     run_events: DataFrame,
     runs: DataFrame,
     batches: DataFrame,
+    rates: DataFrame,
     *,
     models: Models,
     cells: Sequence[GridCell],
@@ -183,6 +175,7 @@ def what_if(
         run_events: the table RUN_EVENTS, for plans, sizes and limits.
         runs: the table RUNS, for which runs ended with every partition done.
         batches: the table BATCHES, for when the first step began and the last one ended.
+        rates: the table RATES, for the rates that promises chose.
         models: the models of all clusters; runs of a cluster without one are left out.
         cells: the limits and throttles, in addition to each run's own.
         window_s: seconds in which a run should end; None without a window.
@@ -195,6 +188,7 @@ def what_if(
         events.where(F.col("kind").isin(*_KINDS))
         .select("cluster_id", "run", "run_id", "entry", "event")
         .join(_lasted(runs, batches), ["cluster_id", "run_id"], "inner")
+        .join(_driven(rates), ["cluster_id", "run_id"], "left")
         .withColumn("lot", F.explode(F.sequence(F.lit(0), F.lit(lots - 1))))
     )
     lot = _lot(tuple(cells), lots, models)
@@ -206,24 +200,39 @@ def what_if(
 
 
 def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
-    """Compute `lasted_ms` of each run, null until it has ended, and whether all is `done`."""
+    """Compute `lasted_ms` of each run, null until it has ended, and whether all is `done`.
+
+    `by_ms` is the time from its first step to that of --by; null without.
+    """
     runs = require_columns(
-        runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions")
+        runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions", "by_t")
     )
     spans = require_columns(batches, BATCHES, ("cluster_id", "run_id", "began_t", "ended_t"))
     spans = spans.groupBy("cluster_id", "run_id").agg(
-        (F.max("ended_t") - F.min("began_t")).alias("lasted_ms")
+        (F.max("ended_t") - F.min("began_t")).alias("lasted_ms"),
+        F.min("began_t").alias("began_t"),
     )
     ended = runs.select(
         "cluster_id",
         "run_id",
+        "by_t",
         F.col("ended_t").isNotNull().alias("ended"),
         F.coalesce(F.expr("outcomes['done'] = partitions"), F.lit(False)).alias("done"),  # noqa: FBT003 - Spark's own signature
     )
     lasted = F.when(F.col("ended"), F.col("lasted_ms")).alias("lasted_ms")
     return ended.join(spans, ["cluster_id", "run_id"], "inner").select(
-        "cluster_id", "run_id", "done", lasted
+        "cluster_id", "run_id", "done", lasted, (F.col("by_t") - F.col("began_t")).alias("by_ms")
     )
+
+
+def _driven(rates: DataFrame) -> DataFrame:
+    """Collect the `rates` over time of each run whose rates a promise chose, in order."""
+    rates = require_columns(rates, RATES).where("in_flight_ms > 0")
+    row = F.struct("entry", "in_flight_ms", "bytes_s", "brokers", "chosen_by")
+    of_run = rates.groupBy("cluster_id", "run_id").agg(
+        F.sort_array(F.collect_list(row)).alias("rates")
+    )
+    return of_run.where(F.exists("rates", lambda one: one.chosen_by.isin(*PROMISES)))
 
 
 def _lot(
@@ -243,15 +252,16 @@ def _lot(
     def rows_of(key: tuple[pa.Scalar, ...], events: pa.Table) -> list[dict[str, Any]]:
         cluster, run_id, lot = (part.as_py() for part in key)
         model = models.whole.get(cluster)
-        rows = events.sort_by("entry").to_pylist()
-        run = playable_run(rows[0]["run"], _events(rows))
+        rates = events["rates"][0].as_py() or []
+        rows = events.drop_columns("rates").sort_by("entry").to_pylist()
+        run = driven_run(playable_run(rows[0]["run"], _events(rows)), rates)
         result: list[dict[str, Any]] = []
         if model is not None and run.known:
             all_cells = [run.cell, *(cell for cell in cells if cell != run.cell)]
             held_out = models.held_out.get((cluster, run_id)) if rows[0]["done"] else None
-            simulated = simulated_rows(
-                run, all_cells[lot::lots], model, RealDuration(rows[0]["lasted_ms"], held_out)
-            )
+            by_s = None if rows[0]["by_ms"] is None else rows[0]["by_ms"] / 1000
+            real = RealDuration(rows[0]["lasted_ms"], held_out, by_s)
+            simulated = simulated_rows(run, all_cells[lot::lots], model, real)
             result = [{"cluster_id": cluster, "run_id": run_id, **row} for row in simulated]
         return result
 
@@ -269,6 +279,19 @@ def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
         return pa.Table.from_pylist([*advised_rows(played, window_s)], schema)
 
     return advised
+
+
+def driven_run(run: PlayableRun, rates: Sequence[Mapping[str, Any]]) -> PlayableRun:
+    """Return a run whose own rates are those that its promises chose over time.
+
+    Args:
+        run: the run by its events.
+        rates: its rows of the table RATES, in order; none where no promise chose a rate.
+    """
+    if not rates:
+        return run
+    cell = msgspec.structs.replace(run.cell, driven=rate_spans(rates))
+    return msgspec.structs.replace(run, cell=cell, driven_by=driven_by(rates))
 
 
 def _events(rows: Sequence[Mapping[str, Any]]) -> Iterator[AnyRunEvent]:

@@ -153,10 +153,13 @@ class BrokerIntake:
 
     def add(self, tp: TopicPartition, size: float, at_s: float) -> None:
         """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
-        if self._ends:
-            self._virtual += (at_s - self._at_s) / self._byte_s
-        self._at_s = at_s
+        self._pass(at_s)
         heapq.heappush(self._ends, (self._virtual + size, tp))
+        self._update_next_end()
+
+    def rate_changed(self, at_s: float) -> None:
+        """Go on with another rate. The caller has already collected ended copies with `ended`."""
+        self._pass(at_s)
         self._update_next_end()
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition]]:
@@ -168,6 +171,11 @@ class BrokerIntake:
             ended.append((self._at_s, tp))
             self._update_next_end()
         return ended
+
+    def _pass(self, at_s: float) -> None:
+        if self._ends:
+            self._virtual += (at_s - self._at_s) / self._byte_s
+        self._at_s = at_s
 
     def _update_next_end(self) -> None:
         if not self._ends:
@@ -209,3 +217,8 @@ class BrokerIntakes:
             if inbound.next_end_s <= by_s
             for end_s, tp in inbound.ended(by_s)
         ]
+
+    def rates_changed(self, at_s: float) -> None:
+        """Go on with other rates. The caller has already collected ended copies with `ended`."""
+        for inbound in self._of.values():
+            inbound.rate_changed(at_s)

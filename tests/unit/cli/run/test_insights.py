@@ -43,6 +43,13 @@ def test_insights_report_that_a_throttle_held_every_copy_up() -> None:
     assert "a throttle of at most 5.0 MB/s held every copy up" in first.title
 
 
+def test_advice_names_the_promise_that_chose_the_rates_of_the_run() -> None:
+    of = of_cluster()
+    driven = msgspec.structs.replace(of.advice[0], driven_by="by")
+    *_, last = sections(msgspec.structs.replace(of, advice=(driven,)))
+    assert "5m, as --by chose" in last.rows[0]
+
+
 def test_insights_are_printed_for_every_cluster(state: Path) -> None:
     printed = ktui(state=state).stdout
     assert "cluster prod: 3 runs, 72 moves" in printed

@@ -164,6 +164,7 @@ class ArrowLake:
         paths = [file.path for part in parts for file in part.files]
         if not paths:
             return None
+        paths.sort(reverse=True)  # the newest first: Arrow takes the columns of the first file
         return dataset.dataset(paths, filesystem=self._files, format="parquet", partitioning=_BY)
 
 

@@ -19,6 +19,12 @@ _FIELDS = {option: option.replace("-", "_") for option in NUMBERS}
 _LETTERS = ", ".join(f"{number.letter} {number.meaning}" for number in NUMBERS.values())
 _WORDS = ("shape", "mode", "order")
 
+_DRIVEN = "as driven"
+"""The column of a run whose rates its promises chose: they were not one throttle."""
+_DRIVEN_CAPTION = (
+    f" In the column {_DRIVEN!r} the rates over time are replayed that the run's promises chose."
+)
+
 _Cells = dict[tuple[str, str], WhatIf]
 
 
@@ -30,11 +36,11 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
         )
     run_id = facts.what_ifs[-1].run_id
     tried = [one for one in facts.what_ifs if one.run_id == run_id]
-    throttles = sorted({one.throttle for one in tried}, key=_looseness)
+    throttles = sorted({_column(one) for one in tried}, key=_looseness)
     tried.sort(key=lambda one: _place(one.limits))
     names = _names(tried)
     limits = list(dict.fromkeys(names.values()))
-    cells = {(names[one.limits], one.throttle): one for one in tried}
+    cells = {(names[one.limits], _column(one)): one for one in tried}
     several = len({one.run_id for one in facts.what_ifs}) > 1
     return Figure(
         id=ID,
@@ -44,6 +50,7 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
             "A cell is the predicted duration under the limits of its row and the throttle of its"
             f" column. {_LETTERS}. ★ is recommended, ● is how the run was. An empty cell goes"
             " beyond what was recorded: there is no prediction, and the table says what to record."
+            + (_DRIVEN_CAPTION if _DRIVEN in throttles else "")
             + (f" Of several runs, {run_id} is drawn." if several else "")
         ),
         traces=[_heat(limits, throttles, cells)],
@@ -86,7 +93,13 @@ def _place(limits: str) -> tuple[float, ...]:
     return tuple(math.inf if of.get(name) is None else of[name] for name in _FIELDS.values())
 
 
+def _column(one: WhatIf) -> str:
+    return _DRIVEN if one.driven_by else one.throttle
+
+
 def _looseness(throttle: str) -> tuple[float, str]:
+    if throttle == _DRIVEN:
+        return (math.inf, throttle)
     every = parse_throttle_rates(throttle).every
     return (-math.inf if every is None else -every, throttle)
 
@@ -97,8 +110,18 @@ def _throttle(throttle: str) -> str:
 
 def _rate(throttle: str) -> str:
     """Format a throttle with its unit; rates for single brokers, in the format of `--throttle`."""
+    if throttle == _DRIVEN:
+        return throttle
     rates = parse_throttle_rates(throttle)
     return throttle if rates.brokers or rates.every is None else as_rate(rates.every)
+
+
+def _driven(one: WhatIf) -> str:
+    if not one.driven_by:
+        return ""
+    names = {"by": "--by", "objective": "the objective"}
+    promises = " and ".join(names.get(each, each) for each in one.driven_by.split(", "))
+    return f", with the rates over time that {promises} chose"
 
 
 def _sign(one: WhatIf) -> str:
@@ -151,7 +174,7 @@ def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
 def _row(one: WhatIf) -> tuple[str, ...]:
     return (
         f"{limits_words(one.limits)}{_sign(one)}",
-        _rate(one.throttle),
+        _rate(_column(one)),
         as_duration(one.predicted_s) if one.foretold else UNKNOWN,
         f"{as_duration(one.low_s)} to {as_duration(one.high_s)}" if one.foretold else UNKNOWN,
         as_duration(one.actual_s),
@@ -166,7 +189,7 @@ def _says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
             why = one.reason or as_duration(one.predicted_s)
             words.append(f"Recommended is {names[one.limits]}, {_throttle(one.throttle)}: {why}.")
         if one.own and one.actual_s is not None:
-            predicted = f"{as_duration(one.predicted_s)} are predicted for it"
+            predicted = f"{as_duration(one.predicted_s)} are predicted for it{_driven(one)}"
             words.append(f"The run took {as_duration(one.actual_s)} as it was; {predicted}.")
     why_none = [one.reason for one in tried if one.reason is not None]
     if why_none and not any(one.recommended for one in tried):

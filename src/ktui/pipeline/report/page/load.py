@@ -18,6 +18,7 @@ from ktui.pipeline.lake.records import (
     MoveRecord,
     Partition,
     PartitionRow,
+    RateRecord,
     ReportFacts,
     RunRecord,
     Sample,
@@ -46,6 +47,7 @@ def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
         moves=tuple(moves),
         intervals=tuple(without_overlaps(seen)),
         limits=tuple(_limits(tables, subject)),
+        rates=tuple(_rates(tables, subject)),
         guesses=tuple(
             records(
                 tables,
@@ -96,6 +98,13 @@ def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
 def _runs(tables: Tables, subject: Subject) -> list[RunRecord]:
     found = records(tables, "runs", RunRecord, subject.where())
     return sorted(found, key=lambda run: run.began)
+
+
+def _rates(tables: Tables, subject: Subject) -> list[RateRecord]:
+    if subject.run is None:
+        return []
+    found = records(tables, "rates", RateRecord, subject.where())
+    return sorted(found, key=lambda row: row.entry)
 
 
 class _Event(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from ktui.pipeline.report.figures.eta import eta_figure
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.pipeline.report.figures.lag import lag_figure
 from ktui.pipeline.report.figures.moves import moves_figure
+from ktui.pipeline.report.figures.rates import rates_figure
 from ktui.pipeline.report.figures.stalls import stalls_figure
 from ktui.pipeline.report.figures.states import states_figure
 from ktui.pipeline.report.figures.text import as_time
@@ -31,8 +32,8 @@ from ktui.pipeline.report.page import moves_table
 from ktui.pipeline.report.page.summary import summary
 
 FIGURES = (
-    moves_figure, states_figure, concurrency_figure, brokers_figure, lag_figure, stalls_figure,
-    eta_figure, what_if_figure,
+    moves_figure, states_figure, concurrency_figure, rates_figure, brokers_figure, lag_figure,
+    stalls_figure, eta_figure, what_if_figure,
 )  # fmt: skip
 MOST_SEGMENTS, MOST_LOST = 200, 50
 

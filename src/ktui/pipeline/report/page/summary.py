@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import MoveRecord, ReportFacts
+from ktui.pipeline.lake.records import MoveRecord, ReportFacts, RunRecord
 from ktui.pipeline.report.figures.text import as_time
 from ktui.pipeline.tables.stall_cause import stalls
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
@@ -30,7 +30,9 @@ def summary(facts: ReportFacts) -> ReportSummary:
     """Sum up a run or a cluster."""
     return ReportSummary(
         title=_title(facts),
-        words=tuple(word for word in (_when(facts), _what(facts), _stalls(facts)) if word),
+        words=tuple(
+            word for word in (_when(facts), _what(facts), _promises(facts), _stalls(facts)) if word
+        ),
         figures=_figures(facts),
     )
 
@@ -91,6 +93,35 @@ def _stalls(facts: ReportFacts) -> str:
     return f"{which} stood still, {as_count(len(stood), 'time')}, {total} in all."
 
 
+def _promises(facts: ReportFacts) -> str:
+    """Return whether a run kept its objective and its time; empty where it promised nothing."""
+    if not facts.of_run:
+        return ""
+    return " ".join(filter(None, (_objective(facts.runs[0]), _by(facts.runs[0]))))
+
+
+def _objective(run: RunRecord) -> str:
+    if run.objective is None:
+        return ""
+    objective = clean(run.objective)
+    if not run.windows or run.kept is None:
+        return f"Nothing was measured of {objective}."
+    share = f"({run.kept / run.windows:.0%})"
+    return f"Held {objective} in {run.kept:,} of {as_count(run.windows, 'window')} {share}."
+
+
+def _by(run: RunRecord) -> str:
+    if run.by is None:
+        return ""
+    by = f"{as_time(run.by)} UTC"
+    if run.late_ms is None:
+        return f"It was to be done by {by}."
+    off = as_duration(abs(run.late_ms) / 1000)
+    if run.late_ms > 0:
+        return f"Done {off} late: it was to be done by {by}."
+    return f"Done {off} before {by}."
+
+
 def _copied(facts: ReportFacts) -> int | None:
     known = [move.bytes for move in facts.moves if move.bytes is not None]
     return sum(known) if known else None
@@ -120,6 +151,8 @@ def _figures(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
             ("batches", f"{run.batches:,}"),
             ("changes of limits", f"{run.limit_changes:,}"),
         ]
+        if run.rate_changes:
+            figures.append(("changes of the rate", f"{run.rate_changes:,}"))
     else:
         figures.append(("runs", f"{len(facts.runs):,}"))
     return tuple(figures)
