@@ -6,7 +6,7 @@ from typing import cast
 
 from confluent_kafka import Producer
 
-from ktui.cli.engine.canary_figure import CanaryFigure
+from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.throttle.objective_rates import Figure
 from ktui.kafka.canary import Canary
 from ktui.kafka.connection.connection import Connection
