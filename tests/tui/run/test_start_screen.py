@@ -220,6 +220,7 @@ async def test_an_objective_is_measured_by_a_canary_that_the_operator_confirms(
             raise RunProblem("no engine is to be started")
 
         monkeypatch.setattr(watch.engines, "start", start)
+        monkeypatch.setattr(watch.engines, "canary", False)
         await choose_plan(watch, path)
         await type_throttle(watch, "slo=p99<150ms")
         # own commands stay with the shell, and the refusal names them
