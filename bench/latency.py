@@ -54,7 +54,7 @@ BYTES_S = 8e6
 RATES: tuple[int | None, ...] = (0, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 40_000_000, None)
 """Bytes a second into each broker; 0 for no copies, None for no throttle."""
 CAPACITY = 60e6
-"""Bytes a second that each of six brokers on two cores can take in, or send, by the fit."""
+"""Bytes a second that each broker can take in, or send: a guess, as long as nothing is fitted."""
 _SETTLED_S, _MEASURED_S, _FEWEST_S = 3.0, 20.0, 2.0
 _MEDIAN_WITHIN, _P99_WITHIN = 1.25, 2.0
 _Z99 = 2.326

@@ -1,6 +1,6 @@
 """Ways to choose a rate, on a simulated cluster with producers whose load doubles for a while.
 
-The cluster is the lab of `python -m bench latency`, with the model that was fitted to it. What is
+The cluster is the lab of `python -m bench latency`, with the constants of its model. What is
 decided without the figure (a constant rate, a schedule, `--by`) is carried out once, and the ten
 seeds draw what its producers feel. Ways that follow the figure are carried out once a seed.
 """

@@ -43,9 +43,9 @@ from ktui.quantities import as_rate
 
 ROUNDS = 3
 PARTITIONS = 18
-BYTES_EACH = 192 * 1024 * 1024
+BYTES_EACH = 384 * 1024 * 1024
 LOAD = Load(8e6, 2.0, WARM_UP_S + 60.0, WARM_UP_S + 120.0)
-CONSTANT = 20_000_000
+CONSTANT = 24_000_000
 """The best constant rate in simulation, in bytes a second into each broker."""
 WINDOW_S = 10.0
 _LIMITS = ("--replicas", "1", "--per-broker", "2")

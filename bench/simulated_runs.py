@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from bench.checks import check_count
+from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts
@@ -71,15 +73,29 @@ async def carry_out(
         engine = Engine(
             run, journal, observer, ClusterPorts(reader, cluster.writer()), clock, figure=figure
         )
-        operator = None if beside is None else asyncio.create_task(beside(journal))
-        await engine.execute(Owned(pid=0, host="", user=""))
-        if operator is not None:
-            operator.cancel()
-            await asyncio.gather(operator, return_exceptions=True)
+        async with _operating(beside, Path(folder) / "journal.db", clock):
+            await engine.execute(Owned(pid=0, host="", user=""))
         await observer.aclose()
         entries = list(journal.entries())
     check_count("partitions done", run.counts[State.DONE], len(plan.partitions))
     return clock.monotonic() - began_s, entries
+
+
+@asynccontextmanager
+async def _operating(
+    beside: Callable[[Journal], Coroutine[Any, Any, None]] | None, path: Path, clock: Clock
+) -> AsyncIterator[None]:
+    """Let an operator give commands, who writes them as another process would."""
+    if beside is None:
+        yield
+        return
+    with Journal.open(path, clock) as journal:
+        operator = asyncio.create_task(beside(journal))
+        try:
+            yield
+        finally:
+            operator.cancel()
+            await asyncio.gather(operator, return_exceptions=True)
 
 
 async def _snapshot(cluster: SimulatedCluster, plan: Plan) -> ClusterSnapshot:

@@ -14,7 +14,10 @@ import msgspec
 
 
 class LatencyModel(msgspec.Struct, frozen=True, kw_only=True):
-    """The constants, as `python -m bench latency` has fitted them to real brokers."""
+    """The constants. `python -m bench latency` fits the first three to real brokers.
+
+    As they stand they are guesses of a usual size; those of the back-off were measured.
+    """
 
     rest_s: float = 0.010
     """Median seconds of a produce request while nothing else is done."""
