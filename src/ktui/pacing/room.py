@@ -185,11 +185,13 @@ class Room:
         return None
 
     def taken_where_added(self, step: Step) -> tuple[int, int]:
-        """Return the bytes being copied to and from the fullest broker that a step adds.
+        """Return how full the fullest broker is that a step adds.
 
-        The number of replicas being added there comes second: it decides between empty partitions.
+        Under W that is by bytes copied to it and from it, then by the replicas being added there.
         """
-        return max(((self._bytes_at(b), self._on(b)) for b in step.adds), default=(0, 0))
+        by_bytes = self._limits.bytes_per_broker is not None
+        taken = ((by_bytes * self._bytes_at(b), self._on(b)) for b in step.adds)
+        return max(taken, default=(0, 0))
 
     def take(self, step: Step, leader: int | None, weight: int) -> None:
         """Count a step that the decision takes.

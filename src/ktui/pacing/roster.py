@@ -231,9 +231,7 @@ class Roster:
         return step
 
     def _demands(self, entry: _Entry, step: Step) -> Demands:
-        by_broker, _ = demands_by(self.limits)
-        steps = choices(entry.situation, step, self.limits) if by_broker else (step,)
-        leader = entry.situation.leader
+        leader, steps = entry.situation.leader, choices(entry.situation, step, self.limits)
         return tuple(dict.fromkeys(Demand.of(each, leader, self.limits) for each in steps))
 
     def _file_begun(self, entry: _Entry, step: Step) -> None:

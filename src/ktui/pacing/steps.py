@@ -42,8 +42,12 @@ def next_steps(now: Situation, limits: Limits) -> tuple[Step, ...]:
 
 
 def choices(now: Situation, step: Step, limits: Limits) -> tuple[Step, ...]:
-    """Return a next step of a partition, and those that may be taken in its place."""
-    return adding_others(now, step) if limits.shape is Shape.GENTLE else (step,)
+    """Return a next step of a partition, and those that may be taken in its place.
+
+    Only under B or W has one broker more room than another.
+    """
+    by_broker = limits.per_broker is not None or limits.bytes_per_broker is not None
+    return adding_others(now, step) if by_broker and limits.shape is Shape.GENTLE else (step,)
 
 
 def _guarded_step(now: Situation, limits: Limits) -> Next:

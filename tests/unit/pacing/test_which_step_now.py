@@ -278,7 +278,7 @@ def test_many_small_partitions_go_at_once_and_even_an_empty_one_counts() -> None
 
 
 def test_the_replica_whose_broker_has_the_most_room_is_added_first() -> None:
-    limits = Limits(replicas=1)
+    limits = Limits(replicas=1, bytes_per_broker=500 * MIB)
     roster = roster_of(limits, ((0,), (0, 4)), ((1,), (4, 5, 6)), sizes=(50 * MIB, 20 * MIB))
 
     assert added(submit(roster)) == [(4,), (5,)]
@@ -289,7 +289,7 @@ def test_the_replica_whose_broker_has_the_most_room_is_added_first() -> None:
 
 
 def test_between_brokers_with_as_much_room_the_order_of_the_target_decides() -> None:
-    roster = roster_of(Limits(replicas=2), ((0,), (6, 5, 4)))
+    roster = roster_of(Limits(replicas=2, per_broker=9), ((0,), (6, 5, 4)))
 
     assert added(submit(roster)) == [(6, 5)]
 
@@ -305,15 +305,21 @@ def test_a_partition_begins_with_the_replica_whose_broker_is_not_full() -> None:
 
 
 def test_a_broker_that_others_add_to_has_less_room() -> None:
-    roster = roster_of(Limits(replicas=1), ((1,), (4, 5)))
+    roster = roster_of(Limits(replicas=1, per_broker=9), ((1,), (4, 5)))
 
     decision = decide_steps(roster, Foreign(adding={4: 3}))
 
     assert added(decision) == [(5,)]
 
 
+def test_without_a_limit_per_broker_the_order_of_the_target_decides() -> None:
+    roster = roster_of(Limits(replicas=1, partitions=2), ((0,), (0, 4)), ((1,), (4, 5)))
+
+    assert added(submit(roster)) == [(4,), (4,)]
+
+
 def test_shape_kip_435_adds_in_the_order_of_the_target() -> None:
-    limits = Limits(replicas=1, shape=Shape.KIP_435)
+    limits = Limits(replicas=1, bytes_per_broker=500 * MIB, shape=Shape.KIP_435)
     roster = roster_of(limits, ((0,), (0, 4)), ((1,), (4, 5)), sizes=(50 * MIB, 20 * MIB))
 
     assert added(submit(roster)) == [(4,), (4,)]
