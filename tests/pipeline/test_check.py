@@ -38,7 +38,7 @@ def test_intact_recordings_lack_nothing(spark: SparkSession, drained_lake: Drain
 
     assert not found.lost
     assert (found.quarantined, found.copies, found.differing, found.gaps) == ({}, 0, 0, 0)
-    assert (found.segments, found.sessions, found.sessions_without_end) == (4, 4, 0)
+    assert (found.segments, found.sessions, found.sessions_without_end) == (5, 5, 0)
     assert found.rows["samples"] == len(records_of(drained_lake.first, SAMPLES))
 
 

@@ -18,7 +18,7 @@ async def test_the_limits_in_force_are_shown_beside_what_is_in_flight(tmp_path: 
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
         await watch.press("l")
         assert watch.dialog_line("P partitions").split()[2:4] == ["2", "2"]
-        assert watch.dialog_line("B per broker").split()[3:][:4] == ["3", "2", "on", "broker"]
+        assert watch.dialog_line("B per broker").split()[3:][:4] == ["3", "1", "on", "broker"]
         assert watch.dialog_line("L leader movements").split()[3:5] == ["none", "0"]
         assert "gentle" in watch.dialog_line("shape")
         assert "Binds at the next step: 2 steps in flight stay as they are." in watch.text

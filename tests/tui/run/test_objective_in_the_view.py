@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.watch import demo_launcher
-from ktui.execution.host.launch import NewRun
-from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.objective_rates import Figure
 from ktui.pacing.limits import Limits
 from ktui.planning.objective import Objective
@@ -25,16 +23,12 @@ FELT = {1: 40.0, 2: 40.0, 3: 40.0, 4: 63.5, 5: 212.0, 6: 130.0}
 async def with_an_objective(
     folder: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure
 ) -> AsyncIterator[RunWatched]:
-    """Watch a run whose operator's command is `figure`."""
+    """Watch a run whose canary measures `figure`."""
 
     def felt(_objective: Objective) -> Figure:
         return figure
 
-    def with_command(of: NewRun) -> RunOptions:
-        return RunOptions(throttle=of.throttle, sli_command="/bin/latency")
-
-    monkeypatch.setattr(demo_launcher, "own_figure", lambda _options: felt)
-    monkeypatch.setattr(NewRun, "options", property(with_command))
+    monkeypatch.setattr(demo_launcher, "CanaryFigure", lambda _producers: felt)
     cluster = a_quiet_cluster("a-0", messages=2_000_000, copied_s=50_000)
     limits, throttle = Limits(partitions=1), "slo=p99<150ms"
     async with watching_run(cluster, folder, moved("a-0"), limits, throttle, size=SMALL) as watch:
@@ -49,7 +43,7 @@ async def test_the_throttle_dialog_draws_the_figure_of_each_broker_and_why_its_r
         await watch.press("t")
         assert "p99<150ms held in 0 of 1 window." in watch.text
         assert "█│███»▏     212ms   1.0 MB/s  least: 212ms" in watch.line("5        ▕")
-        assert "░░░│    ▏    63.5ms   1.1 MB/s  up: 63.5ms" in watch.line("4        ▕")
+        assert "░░░│    ▏    63.5ms   1.9 MB/s  up: 63.5ms" in watch.line("4        ▕")
         assert "stays: 130ms" in watch.line("6        ▕")
 
 

@@ -24,21 +24,18 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
-from ktui.execution.host.own_figure import own_figure
 from ktui.execution.host.ownership import LiveRun, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.host.while_command import WhileCommand
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
-from ktui.execution.run.options import USUAL_POLL_S, RunOptions
+from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
-from ktui.execution.throttle.objective_rates import Figure
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.check.placement import Placement, read_placement
 from ktui.planning.check.snapshot import take_snapshot
-from ktui.planning.objective import Objective
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.producers import Producers
@@ -182,15 +179,12 @@ class SimulatedEngines:
                 gate_shut=CancelGateFile(self._state_dir, cluster_id).words,
                 lost=ownership.lost,
                 forbids=WhileCommand().forbids,
-                figure=self._figure(run.options),
+                figure=CanaryFigure(Producers(self._cluster)),
             )
             self._engines.append(engine)
             held.callback(self._engines.remove, engine)
             owner = ownership.holder
             await engine.execute(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
-
-    def _figure(self, options: RunOptions) -> Callable[[Objective], Figure]:
-        return CanaryFigure(Producers(self._cluster)) if options.canary else own_figure(options)
 
     async def aclose(self) -> None:
         """Stop every engine; the runs stay unfinished."""
