@@ -194,7 +194,7 @@ def test_the_report_of_a_quiet_cluster_is_a_page_of_notes(browser: Browser, tmp_
 
     browser.show(path)
 
-    assert browser.ask("return document.querySelectorAll('section .note').length") == 9
+    assert browser.ask("return document.querySelectorAll('section .note').length") == 10
     assert browser.said() == []
 
 

@@ -23,7 +23,7 @@ from support.views.watching import LARGE, SMALL
 WIDE = (120, 40)
 SIZES = [Look("dark", SMALL), Look("dark", WIDE), Look("dark", LARGE)]
 LIGHT, SIXTEEN = Look("light", WIDE), Look("sixteen", WIDE)
-RUN_S, POLL_S = 260.0, 2.0
+RUN_S, POLL_S = 150.0, 2.0
 _ORIGINALS = ((1, 2, 3), (2, 3, 4), (3, 1, 2))
 
 
