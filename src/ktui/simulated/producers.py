@@ -30,6 +30,10 @@ LATE_S = 0.3
 """Seconds after which a record counts as stalled."""
 
 
+_OF_A_CANARY = TopicPartition("", 0)
+"""What a broker leads to which nobody else writes."""
+
+
 class Produced(NamedTuple):
     """One record, in seconds until it was acknowledged."""
 
@@ -148,6 +152,8 @@ class Producers:
             late_share(self._model, median, LATE_S) for of in led.values() for _, median in of
         )
         stalled_s += sum(_overlap(wait, now_s - 1, now_s) for wait in self._waits.values())
+        for broker in busy.keys() - led.keys():  # a canary has a partition led by each broker
+            led[broker] = [(_OF_A_CANARY, median_s(self._model, busy[broker], ()))]
         records = {broker: self._drawn(led[broker], now_s - 1) for broker in sorted(led)}
         self.seconds.append(Second(now_s, records, stalled_s))
         over = [tp for tp, wait in self._waits.items() if wait.until_s <= now_s]
