@@ -125,7 +125,7 @@ def test_it_knows_why_its_rate_moved_last() -> None:
     assert cause(20.0, 100.0) is RateCause.OVER  # the change has to show first
     assert cause(30.0, 130.0) is RateCause.IN_BAND
     assert cause(40.0, 100.0, 15.0 * MB) is RateCause.UNUSED
-    assert cause(50.0, 100.0) is RateCause.UNDER
+    assert cause(50.0, 110.0) is RateCause.UNDER
     assert cause(70.0, 100.0) is RateCause.NEAR_LIMIT
     assert cause(80.0, 400.0) is RateCause.FAR_OVER
     assert control.why == RateReason(RateCause.FAR_OVER, 400.0)
