@@ -30,6 +30,9 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's o
 _ENOUGH_BYTES = 4 * 1024**3
 """Far more than a whole run leaves there at any time; a container has 64 MiB by default."""
 
+_NO_REBALANCE = {"auto.leader.rebalance.enable": "false"}
+"""Otherwise Kafka elects preferred leaders every 300 s, in the middle of whatever is tested."""
+
 _TOO_SLOW = HealthCheck.too_slow
 """Is no fault of an example: the machine may be busy."""
 
@@ -119,7 +122,8 @@ def _kafka_version() -> str:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Five brokers in the clear, for the whole run; KTUI_TEST_KAFKA names another version."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=_kafka_version()))
+    request = LabRequest(version=_kafka_version(), settings=_NO_REBALANCE)
+    yield from a_lab(tmp_path_factory.mktemp("lab"), request)
 
 
 @pytest.fixture(scope="session")
