@@ -161,9 +161,7 @@ class _Deciding:
     def _fitting(self, tp: TopicPartition) -> Step | None:
         """Return the step of a partition that fits; of several, the one with the most room."""
         steps = self._roster.choices(tp)
-        fitting = [step for step in steps if self._room.fits(self._demand(tp, step))]
-        if len(fitting) == len(steps) == 1:
-            return fitting[0]
+        fitting = (step for step in steps if self._room.fits(self._demand(tp, step)))
         return min(fitting, key=self._room.taken_where_added, default=None)
 
     def _demand(self, tp: TopicPartition, step: Step) -> Demand:

@@ -27,8 +27,6 @@ class _Entry(msgspec.Struct):
     held: bool = False
     sender: int | None = None
     """The leader that the step in flight copies from; None if it adds nothing."""
-    choices: tuple[Step, ...] = ()
-    """The steps of which a begun partition may take any one next."""
 
 
 class Roster:
@@ -43,8 +41,8 @@ class Roster:
         self.limits = limits
         self.queue = Queue()
         """Partitions not begun, with a first step."""
-        self.between: dict[TopicPartition, Step] = {}
-        """Begun partitions, with a next step to submit."""
+        self.between: dict[TopicPartition, tuple[Step, ...]] = {}
+        """Begun partitions, with the steps of which each may take any one next."""
         self.ready: dict[TopicPartition, Step] = {}
         """Begun partitions that are ready to be cut together with others."""
         self.in_flight: dict[TopicPartition, Move] = {}
@@ -206,8 +204,9 @@ class Roster:
 
     def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
         """Return the steps of which a partition may take any one next; empty if it has none."""
-        entry = self._entries[tp]
-        return entry.choices or next_steps(entry.situation, self.limits)
+        if tp in self.ready:
+            return (self.ready[tp],)
+        return self.between.get(tp) or next_steps(self._entries[tp].situation, self.limits)
 
     def _file_all(self, entries: list[_Entry]) -> dict[TopicPartition, Next]:
         entries.sort(key=lambda entry: self.rank(entry.wanted.tp))
@@ -241,8 +240,7 @@ class Roster:
             self.ready[tp] = step
         else:
             self._place(entry, placed=placed or self._has_places)
-            self.between[tp] = step
-            entry.choices = choices(entry.situation, step, self.limits)
+            self.between[tp] = choices(entry.situation, step, self.limits)
 
     @property
     def _has_places(self) -> bool:
@@ -252,7 +250,7 @@ class Roster:
 
     def _leave(self, entry: _Entry) -> None:
         """Remove a partition from its queue or set, and free its place."""
-        tp, entry.choices = entry.wanted.tp, ()
+        tp = entry.wanted.tp
         self.queue.take((tp,))
         self.between.pop(tp, None)
         self.ready.pop(tp, None)

@@ -73,6 +73,11 @@ class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{shown}{self.unit}"
 
 
+def not_measured_by_canary(objective: Objective) -> str:
+    """Return why a canary has no figure for an objective that names no percentile."""
+    return f"the canary measures p50 to p99.9, and no {objective.name}"
+
+
 def parse_objective(text: str) -> Objective:
     """Parse an objective as operators write it.
 

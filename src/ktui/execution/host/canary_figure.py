@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ktui.execution.throttle.objective_rates import Figure
-from ktui.planning.objective import Objective
+from ktui.planning.objective import Objective, not_measured_by_canary
 
 
 class AnyCanary(Protocol):
@@ -38,7 +38,7 @@ class CanaryFigure:
         """Return the percentile that an objective names, of each broker."""
         percent = objective.percent
         if percent is None:
-            return Figure(None, f"the canary measures p50 to p99.9, and no {objective.name}")
+            return Figure(None, not_measured_by_canary(objective))
         self._canary.start()
         brokers = {
             broker: round(seconds * 1000, 1) if objective.unit == "ms" else round(seconds, 4)

@@ -7,7 +7,7 @@ import enum
 import msgspec
 
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.planning.objective import Objective, canary_topic
+from ktui.planning.objective import Objective, canary_topic, not_measured_by_canary
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 USUAL_POLL_S = 1.0
@@ -88,7 +88,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
                 "the run with --sli-command CMD or --sli-prometheus URL QUERY"
             )
         if self.canary and objective.percent is None:
-            return f"the canary measures p50 to p99.9, and no {objective.name}"
+            return not_measured_by_canary(objective)
         return None
 
     def canary_of(self, run: str, rates: ThrottleRates) -> str:

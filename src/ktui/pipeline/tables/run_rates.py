@@ -23,7 +23,7 @@ from ktui.recording.milliseconds import wall_ms
 _SETS_RATES = (Started, ThrottleChanged, ScheduleChanged, BudgetShared, RateChosen, RateHeld)
 
 
-class RateSource(enum.StrEnum):
+class RateChooser(enum.StrEnum):
     """The person or the promise whose rate is in force."""
 
     OPERATOR = "operator"
@@ -42,7 +42,7 @@ class RateFacts(msgspec.Struct):
     bytes_s: int | None
     """Bytes a second into each broker that `brokers` does not name; None for no throttle."""
     brokers: tuple[BrokerRate, ...]
-    chosen_by: RateSource | None
+    chosen_by: RateChooser | None
     in_flight_ms: int = 0
     """How long steps were in flight under these rates."""
     objective: str | None = None
@@ -83,7 +83,7 @@ class RunRates:
             kind=str(event.__struct_config__.tag),
             bytes_s=ledger.in_force.every,
             brokers=ledger.in_force.brokers,
-            chosen_by=rate_source(ledger),
+            chosen_by=rate_chooser(ledger),
             objective=None if ledger.rates.objective is None else str(ledger.rates.objective),
         )
         if isinstance(event, RateHeld):
@@ -100,7 +100,7 @@ def _rates(row: RateFacts) -> tuple[int | None, tuple[BrokerRate, ...]]:
     return row.bytes_s, row.brokers
 
 
-def rate_source(ledger: ThrottleLedger) -> RateSource | None:
+def rate_chooser(ledger: ThrottleLedger) -> RateChooser | None:
     """Return whose rate is the lowest; None without a throttle.
 
     Rates that an operator has named for single brokers count only where there is no other rate.
@@ -108,12 +108,12 @@ def rate_source(ledger: ThrottleLedger) -> RateSource | None:
     wanted, chosen, held = ledger.rates, ledger.chosen, ledger.held_at
     budget, allowed = wanted.budget, FLOOR if held is None else held.rate
     rates = {
-        RateSource.OPERATOR: wanted.every,
-        RateSource.BUDGET: budget and min(ledger.shares.values(), default=budget),
-        RateSource.BY: None if chosen is None else chosen.rate,
-        RateSource.OBJECTIVE: None if wanted.objective is None else allowed,
+        RateChooser.OPERATOR: wanted.every,
+        RateChooser.BUDGET: budget and min(ledger.shares.values(), default=budget),
+        RateChooser.BY: None if chosen is None else chosen.rate,
+        RateChooser.OBJECTIVE: None if wanted.objective is None else allowed,
     }
     known = {source: rate for source, rate in rates.items() if rate is not None}
     if not known and any(each.bytes_s is not None for each in wanted.brokers):
-        return RateSource.OPERATOR
+        return RateChooser.OPERATOR
     return min(known, key=lambda source: known[source], default=None)

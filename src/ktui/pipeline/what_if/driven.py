@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pipeline.tables.run_rates import RateSource
+from ktui.pipeline.tables.run_rates import RateChooser
 from ktui.planning.simulate.fair_share import BrokerIntakes, Pair
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
-PROMISES = (RateSource.BY.value, RateSource.OBJECTIVE.value)
+PROMISES = (RateChooser.BY.value, RateChooser.OBJECTIVE.value)
 
 
 class RateSpan(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.pacing.limits import Limits
-from ktui.pipeline.tables.run_rates import RateSource
+from ktui.pipeline.tables.run_rates import RateChooser
 from ktui.pipeline.what_if.driven import DrivenIntakes, Intake
 from ktui.pipeline.what_if.evidence import SimulatedUse, beyond_evidence, missing_evidence
 from ktui.pipeline.what_if.grid import GridCell
@@ -184,7 +184,7 @@ def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
     own = next(n for n, one in enumerate(played) if one.own)
     if played[own].beyond:  # too little was recorded for anything
         return Advice(None, "; ".join(played[own].beyond), own)
-    if RateSource.OBJECTIVE in (played[own].driven_by or ""):
+    if RateChooser.OBJECTIVE in (played[own].driven_by or ""):
         return Advice(None, _OBJECTIVE, own)
     within = [n for n, one in enumerate(played) if not (one.beyond or one.driven_by)]
     window = "the time of --by, " if window_s is None else ""
