@@ -25,7 +25,7 @@ REPORT_S = 60.0
 
 def no_figure(_objective: Objective) -> Figure:
     """Return that there is no figure."""
-    return Figure(None, "nothing tells it")
+    return Figure(None, "nothing measures it")
 
 
 class ObjectiveKeeper:
