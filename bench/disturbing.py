@@ -91,6 +91,7 @@ WAYS = (
     Way("all at once"),
     Way("kip-435", ("--shape", "kip-435")),
     Way("gentle", ()),
+    Way("cut by ten", ("--cut-together", "10")),
     Way("quiet", ("--pace", "quiet")),
     Way("fast", ("--pace", "fast")),
     Way("gentle, P 4", ("--partitions", "4")),

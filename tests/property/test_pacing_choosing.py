@@ -16,7 +16,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.last_minute import raises_epoch
-from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
+from ktui.pacing.limits import SHAPES, USUAL_CUT_TOGETHER, Limits, Mode, Order, Shape
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
@@ -242,7 +242,7 @@ class RunMachine(RuleBasedStateMachine):
         adding = [*self.in_flight.values(), *decision.steps]
         waited_for = [move for cut in decision.cuts for move in cut if move.tp in self.ready()]
         if waited_for and any(move.step.adds for move in adding):
-            together = together or 10
+            together = together or USUAL_CUT_TOGETHER
             assert len(waited_for) <= len(self.ready())
             caps = (self.limits.leader_movements, self.limits.cuts_per_minute)
             assert len(self.ready()) >= min(together, *(cap or together for cap in caps))

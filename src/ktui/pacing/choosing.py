@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move
-from ktui.pacing.limits import USUAL_CUT_TOGETHER, Limits, Mode
+from ktui.pacing.limits import USUAL_CUT_TOGETHER, Mode
 from ktui.pacing.queue import Demand
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Room
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
 
-MOST_TOGETHER = 100
-"""Without C and P, more partitions than these are cut in several requests."""
+LARGE_CUT_TOGETHER = 10
+"""Without C and P, so many that are ready are enough if they are large."""
+LARGE_BYTES = 10 * 1024**3
+"""From so many bytes on, partitions that are ready are large; each new replica holds as many."""
 
 
 def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
@@ -31,15 +33,22 @@ def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
     return _Deciding(roster, others).decision()
 
 
-def cut_batch_size(limits: Limits) -> int:
+def cut_batch_size(roster: Roster) -> int:
     """Return how many partitions are to be ready before they are cut while others still add.
 
+    Until the cut, brokers hold the old replicas and the new. So large partitions wait for fewer.
     L counts each leader that a cut moves, and K each cut, so both also cap how many wait for each
     other.
     """
-    batch_size = limits.cut_together or limits.partitions or USUAL_CUT_TOGETHER
+    limits = roster.limits
+    batch_size = limits.cut_together or limits.partitions or _usual_batch_size(roster)
     caps = (limits.leader_movements, limits.cuts_per_minute)
     return min([batch_size, *(cap for cap in caps if cap is not None)])
+
+
+def _usual_batch_size(roster: Roster) -> int:
+    large = sum(map(roster.weight, roster.ready)) >= LARGE_BYTES
+    return LARGE_CUT_TOGETHER if large else USUAL_CUT_TOGETHER
 
 
 def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
@@ -48,7 +57,7 @@ def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
     Partitions that go first wait for no other. The rest are cut C at a time.
     """
     first = [tp for tp in roster.ready if roster.goes_first(tp)]
-    batch_size = cut_batch_size(roster.limits)
+    batch_size = cut_batch_size(roster)
     count = (len(roster.ready) - len(first)) // batch_size * batch_size
     return heapq.nsmallest(len(first) + count, roster.ready, key=roster.rank)
 
@@ -182,7 +191,7 @@ class _Deciding:
 
     def _requests(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
         """Split cuts into requests of C partitions at most."""
-        most = self._limits.cut_together or self._limits.partitions or MOST_TOGETHER
+        most = self._limits.cut_together or self._limits.partitions or USUAL_CUT_TOGETHER
         return tuple(tuple(cuts[n : n + most]) for n in range(0, len(cuts), most))
 
     def _batch(self) -> int:

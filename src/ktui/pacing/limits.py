@@ -70,7 +70,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     extra_replicas: int | None = None
     """E: replicas that a partition holds after a step beyond its final number. Gentle only."""
     cut_together: int | None = None
-    """C: partitions cut in one request; None means as many as P, or 10. Gentle only."""
+    """C: partitions cut in one request; None means as many as P, or up to 100. Gentle only."""
     shape: Shape = Shape.GENTLE
     mode: Mode = Mode.ROLLING
     order: Order = Order.TOPIC
@@ -157,7 +157,7 @@ USUAL_BYTES = 32 * 1024 * 1024
 """W by default."""
 USUAL_CUTS = 6_000
 """K by default."""
-USUAL_CUT_TOGETHER = 10
+USUAL_CUT_TOGETHER = 100
 """C without a limit on C and P."""
 
 PACE = "pace"

@@ -87,7 +87,7 @@ def _others_of_cut(roster: Roster, tp: TopicPartition) -> WaitsForCut | None:
     due = partitions_to_cut(roster)
     if not roster.still_adding or tp in due:
         return None
-    return WaitsForCut(len(roster.ready) - len(due), cut_batch_size(roster.limits))
+    return WaitsForCut(len(roster.ready) - len(due), cut_batch_size(roster))
 
 
 def _place(roster: Roster, tp: TopicPartition, room: Room, *, begun: bool) -> Full | None:

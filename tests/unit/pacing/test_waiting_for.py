@@ -24,6 +24,7 @@ from support.runs.pacing import (
     Brokers,
     complete,
     foreign_moves,
+    on_the_way,
     replica_lists,
     roster_of,
     submit,
@@ -115,11 +116,23 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
     assert why(roster, 1) is None
 
 
-def test_without_a_limit_a_cut_waits_for_ten_or_for_the_end_of_all_adding() -> None:
-    roster = roster_of(Limits(replicas=1), *[ADDS_4] * 11)
+def test_without_a_limit_a_cut_waits_for_a_hundred_or_for_the_end_of_all_adding() -> None:
+    roster = roster_of(Limits(replicas=1), *[ADDS_4] * 101)
+    submit(roster)
+    complete(roster, *range(1, 100))
+    assert why(roster, 1) == WaitsForCut(99, 100)
+
+    complete(roster, 100)
+    assert why(roster, 1) is None
+
+
+def test_large_partitions_wait_for_ten_so_that_brokers_do_not_fill_up_with_extra_replicas() -> None:
+    roster = Roster(Limits(replicas=1))
+    gib = 1024**3
+    roster.add(WantedPartition(tp(n), on_the_way(*ADDS_4), size=gib) for n in range(11))
     submit(roster)
     complete(roster, *range(1, 10))
-    assert why(roster, 1) == WaitsForCut(9, 10)
+    assert why(roster, 1) == WaitsForCut(9, 100)
 
     complete(roster, 10)
     assert why(roster, 1) is None

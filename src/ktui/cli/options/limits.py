@@ -34,7 +34,7 @@ _DEFAULTS = {
     "replicas": " Default: 1.",
     "cuts-per-minute": f" Default: {USUAL_CUTS}.",
     "bytes-per-broker": f" Default: {as_size(USUAL_BYTES)}, unless P, M, B or V is given.",
-    "cut-together": f" Default: P, or {USUAL_CUT_TOGETHER} without P.",
+    "cut-together": f" Default: P, or up to {USUAL_CUT_TOGETHER} without P.",
 }
 
 
