@@ -1,10 +1,10 @@
 """Produce latency of real brokers under copies at constant rates, beside that of the model.
 
 Six brokers on one machine share its CPUs, so every broker leads, follows, sends and receives the
-same: then a share of the machine is the capacity of each. The model's four constants are fitted to
-the medians: `rest_s` is the one at rest, `spread` the mean of ln(p99 / p50) over 2.33, and capacity
-and `most_busy` are those of a grid that come closest. One round fits, the next one is held against
-it. A round whose machine was busy already at rest does not count.
+same: then a share of the machine is the capacity of each. The model's median is fitted by the one
+at rest and a grid of capacities and of `most_busy`, its 99th percentile by least squares of its
+logarithm. One round fits, the next one is held against it. A round whose machine was busy already
+at rest does not count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ktui.lab.layout import Lab
 from ktui.quantities import as_rate
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.data.produce_latency import LatencyModel, median_s
+from ktui.simulated.data.produce_latency import LatencyModel, latency
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.producers import Producers, all_took_s, rank
 
@@ -50,14 +50,13 @@ FACTOR = 3
 TOPIC = "bench"
 PARTITIONS = 24
 BYTES_EACH = 48 * 1024 * 1024
-BYTES_S = 8e6
-RATES: tuple[int | None, ...] = (0, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 40_000_000, None)
+BYTES_S = 2e6
+RATES: tuple[int | None, ...] = (0, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, None)
 """Bytes a second into each broker; 0 for no copies, None for no throttle."""
-CAPACITY = 60e6
-"""Bytes a second that each broker can take in, or send: a guess, as long as nothing is fitted."""
+CAPACITY = 13.5e6
+"""Bytes a second that each of six brokers on two cores took in and sent, by the fit."""
 _SETTLED_S, _MEASURED_S, _FEWEST_S = 3.0, 20.0, 2.0
 _MEDIAN_WITHIN, _P99_WITHIN = 1.25, 2.0
-_Z99 = 2.326
 
 
 def ring(number: int, first: int = 0) -> Brokers:
@@ -122,23 +121,27 @@ def _within(ratio: float, most: float) -> bool:
 
 def fitted(found: Sequence[Felt]) -> tuple[LatencyModel, float]:
     """Return the model that comes closest to what was felt, and the capacity of each broker."""
-    rest = next(felt for felt in found if felt.rate == 0)
-    spread = statistics.mean(math.log(felt.p99_s / felt.p50_s) / _Z99 for felt in found)
+    rest_s = next(felt.p50_s for felt in found if felt.rate == 0)
     grid = (
-        (_at_rest(rest.p50_s, capacity, spread, most / 100), capacity)
-        for capacity in (1e6 * n for n in range(20, 400, 5))
-        for most in range(50, 100, 2)
+        (_at_rest(rest_s, capacity, most / 100), capacity)
+        for capacity in (0.5e6 * n for n in range(20, 400))
+        for most in range(80, 100, 2)
     )
-    return min(grid, key=lambda each: sum(_miss(felt, *each) for felt in found))
+    model, capacity = min(grid, key=lambda each: sum(_miss(felt, *each) for felt in found))
+    busy = [min(_busy(felt.copied_s, capacity), model.most_busy) for felt in found]
+    growth, rest = statistics.linear_regression(busy, [math.log(felt.p99_s) for felt in found])
+    return msgspec.structs.replace(model, rest_p99_s=math.exp(rest), growth=growth), capacity
 
 
-def _at_rest(p50_s: float, capacity: float, spread: float, most: float) -> LatencyModel:
-    return LatencyModel(rest_s=p50_s * (1 - _busy(0.0, capacity)), spread=spread, most_busy=most)
+def _at_rest(p50_s: float, capacity: float, most: float) -> LatencyModel:
+    """Return the model with the median seconds that were felt at rest, when brokers write only."""
+    model, busy = LatencyModel(rest_s=1.0, most_busy=most), _busy(0.0, capacity)
+    return msgspec.structs.replace(model, rest_s=p50_s / latency(model, busy, [busy]).median_s)
 
 
 def _miss(felt: Felt, model: LatencyModel, capacity: float) -> float:
     busy = _busy(felt.copied_s, capacity)
-    return math.log(median_s(model, busy, [busy]) / felt.p50_s) ** 2
+    return math.log(latency(model, busy, [busy]).median_s / felt.p50_s) ** 2
 
 
 def _busy(copied_s: float, capacity: float) -> float:

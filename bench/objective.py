@@ -43,18 +43,18 @@ from ktui.simulated.producers import WINDOW_S, Producers, Second, all_took_s, pe
 SEEDS = range(10)
 OBJECTIVE = Objective("p99", 100.0, "ms")
 PARTITIONS = 18
-BYTES_EACH = 2_000_000_000
-BYTES_S = 8e6
+BYTES_EACH = 400_000_000
+BYTES_S = 2e6
 """Bytes a second of all producers before and after the rush."""
 LIMITS = Limits(replicas=1, per_broker=2)
 """Each broker receives nearly always, so that its rate decides how long the plan takes."""
 RUSH_S = (300.0, 700.0)
 """When producers write twice as much, in seconds from the start."""
 MB = 1_000_000
-LOW, HIGH = 10 * MB, 40 * MB
+LOW, HIGH, _FINELY = 1 * MB, 10 * MB, MB // 4
 MOST_TIMES = 1.2
 """The most that ours may take, as a multiple of the best constant rate."""
-_AIMD_UP, _AIMD_DOWN = 2 * MB, 0.5
+_AIMD_UP, _AIMD_DOWN = MB // 2, 0.5
 _BY_TIMES = 2.0
 """The time of --by, as a multiple of the time at full rate."""
 
@@ -83,7 +83,7 @@ class Way(NamedTuple):
 
 def run() -> None:
     """Print what each way takes, and what producers feel of it."""
-    rates = [n * MB for n in range(LOW // MB, HIGH // MB + 1)]
+    rates = range(LOW, HIGH + 1, _FINELY)
     best, best_found = _fastest(rates, _constant)
     calm, schedule_found = _fastest(rates, _schedule)
     with ProcessPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:

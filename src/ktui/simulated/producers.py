@@ -14,13 +14,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.registration import RecordChange
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.data.logs import Log
-from ktui.simulated.data.produce_latency import (
-    LatencyModel,
-    backoff_chance,
-    drawn_s,
-    late_share,
-    median_s,
-)
+from ktui.simulated.data.produce_latency import Latency, LatencyModel, backoff_chance, latency
 
 WINDOW_S = 10
 """Seconds of records by which a percentile is taken."""
@@ -144,41 +138,41 @@ class Producers:
         self._core.at(now_s + 1, self._second)
         self._draw_backoffs()
         busy = self._core.replication.busy()
-        led: dict[int, list[tuple[TopicPartition, float]]] = {}
+        led: dict[int, list[tuple[TopicPartition, Latency]]] = {}
         for log in self._core.replication.written():
-            leader, median = _leader_and_median(self._model, log, busy)
-            led.setdefault(leader, []).append((log.tp, median))
-        stalled_s = sum(
-            late_share(self._model, median, LATE_S) for of in led.values() for _, median in of
-        )
+            leader, felt = _leader_and_latency(self._model, log, busy)
+            led.setdefault(leader, []).append((log.tp, felt))
+        stalled_s = sum(felt.late_share(LATE_S) for of in led.values() for _, felt in of)
         stalled_s += sum(_overlap(wait, now_s - 1, now_s) for wait in self._waits.values())
         for broker in busy.keys() - led.keys():  # a canary has a partition led by each broker
-            led[broker] = [(_OF_A_CANARY, median_s(self._model, busy[broker], ()))]
+            led[broker] = [(_OF_A_CANARY, latency(self._model, busy[broker], ()))]
         records = {broker: self._drawn(led[broker], now_s - 1) for broker in sorted(led)}
         self.seconds.append(Second(now_s, records, stalled_s))
         over = [tp for tp, wait in self._waits.items() if wait.until_s <= now_s]
         for tp in over:
             del self._waits[tp]
 
-    def _drawn(self, led: Sequence[tuple[TopicPartition, float]], since_s: float) -> list[Produced]:
+    def _drawn(
+        self, led: Sequence[tuple[TopicPartition, Latency]], since_s: float
+    ) -> list[Produced]:
         drawn = []
-        for tp, median in self._chance.choices(led, k=RECORDS_S):
+        for tp, felt in self._chance.choices(led, k=RECORDS_S):
             sent_s = since_s + self._chance.random()
             wait = self._waits.get(tp)
             waits_s = 0.0
             if wait is not None and wait.since_s <= sent_s < wait.until_s:
                 waits_s = wait.until_s - sent_s
-            drawn.append(Produced(drawn_s(self._model, median, self._chance), waits_s))
+            drawn.append(Produced(felt.drawn_s(self._chance), waits_s))
         return drawn
 
 
-def _leader_and_median(
+def _leader_and_latency(
     model: LatencyModel, log: Log, busy: Mapping[int, float]
-) -> tuple[int, float]:
+) -> tuple[int, Latency]:
     leader, isr = log.record.leader, log.record.isr
     if leader is None:
         raise ValueError(f"nothing is written to {log.tp}, which has no leader")
-    return leader, median_s(model, busy[leader], [busy[b] for b in isr if b != leader])
+    return leader, latency(model, busy[leader], [busy[b] for b in isr if b != leader])
 
 
 def _overlap(wait: _Wait, since_s: float, until_s: float) -> float:

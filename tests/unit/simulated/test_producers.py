@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from operator import le
 
 import pytest
 from hypothesis import given
@@ -13,13 +14,7 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigSco
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.data.produce_latency import (
-    LatencyModel,
-    backoff_chance,
-    drawn_s,
-    late_share,
-    median_s,
-)
+from ktui.simulated.data.produce_latency import Latency, LatencyModel, backoff_chance, latency
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.producers import Producers
 from support.simulated.clusters import wait
@@ -85,10 +80,11 @@ def test_a_busier_broker_answers_later_and_none_answers_sooner_than_at_rest(
 ) -> None:
     low, high = sorted((one, other))
 
-    assert median_s(MODEL, low, followers) <= median_s(MODEL, high, followers)
-    assert median_s(MODEL, low, followers) <= median_s(MODEL, low, [*followers, high])
-    assert MODEL.rest_s <= median_s(MODEL, low, followers)
-    assert median_s(MODEL, 1, followers) <= MODEL.rest_s / (1 - MODEL.most_busy)
+    rest, less = latency(MODEL, 0, ()), latency(MODEL, low, followers)
+    assert all(map(le, rest, less))
+    assert all(map(le, less, latency(MODEL, high, followers)))
+    assert all(map(le, less, latency(MODEL, low, [*followers, high])))
+    assert all(map(le, less, latency(MODEL, 1, [1])))
 
 
 @given(st.integers(1, 100))
@@ -98,10 +94,12 @@ def test_epochs_that_rise_together_stall_each_partition_less(together: int) -> N
 
 def test_the_share_of_late_records_is_that_of_the_records_drawn() -> None:
     chance = random.Random(1)  # noqa: S311 - a seed, not a secret
-    drawn = [drawn_s(MODEL, 0.2, chance) for _ in range(20_000)]
+    felt = Latency(0.2, 0.6)
+    drawn = [felt.drawn_s(chance) for _ in range(20_000)]
 
     late = sum(took_s > 0.3 for took_s in drawn) / len(drawn)
-    assert late == pytest.approx(late_share(MODEL, 0.2, 0.3), abs=0.01)
+    assert late == pytest.approx(felt.late_share(0.3), abs=0.01)
+    assert sorted(drawn)[-200] == pytest.approx(felt.p99_s, rel=0.1)
 
 
 def test_a_cluster_at_rest_stalls_nobody() -> None:
