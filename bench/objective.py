@@ -41,9 +41,10 @@ from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.producers import WINDOW_S, Producers, Second, all_took_s, percentiles_s, rank
 
 SEEDS = range(10)
-OBJECTIVE = Objective("p99", 100.0, "ms")
+OBJECTIVE = Objective("p99", 400.0, "ms")
+"""Well over what a machine with two cores is late by itself."""
 PARTITIONS = 18
-BYTES_EACH = 400_000_000
+BYTES_EACH = 600_000_000
 BYTES_S = 2e6
 """Bytes a second of all producers before and after the rush."""
 LIMITS = Limits(replicas=1, per_broker=2)
@@ -51,7 +52,7 @@ LIMITS = Limits(replicas=1, per_broker=2)
 RUSH_S = (300.0, 700.0)
 """When producers write twice as much, in seconds from the start."""
 MB = 1_000_000
-LOW, HIGH, _FINELY = 1 * MB, 10 * MB, MB // 4
+LOW, HIGH, _FINELY = 2 * MB, 12 * MB, MB // 2
 MOST_TIMES = 1.2
 """The most that ours may take, as a multiple of the best constant rate."""
 _AIMD_UP, _AIMD_DOWN = MB // 2, 0.5
