@@ -1,0 +1,169 @@
+"""Plans made from intentions, on random small clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import msgspec
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.planning.intents.demote import demote
+from ktui.planning.intents.drain import drain
+from ktui.planning.intents.fill import fill
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.leaders import leaders
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
+from ktui.planning.intents.rack_repair import rack_repair
+from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.shed import shed
+from ktui.planning.intents.spread import By, spread
+from ktui.planning.intents.swap import swap
+from ktui.planning.intents.wishes import Internal, Wishes
+from ktui.planning.replication_factor import BrokerPool
+
+BROKERS = tuple(range(1, 7))
+TOPICS = ("a", "b", "__consumer_offsets", "ktui-canary-x")
+Intention = Callable[[Layout, Wishes], MadePlan]
+
+
+@st.composite
+def layouts(draw: st.DrawFn, *, room: bool = True) -> Layout:
+    """Draw a cluster of up to six brokers, some down or cordoned, some partitions in a bad way."""
+    known = BROKERS[: draw(st.integers(2, 6))]
+    racks = {broker: draw(st.sampled_from(["r1", "r2", "r3", None])) for broker in known}
+    down = draw(st.sets(st.sampled_from(known), max_size=1))
+    cordoned = draw(st.sets(st.sampled_from(known), max_size=1))
+    partitions: dict[TopicPartition, PartitionState] = {}
+    sizes: dict[TopicPartition, int] = {}
+    for number in range(draw(st.integers(1, 8))):
+        tp = TopicPartition(draw(st.sampled_from(TOPICS)), number)
+        partitions[tp] = draw(_states(tp, known, frozenset(down)))
+        sizes[tp] = draw(st.integers(0, 9))
+    bounds = {broker: draw(st.integers(0, 30)) for broker in known if room and draw(st.booleans())}
+    weights = {broker: draw(st.sampled_from([0.5, 1.0, 2.0])) for broker in known}
+    return Layout(
+        partitions=partitions,
+        pool=BrokerPool(online=frozenset(known) - down, cordoned=frozenset(cordoned), racks=racks),
+        known=frozenset(known),
+        sizes=sizes,
+        room=bounds,
+        weights=weights,
+    )
+
+
+@st.composite
+def _states(
+    draw: st.DrawFn, tp: TopicPartition, known: Brokers, down: frozenset[int]
+) -> PartitionState:
+    replicas = tuple(
+        draw(st.lists(st.sampled_from(known), min_size=1, max_size=min(3, len(known)), unique=True))
+    )
+    isr = tuple(b for b in replicas if b not in down and draw(st.integers(0, 9)) > 0)
+    adding = tuple(b for b in known if b not in replicas and draw(st.integers(0, 19)) == 0)
+    return PartitionState(
+        tp,
+        None,
+        (*adding, *replicas),
+        isr,
+        isr[0] if isr else None,
+        adding=adding,
+        offline=tuple(b for b in replicas if b in down),
+        described=draw(st.integers(0, 19)) > 0,
+    )
+
+
+wishes = st.builds(
+    Wishes,
+    topics=st.sampled_from([(), ("a*",)]),
+    exclude=st.sampled_from([(), ("b",)]),
+    internal=st.sampled_from(Internal),
+    max_moves=st.none() | st.integers(0, 6),
+    max_bytes=st.none() | st.integers(0, 30),
+    max_leader_changes=st.none() | st.integers(0, 4),
+    rack_aware=st.booleans(),
+    keep_order=st.booleans(),
+)
+
+
+@st.composite
+def intentions(draw: st.DrawFn) -> tuple[str, Intention]:
+    """Draw an intention with its arguments, which may not fit the cluster."""
+    some = draw(st.sets(st.sampled_from(BROKERS), min_size=1, max_size=3))
+    one, two = draw(st.sampled_from(BROKERS)), draw(st.sampled_from(BROKERS))
+    number, by = draw(st.integers(1, 4)), draw(st.sampled_from(By))
+    tolerance = draw(st.sampled_from([0.0, 0.1, 0.5]))
+    return draw(
+        st.sampled_from(
+            [
+                ("drain", lambda at, w: drain(at, some, w)),
+                ("swap", lambda at, w: swap(at, one, two, w)),
+                ("fill", lambda at, w: fill(at, some, w)),
+                ("factor", lambda at, w: replication_factor(at, ["a"], number, w)),
+                ("spread", lambda at, w: spread(at, w, None, by, tolerance)),
+                ("shed", lambda at, w: shed(at, one, number * 4, w)),
+                ("leaders", leaders),
+                ("demote", lambda at, w: demote(at, some, w)),
+                ("racks", rack_repair),
+            ]
+        )
+    )
+
+
+def made(intention: Intention, layout: Layout, asked: Wishes) -> MadePlan:
+    try:
+        return intention(layout, asked)
+    except CannotMake as problem:
+        assert str(problem)[-1] in ".?"  # noqa: PT017 - a sentence
+        assume(False)
+        raise
+
+
+def racks(layout: Layout, brokers: Brokers) -> int:
+    return len({layout.pool.racks.get(broker) for broker in brokers} - {None})
+
+
+@settings(max_examples=150)
+@given(intentions(), layouts(), wishes)
+def test_every_plan_keeps_to_brokers_room_budgets_and_scope(
+    chosen: tuple[str, Intention], layout: Layout, asked: Wishes
+) -> None:
+    name, intention = chosen
+    plan = made(intention, layout, asked)
+
+    room = dict(layout.room)
+    for tp, state in layout.partitions.items():
+        for broker in state.adding:
+            if broker in room:
+                room[broker] -= layout.size(tp)
+    moves = copied = changes = 0
+    for target in plan.plan.partitions:
+        state = layout.partitions[target.tp]
+        assert asked.includes(target.topic)
+        assert state.described
+        assert not state.reassigning
+        assert target.replicas != state.replicas
+        assert len({*target.replicas}) == len(target.replicas) > 0
+        assert target.original_replicas == state.original
+        if name != "factor":
+            assert len(target.replicas) == len(state.replicas)
+        for broker in {*target.replicas} - {*state.replicas}:
+            assert broker in layout.pool.targets
+            moves += 1
+            copied += layout.size(target.tp)
+            if broker in room:
+                room[broker] -= layout.size(target.tp)
+                assert room[broker] >= 0
+        changes += target.replicas[0] != state.replicas[0]
+        if asked.rack_aware and name not in {"drain", "swap", "factor"}:
+            assert racks(layout, target.replicas) >= racks(layout, state.replicas)
+    assert (plan.moves, plan.bytes, plan.leader_changes) == (moves, copied, changes)
+    assert asked.max_moves is None or moves <= asked.max_moves
+    assert asked.max_bytes is None or copied <= asked.max_bytes
+    assert asked.max_leader_changes is None or changes <= asked.max_leader_changes
+    again = msgspec.structs.replace(layout, partitions=dict(reversed(layout.partitions.items())))
+    assert intention(again, asked) == plan
+    if name in {"leaders", "demote"}:
+        assert not moves
