@@ -13,13 +13,14 @@ from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import check_json, report
 from ktui.cli.plan.check_options import CheckOptions, check_options
 from ktui.cli.plan.from_run import remaining_command, rollback_command
+from ktui.cli.plan.intents import COMMANDS
 from ktui.execution.host.state_dir import default_name
 from ktui.planning.check.findings import Allowances
 
 
 @click.group("plan")
 def command() -> None:
-    """Check reassignment plans, or make them from runs. Changes nothing."""
+    """Check reassignment plans, or make them: from what you want, or from runs. Changes nothing."""
 
 
 @command.command("check")
@@ -50,5 +51,5 @@ def check(path: Path, *, json: bool, steps: bool, how: CheckOptions, allowed: Al
         sys.exit(BAD_PLAN)
 
 
-command.add_command(remaining_command)
-command.add_command(rollback_command)
+for verb in (*COMMANDS, remaining_command, rollback_command):
+    command.add_command(verb)
