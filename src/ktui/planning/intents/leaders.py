@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
+from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leader_flow import LeaderFlow
@@ -41,13 +42,26 @@ def even_leaders(
     counted = [tp for tp in draft.in_scope() if draft.lists[tp]]
     leads = Counter(draft.lists[tp][0] for tp in counted)
     among = sorted({*brokers} & layout.pool.online)
-    shares = weighted_shares(layout, among, leads)
+    free = [tp for tp in counted if not draft.fixed(tp)]
+    shares = weighted_shares(layout, among, leads, _most(draft, among, leads, free))
     bands = {broker: Band.around(shares[broker], tolerance, whole=True) for broker in among}
     if all(band.off(leads[broker]) == 0 for broker, band in bands.items()):
         raise CannotMake("Every broker leads its share of the partitions already.")
-    free = [tp for tp in counted if not draft.fixed(tp)]
     flow = LeaderFlow(draft, free, bands, leads)
     why = flow.even() or Why.NO_REPLICA
     for broker, by in flow.off().items():
         draft.leave(None, broker, why, by)
     return draft.made()
+
+
+def _most(
+    draft: Draft,
+    brokers: Collection[int],
+    leads: Mapping[int, int],
+    free: Iterable[TopicPartition],
+) -> dict[int, int]:
+    """Return how many partitions each broker could lead."""
+    most = Counter({broker: leads.get(broker, 0) for broker in brokers})
+    for tp in free:
+        most.update(broker for broker in draft.lists[tp][1:] if draft.may_lead(tp, broker))
+    return most

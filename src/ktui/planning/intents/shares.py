@@ -14,13 +14,36 @@ _HAIR = 1e-9
 
 
 def weighted_shares(
-    layout: Layout, brokers: Collection[int], loads: Mapping[int, int]
+    layout: Layout,
+    brokers: Collection[int],
+    loads: Mapping[int, int],
+    most: Mapping[int, int] | None = None,
 ) -> dict[int, float]:
-    """Return each broker's share, by weight, of what some brokers have together."""
-    total = sum(loads.get(broker, 0) for broker in brokers)
-    weights = {broker: layout.weight(broker) for broker in brokers}
-    of_all = sum(weights.values())
-    return {broker: total * weight / of_all if of_all else 0 for broker, weight in weights.items()}
+    """Return each broker's share, by weight, of what some brokers have together.
+
+    Args:
+        layout: the cluster, with the weights.
+        brokers: the brokers.
+        loads: what each has.
+        most: what each can have at most. What one cannot have, the others share.
+    """
+    left = float(sum(loads.get(broker, 0) for broker in brokers))
+    shares = dict.fromkeys(sorted(brokers), 0.0)
+    sharing = {broker: layout.weight(broker) for broker in shares if layout.weight(broker) > 0}
+    while sharing:
+        unit = left / sum(sharing.values())
+        full = [
+            broker
+            for broker, weight in sharing.items()
+            if most is not None and most[broker] < unit * weight
+        ]
+        if most is None or not full:
+            return shares | {broker: unit * weight for broker, weight in sharing.items()}
+        for broker in full:
+            shares[broker] = most[broker]
+            left -= most[broker]
+            del sharing[broker]
+    return shares
 
 
 class Band(msgspec.Struct, frozen=True):
