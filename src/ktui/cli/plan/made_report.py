@@ -34,7 +34,7 @@ _WHY = {
     Why.MAX_MOVES: "--max-moves is reached",
     Why.MAX_BYTES: "--max-bytes would be exceeded",
     Why.MAX_LEADER_CHANGES: "--max-leader-changes is reached",
-    Why.LAST_REPLICA: "no other replica is in sync",
+    Why.LAST_REPLICA: "no replica is in sync to copy from, or to lead",
     Why.REASSIGNING: "being reassigned already",
     Why.UNREADABLE: "metadata cannot be read",
 }
