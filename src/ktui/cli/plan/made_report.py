@@ -10,6 +10,7 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, FailureJson, encode, failu
 from ktui.cli.output.plan_report import CheckJson, check_json, finding_line
 from ktui.cli.output.table import table
 from ktui.cli.plan.intention import Intention, Made
+from ktui.cluster.text import clean
 from ktui.planning.check.findings import Severity
 from ktui.planning.intents.before_after import (
     BeforeAfter,
@@ -153,14 +154,14 @@ def before_after_lines(change: BeforeAfter) -> list[str]:
     rows = [
         (
             str(each.broker),
-            *((each.rack or "",) if racked else ()),
+            *((clean(each.rack or ""),) if racked else ()),
             *_figures(each.before, each.after),
         )
         for each in change.brokers
     ]
     lines = _right_aligned(head, rows, left=1 if racked else None)
     if racked:
-        of_racks = [(each.rack, *_figures(each.before, each.after)) for each in change.racks]
+        of_racks = [(clean(each.rack), *_figures(each.before, each.after)) for each in change.racks]
         lines += ["", *_right_aligned(("RACK", *_FIGURES), of_racks, left=0)]
     if change.sizes_unknown:
         unknown = sizes_phrase(change.sizes_unknown)
