@@ -14,7 +14,7 @@ from ktui.planning.intents.drain import drain
 from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import leaders
-from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
 from ktui.planning.intents.rack_repair import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.shed import shed
@@ -120,7 +120,7 @@ def racks(layout: Layout, brokers: Brokers) -> int:
     return len({layout.pool.racks.get(broker) for broker in brokers} - {None})
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(intentions(), layouts(), wishes)
 def test_every_plan_keeps_to_brokers_room_budgets_and_scope(
     chosen: tuple[str, Intention], layout: Layout, asked: Wishes
@@ -162,3 +162,73 @@ def test_every_plan_keeps_to_brokers_room_budgets_and_scope(
     assert intention(again, asked) == plan
     if name in {"leaders", "demote"}:
         assert not moves
+
+
+@settings(max_examples=100)
+@given(layouts(), wishes, st.sets(st.sampled_from(BROKERS[:2]), min_size=1))
+def test_every_replica_of_a_drained_broker_goes_or_is_left_for_a_reason_that_is_true(
+    layout: Layout, asked: Wishes, gone: set[int]
+) -> None:
+    plan = made(lambda at, w: drain(at, gone, w), layout, asked)
+
+    after = {tp: state.target for tp, state in layout.partitions.items()}
+    after |= {target.tp: target.replicas for target in plan.plan.partitions}
+    staying = {
+        (tp, broker)
+        for tp, brokers in after.items()
+        for broker in gone & {*brokers}
+        if asked.includes(tp.topic)
+    }
+    assert {(left.tp, left.broker) for left in plan.left} == staying
+    room = room_left(layout, after)
+    for left in plan.left:
+        assert left.tp is not None
+        state, size = layout.partitions[left.tp], layout.size(left.tp)
+        others = [b for b in layout.pool.targets if b not in gone and b not in after[left.tp]]
+        assert {
+            Why.REASSIGNING: state.reassigning,
+            Why.UNREADABLE: not state.described,
+            Why.LAST_REPLICA: not set(state.isr) & layout.pool.online,
+            Why.NO_BROKER: not others,
+            Why.ROOM: all(room.get(broker, size) < size for broker in others),
+            Why.MAX_MOVES: plan.moves == asked.max_moves,
+            Why.MAX_BYTES: plan.bytes + size > (asked.max_bytes or 0),
+            Why.MAX_LEADER_CHANGES: plan.leader_changes == asked.max_leader_changes,
+        }[left.why]
+
+
+def room_left(layout: Layout, after: dict[TopicPartition, Brokers]) -> dict[int, int]:
+    room = dict(layout.room)
+    for tp, state in layout.partitions.items():
+        for broker in {*after[tp]} - {*state.original}:
+            if broker in room:
+                room[broker] -= layout.size(tp)
+    return room
+
+
+@given(layouts(), wishes, st.sets(st.sampled_from(BROKERS[:3]), min_size=1))
+def test_a_demoted_broker_is_last_everywhere_or_leads_for_a_reason_that_is_true(
+    layout: Layout, asked: Wishes, last: set[int]
+) -> None:
+    plan = made(lambda at, w: demote(at, last, w), layout, asked)
+
+    left = {each.tp for each in plan.left}
+    for target in plan.plan.partitions:
+        assert sorted(target.replicas) == sorted(layout.partitions[target.tp].replicas)
+        demoted = [broker in last for broker in target.replicas]
+        assert demoted == sorted(demoted)
+        assert not demoted[0]
+    changed = {target.tp for target in plan.plan.partitions}
+    for tp, state in layout.partitions.items():
+        if tp not in changed and asked.includes(tp.topic):
+            demoted = [broker in last for broker in state.target]
+            assert tp in left or (demoted == sorted(demoted) and not demoted[0])
+    for each in plan.left:
+        assert each.tp is not None
+        state = layout.partitions[each.tp]
+        assert {
+            Why.REASSIGNING: state.reassigning,
+            Why.UNREADABLE: not state.described,
+            Why.LAST_REPLICA: not {*state.isr} & layout.pool.online - last,
+            Why.MAX_LEADER_CHANGES: plan.leader_changes == asked.max_leader_changes,
+        }[each.why]

@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterator
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.arguments import check_brokers, check_tolerance
 from ktui.planning.intents.by_size import BySize
-from ktui.planning.intents.draft import Draft
+from ktui.planning.intents.draft import Draft, ReplicaOn
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import even_leaders
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
 from ktui.planning.intents.shares import Band, weighted_shares
+from ktui.planning.intents.spread_search import MOST_REPLICAS, Move, Search
 from ktui.planning.intents.wishes import Wishes
 
 
@@ -92,6 +93,7 @@ class _Evening:
                 self._bands[broker] = Band(0, self._bands[broker].high)
         self._targets = [broker for broker in among if broker in open_]
         self._by_size = BySize(draft, among)
+        self._moves: list[Move] = []
 
     def _load(self, tp: TopicPartition) -> int:
         return 1 if self._counts else self._draft.layout.size(tp)
@@ -105,12 +107,32 @@ class _Evening:
 
     def made(self) -> MadePlan:
         """Move replicas until all brokers are within their bands, or no move helps."""
+        loads = Counter(self._loads)
+        replicas = [(each[3], broker) for broker in self._among for each in self._by_size[broker]]
         while self.any_off() and self._step():
             pass
+        if len(replicas) <= MOST_REPLICAS:
+            self._search(replicas, loads)
         for broker in self._among:
             if by := self._off(broker):
                 self._draft.leave(None, broker, self._obstacle(), round(by))
         return self._draft.made()
+
+    def _search(self, replicas: list[ReplicaOn], loads: Counter[int]) -> None:
+        """Make other moves instead, if they copy less or bring more brokers into their bands."""
+        draft = self._draft
+        cost = (sum(map(self._off, self._among)), draft.budget.bytes)
+        for tp, old, new in reversed(self._moves):
+            draft.move(tp, new, old)
+        search = Search(
+            draft, replicas, self._targets, self._bands, self._load, in_bytes=not self._counts
+        )
+        better = search.better_than(cost, loads)
+        self._loads = loads
+        for tp, old, new in self._moves if better is None else better:
+            draft.move(tp, old, new)
+            self._loads[old] -= self._load(tp)
+            self._loads[new] += self._load(tp)
 
     def _relative(self, broker: int) -> tuple[float, int]:
         share = self._shares[broker]
@@ -133,6 +155,7 @@ class _Evening:
             if self._fits(tp, old, new):
                 load = self._load(tp)
                 self._draft.move(tp, old, new)
+                self._moves.append((tp, old, new))
                 self._by_size.remove(old, tp, self._draft.layout.size(tp))
                 self._loads[old] -= load
                 self._loads[new] += load
