@@ -16,6 +16,7 @@ from ktui.cli.plan.make import make_plan
 from ktui.cli.plan.make_options import (
     MakeOptions,
     broker_argument,
+    brokers_argument,
     make_options,
     make_options_without_topics,
     parse_brokers,
@@ -43,7 +44,7 @@ TOPIC = "TOPIC"
 
 
 @click.command("drain")
-@broker_argument("brokers", "BROKER...", many=True)
+@brokers_argument
 @make_options
 def drain_command(brokers: tuple[int, ...], *, wanted: MakeOptions, how: CheckOptions) -> None:
     """Plan to take all replicas off BROKERs, which may be down.
@@ -63,7 +64,7 @@ def drain_command(brokers: tuple[int, ...], *, wanted: MakeOptions, how: CheckOp
 
 
 @click.command("fill")
-@broker_argument("brokers", "BROKER...", many=True)
+@brokers_argument
 @make_options
 def fill_command(brokers: tuple[int, ...], *, wanted: MakeOptions, how: CheckOptions) -> None:
     """Plan to give BROKERs their share of the replicas.
@@ -87,9 +88,7 @@ def fill_command(brokers: tuple[int, ...], *, wanted: MakeOptions, how: CheckOpt
 @broker_argument("old", "OLD")
 @broker_argument("new", "NEW")
 @make_options
-def swap_command(
-    old: tuple[int, ...], new: tuple[int, ...], *, wanted: MakeOptions, how: CheckOptions
-) -> None:
+def swap_command(old: int, new: int, *, wanted: MakeOptions, how: CheckOptions) -> None:
     """Plan to let broker NEW take over from broker OLD.
 
     NEW comes into the places of OLD, also as the preferred leader. A replica goes elsewhere, as
@@ -99,11 +98,10 @@ def swap_command(
     The plan goes to standard output or FILE, its summary to standard error. Nothing is sent. Exit
     code 0, 3 if something is left undone, 2 if there is nothing to do or an error.
     """
-    leaves, comes = _one("OLD", old), _one("NEW", new)
     intention = Intention(
-        name=_name("swap", (leaves, comes)),
-        words=f"swap broker {leaves} for broker {comes}",
-        make=lambda layout, wishes: swap(layout, leaves, comes, wishes),
+        name=_name("swap", (old, new)),
+        words=f"swap broker {old} for broker {new}",
+        make=lambda layout, wishes: swap(layout, old, new, wishes),
     )
     make_plan(intention, wanted, how)
 
@@ -187,14 +185,14 @@ def spread_command(
 
 
 @click.command("shed")
-@broker_argument("brokers", "BROKER")
+@broker_argument("broker", "BROKER")
 @click.option(
     BELOW, metavar="SHARE", help="Until no more than this is in use on its disks, such as 80%."
 )
 @click.option(FREE, metavar="SIZE", help="Until it has given up this much, such as 200GB.")
 @make_options
 def shed_command(
-    brokers: tuple[int, ...],
+    broker: int,
     *,
     below: str | None,
     free: str | None,
@@ -209,10 +207,9 @@ def shed_command(
     The plan goes to standard output or FILE, its summary to standard error. Nothing is sent. Exit
     code 0, 3 if something is left undone, 2 if there is nothing to do or an error.
     """
-    broker = _one("BROKER", brokers)
     amount, until = _to_shed(broker, below, free)
     intention = Intention(
-        name=_name("shed", brokers),
+        name=_name("shed", [broker]),
         words=f"shed from broker {broker}: {until}",
         make=lambda layout, wishes: shed(layout, broker, amount(layout), wishes),
     )
@@ -249,7 +246,7 @@ def leaders_command(*, wanted: MakeOptions, how: CheckOptions) -> None:
 
 
 @click.command("demote")
-@broker_argument("brokers", "BROKER...", many=True)
+@brokers_argument
 @make_options
 def demote_command(brokers: tuple[int, ...], *, wanted: MakeOptions, how: CheckOptions) -> None:
     """Plan to take the leadership off BROKERs.
@@ -291,12 +288,6 @@ def matching(layout: Layout, patterns: Collection[str]) -> list[str]:
 
 def _name(verb: str, brokers: Collection[int]) -> str:
     return "-".join([verb, *map(str, brokers)])
-
-
-def _one(argument: str, brokers: tuple[int, ...]) -> int:
-    if len(brokers) != 1:
-        raise BadInput(f"{argument}: name one broker")
-    return brokers[0]
 
 
 def _replicas(count: int) -> str:

@@ -54,8 +54,17 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
         for line in (*_unread(answer.failures), *rack_notes(wanted, layout)):
             print_note(line)
     made = _make(intention, layout, wishes)
-    whole = _Making(intention, wanted, in_its_order(how, made.plan), cluster).checked(
-        layout, wishes, made, answer.failures
+    how = _in_its_order(how, made.plan)
+    run = default_name(wanted.output or Path(intention.name))
+    source = clean(str(wanted.output or intention.name))
+    whole = Made(
+        intention=intention,
+        wishes=wishes,
+        made=made,
+        failures=answer.failures,
+        change=before_after(layout, made.plan),
+        checked=how.check(made.plan, cluster, source=source, run=run, allowed=intention.allowed),
+        start=start_command(wanted.output, run, intention.allowed, how),
     )
     _write(whole, wanted)
     sys.exit(NOT_ALL if made.left else 0)
@@ -90,46 +99,11 @@ def _make(intention: Intention, layout: Layout, wishes: Wishes) -> MadePlan:
     raise BadInput(f"{intention.words}: nothing can be done, so there is no plan")
 
 
-def in_its_order(how: CheckOptions, plan: Plan) -> CheckOptions:
+def _in_its_order(how: CheckOptions, plan: Plan) -> CheckOptions:
     """Let a run follow the order of a plan with some of Kafka's own topics: first, or last."""
     if "order" in how.limits or not any(t.topic in INTERNAL_TOPICS for t in plan.partitions):
         return how
     return msgspec.structs.replace(how, limits={**how.limits, "order": Order.PLAN.value})
-
-
-class _Making:
-    """One call of a verb that makes a plan."""
-
-    def __init__(
-        self, intention: Intention, wanted: MakeOptions, how: CheckOptions, cluster: Cluster
-    ) -> None:
-        self._intention = intention
-        self._output = wanted.output
-        self._how = how
-        self._cluster = cluster
-
-    def checked(
-        self, layout: Layout, wishes: Wishes, made: MadePlan, failures: tuple[Failure, ...]
-    ) -> Made:
-        """Check a plan that was made."""
-        intention, output = self._intention, self._output
-        run = default_name(output or Path(intention.name))
-        checked = self._how.check(
-            made.plan,
-            self._cluster,
-            source=clean(str(output or intention.name)),
-            run=run,
-            allowed=intention.allowed,
-        )
-        return Made(
-            intention=intention,
-            wishes=wishes,
-            made=made,
-            failures=failures,
-            change=before_after(layout, made.plan),
-            checked=checked,
-            start=start_command(output, run, intention.allowed, self._how),
-        )
 
 
 def _write(whole: Made, wanted: MakeOptions) -> None:

@@ -51,8 +51,15 @@ def parse_patterns(
 
 
 def split(texts: tuple[str, ...]) -> list[str]:
-    """Return the parts of lists with commas, without empty ones."""
-    return [part for text in texts for each in text.split(",") if (part := each.strip())]
+    """Return the parts of lists with commas.
+
+    Raises:
+        click.BadParameter: a list is empty, which a shell makes of a variable that is not set.
+    """
+    parts = [[part.strip() for part in text.split(",") if part.strip()] for text in texts]
+    if not all(parts):
+        raise click.BadParameter("the list is empty.")
+    return [part for some in parts for part in some]
 
 
 def size_of(option: str, text: str) -> int:
@@ -108,19 +115,24 @@ def parse_brokers(
     Raises:
         click.BadParameter: one of them is not an id.
     """
-    texts = (texts,) if isinstance(texts, str) else texts or ()
-    parts = split(texts)
+    if texts is None:
+        return ()
+    parts = split((texts,) if isinstance(texts, str) else texts)
     for part in parts:
         if _BROKER.fullmatch(part) is None:
             raise click.BadParameter(f"{part!r} is not the id of a broker, such as 3")
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def broker_argument(name: str, metavar: str, *, many: bool = False) -> Callable[[Verb[R]], Verb[R]]:
-    """Add an argument for the id of a broker, or for one or more; passes them as a tuple."""
-    return click.argument(
-        name, metavar=metavar, nargs=-1 if many else 1, required=True, callback=parse_brokers
-    )
+def broker_argument(name: str, metavar: str) -> Callable[[Verb[R]], Verb[R]]:
+    """Add an argument for the id of one broker."""
+    return click.argument(name, metavar=metavar, type=click.IntRange(0))
+
+
+brokers_argument: Callable[[Verb[Any]], Verb[Any]] = click.argument(
+    "brokers", metavar="BROKER...", nargs=-1, required=True, callback=parse_brokers
+)
+"""Adds an argument for the ids of one or more brokers; passes them as a tuple."""
 
 
 _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
