@@ -382,6 +382,14 @@ def test_racks_are_not_kept_where_one_broker_has_none_and_that_is_said(
     assert "warning: no rack" not in plan("drain", "3", "--no-rack-aware").stderr
 
 
+def test_a_hostile_rack_is_shown_escaped(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(cluster(racks={**RACKS, 3: "c\x1b[31m\n", 6: "c\x1b[31m\n"}))
+
+    result = plan("drain", "3")
+
+    assert result.stderr.count("c\\x1b[31m\\n") == 3  # two brokers and their rack
+
+
 @pytest.mark.usefixtures("six")
 def test_racks_are_shown_before_and_after() -> None:
     output = made_json("drain", "3")
