@@ -179,7 +179,8 @@ def _place_all(
     Racks are given up last: only for what finds no broker once all others are placed.
     """
     waiting = list[ReplicaOn]()
-    for tp, old in reversed(batch):
+    size = draft.layout.size
+    for tp, old in sorted(batch, key=lambda each: -size(each[0])):
         if successor is not None and draft.why_not(tp, old, successor) is None:
             draft.move(tp, old, successor)
             draft.in_place.add(tp)
