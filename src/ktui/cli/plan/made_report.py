@@ -19,6 +19,7 @@ from ktui.planning.intents.before_after import (
     RackBeforeAfter,
 )
 from ktui.planning.intents.layout import UNKNOWN_BYTES
+from ktui.planning.intents.left_text import REASONS
 from ktui.planning.intents.made_plan import Left, Why
 from ktui.planning.names import join_some
 from ktui.planning.plan import VERSION, PartitionTarget
@@ -28,17 +29,13 @@ from ktui.quantities import as_bytes, as_count
 
 _FIGURES = ("REPLICAS", "AFTER", "BYTES", "AFTER", "LEADERS", "AFTER")
 _WHY = {
-    Why.NO_BROKER: "every broker that may get replicas has one already",
-    Why.NO_REPLICA: "no replica is where one is needed",
-    Why.RACK: "fewer racks would be left; --no-rack-aware allows that",
-    Why.ROOM: "no disk has room",
+    **REASONS,
+    Why.RACK: f"{REASONS[Why.RACK]}; --no-rack-aware allows that",
     Why.MAX_MOVES: "--max-moves is reached",
     Why.MAX_BYTES: "--max-bytes would be exceeded",
     Why.MAX_LEADER_CHANGES: "--max-leader-changes is reached",
-    Why.LAST_REPLICA: "no replica is in sync to copy from, or to lead",
-    Why.REASSIGNING: "being reassigned already",
-    Why.UNREADABLE: "metadata cannot be read",
 }
+"""The same reasons, with the options that they are about."""
 
 
 class PlanJson(msgspec.Struct, frozen=True):

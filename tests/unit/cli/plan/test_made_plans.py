@@ -334,7 +334,7 @@ def test_what_fits_on_no_disk_is_left_and_named(plan_sandbox: PlanSandbox) -> No
 
     assert result.exit_code == 3
     assert made("drain", "3", exit_code=3).keys() == {"payments-0", "payments-1"}
-    assert "and 3 more: no disk has room" in result.stderr
+    assert "and 3 more: no broker has room" in result.stderr
 
 
 def test_brokers_that_do_not_report_their_log_dirs_are_named_with_the_reason(
