@@ -48,7 +48,8 @@ class PressTab:
     ("line", "words"),
     [
         ("ktui st", ["start", "status"]),
-        ("ktui plan r", ["remaining", "rollback"]),
+        ("ktui plan re", ["remaining", "replication-factor"]),
+        ("ktui plan spread --by ", ["bytes", "replicas", "leaders"]),
         ("ktui runs ", ["export", "import"]),
         ("ktui pipeline ch", ["check"]),
         ("ktui start --on-s", ["--on-stall"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.planning.check.placement import Placement
-from ktui.planning.generate import CannotGenerate
+from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.replication_factor import BrokerPool
 from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
 
@@ -23,7 +23,7 @@ def test_a_generated_plan_has_a_name() -> None:
 
 @pytest.mark.parametrize("text", ["x", "-1", "3.5", "9" * 30, "٣"])
 def test_what_is_no_number_is_named(text: str) -> None:
-    with pytest.raises(CannotGenerate, match=r"brokers: .* is not a whole number from 0"):
+    with pytest.raises(CannotMake, match=r"brokers: .* is not a whole number from 0"):
         PlanRequest(source=DRAIN, brokers=text).generate(EMPTY)
-    with pytest.raises(CannotGenerate, match=r"replicas: .* is not a whole number from 1"):
+    with pytest.raises(CannotMake, match=r"replicas: .* is not a whole number from 1"):
         PlanRequest(source=FACTOR, topics="a", factor=text).generate(EMPTY)

@@ -46,11 +46,12 @@ def list_json(observation: Observation, timelines: Iterable[Timeline]) -> ListJs
         cluster_id=observation.cluster_id,
         at=utc(observation.at),
         partitions=tuple(partition_json(timeline) for timeline in timelines),
-        failures=tuple(_failure_json(failure) for failure in observation.failures),
+        failures=tuple(failure_json(failure) for failure in observation.failures),
     )
 
 
-def _failure_json(failure: Failure) -> FailureJson:
+def failure_json(failure: Failure) -> FailureJson:
+    """Return the JSON form of a missing part of an answer."""
     return FailureJson(failure.operation.value, failure.broker, failure.topic, failure.answer)
 
 

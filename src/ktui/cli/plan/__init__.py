@@ -1,1 +1,1 @@
-"""`ktui plan`: check a plan, or make one from a run."""
+"""`ktui plan`: check a plan, or make one from an intention or a run."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from ktui.cluster.broker import all_cordoned
-from ktui.cluster.errors import Operation
+from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.fresh_read import with_reassignments
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, LogDirsAnswer
@@ -26,6 +26,15 @@ class Placement(msgspec.Struct, frozen=True):
     """Every broker that is registered or has a replica, also those that are down."""
 
 
+class PlacementAnswer(msgspec.Struct, frozen=True):
+    """A placement, and what the brokers answer about their log dirs."""
+
+    placement: Placement
+    log_dirs: Mapping[int, LogDirsAnswer]
+    """By broker, as far as they answered."""
+    failures: Sequence[Failure]
+
+
 async def read_placement(reader: ClusterReader) -> Placement:
     """Read what a plan can be generated from.
 
@@ -34,15 +43,33 @@ async def read_placement(reader: ClusterReader) -> Placement:
     Raises:
         ClusterError: the brokers, the topics or the reassignments cannot be read.
     """
+    return (await read_with_log_dirs(reader, ())).placement
+
+
+async def read_with_log_dirs(
+    reader: ClusterReader, sized: Collection[TopicPartition] | None
+) -> PlacementAnswer:
+    """Read the same, with the answers of all live brokers about their log dirs.
+
+    Args:
+        reader: the cluster.
+        sized: the partitions whose replicas the brokers report; None for all.
+
+    Raises:
+        ClusterError: the brokers, the topics or the reassignments cannot be read.
+    """
     cluster, listed = await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
-    cordoned, states = await asyncio.gather(_cordoned(reader, cluster), _partitions(reader))
+    (answers, failures), states = await asyncio.gather(
+        _log_dirs(reader, cluster, sized), _partitions(reader)
+    )
     known = {tp: moving for tp, moving in listed.items() if tp in states}
     replicas = _count(states)
-    return Placement(
+    placement = Placement(
         partitions=with_reassignments(states, known),
-        pool=_pool(cluster, cordoned, replicas),
+        pool=_pool(cluster, _cordoned(answers), replicas),
         brokers=frozenset(cluster.brokers) | replicas.keys(),
     )
+    return PlacementAnswer(placement, answers, failures)
 
 
 async def read_pool(reader: ClusterReader) -> BrokerPool:
@@ -54,8 +81,8 @@ async def read_pool(reader: ClusterReader) -> BrokerPool:
         ClusterError: the brokers or the topics cannot be read.
     """
     cluster = await reader.describe_cluster()
-    cordoned, replicas = await asyncio.gather(_cordoned(reader, cluster), _census(reader))
-    return _pool(cluster, cordoned, replicas)
+    (answers, _), replicas = await asyncio.gather(_log_dirs(reader, cluster, ()), _census(reader))
+    return _pool(cluster, _cordoned(answers), replicas)
 
 
 def _pool(
@@ -69,11 +96,15 @@ def _pool(
     )
 
 
-async def _cordoned(reader: ClusterReader, cluster: ClusterDescription) -> frozenset[int]:
-    answers: Mapping[int, LogDirsAnswer]
-    answers, _ = await call_each_broker(
-        Operation.LOG_DIRS, {broker: reader.log_dirs(broker, ()) for broker in cluster.online}
+async def _log_dirs(
+    reader: ClusterReader, cluster: ClusterDescription, sized: Collection[TopicPartition] | None
+) -> tuple[Mapping[int, LogDirsAnswer], Sequence[Failure]]:
+    return await call_each_broker(
+        Operation.LOG_DIRS, {broker: reader.log_dirs(broker, sized) for broker in cluster.online}
     )
+
+
+def _cordoned(answers: Mapping[int, LogDirsAnswer]) -> frozenset[int]:
     return frozenset(b for b, answer in answers.items() if all_cordoned(answer.log_dirs))
 
 

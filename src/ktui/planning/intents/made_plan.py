@@ -19,6 +19,8 @@ class Why(enum.StrEnum):
 
     NO_BROKER = "no broker"
     """Every broker that may get replicas has one of the partition already."""
+    NO_REPLICA = "no replica"
+    """No replica is where one would have to be moved from, or to lead."""
     RACK = "rack"
     """Every broker left is on a rack that the partition is on."""
     ROOM = "room"
@@ -28,14 +30,24 @@ class Why(enum.StrEnum):
     MAX_LEADER_CHANGES = "max leader changes"
     LAST_REPLICA = "last replica"
     """No replica in sync would be left to copy from or to lead."""
+    REASSIGNING = "being reassigned"
+    """It is being reassigned already, and is not changed again."""
+    UNREADABLE = "unreadable"
+    """Its metadata cannot be read."""
 
 
 class Left(msgspec.Struct, frozen=True):
-    """A replica, or with `broker` None a partition, that stays as it is."""
+    """Something that stays as it is.
 
-    tp: TopicPartition
+    A replica; or with `broker` None a partition; or with `tp` None a broker that keeps more, or
+    gets less, than the intention asks for.
+    """
+
+    tp: TopicPartition | None
     broker: int | None
     why: Why
+    amount: int = 0
+    """For a broker, how far off it stays: replicas, bytes or preferred leaders."""
 
 
 class MadePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,3 +56,9 @@ class MadePlan(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     left: tuple[Left, ...] = ()
     """What the intention asked for and the plan does not do, by topic and partition."""
+    moves: int = 0
+    """Replicas that are copied to another broker."""
+    bytes: int = 0
+    """Bytes that are copied, as far as sizes are known."""
+    leader_changes: int = 0
+    """Partitions whose preferred leader becomes another."""

@@ -20,7 +20,7 @@ def lines(preflight: Preflight) -> list[str]:
     """Return figures, brokers and shapes, separated by empty lines; at most 80 columns wide."""
     blocks = [figures(preflight)]
     if preflight.brokers:
-        blocks.append(_table([_HEADINGS, *map(_broker, preflight.brokers)]))
+        blocks.append(room_lines(preflight))
     if preflight.batches:
         blocks += [shape_lines(preflight), time_lines(preflight)]
     return [line for block in blocks for line in ("", *block)][1:]
@@ -45,6 +45,11 @@ def figures(preflight: Preflight) -> list[str]:
         rows.append(("to be copied", _or_unknown(preflight.bytes_to_copy)))
     names, values = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [f"{name:<{names}}  {value:>{values}}" for name, value in rows]
+
+
+def room_lines(preflight: Preflight) -> list[str]:
+    """Show what brokers get and lose, and the room on their disks."""
+    return _table([_HEADINGS, *map(_broker, preflight.brokers)])
 
 
 def time_in_words(time_s: Span | None) -> str:

@@ -19,6 +19,8 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
+from ktui.planning.intents.left_text import left_lines
+from ktui.planning.intents.made_plan import Left, MadePlan
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
 from ktui.planning.read.read import read_plan
@@ -109,6 +111,8 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     base: PreflightBase
     unfinished: Sequence[tuple[str, int]]
     """Runs without an engine, and how many of the plan's partitions each has left."""
+    left: Sequence[Left] = ()
+    """What a generated plan was asked for, and does not do."""
     measured: bool = False
     """Whether the inbound traffic has been measured, as far as it can be."""
 
@@ -132,12 +136,16 @@ class ChosenPlan(msgspec.Struct, frozen=True):
             found = (*check_plan(self.plan, self.snapshot, allowed), *figures.warnings)
             return PlanPreview(
                 findings=self.known(found),
-                notes=[(_unfinished(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished],
+                notes=[(note, _COLOURS[Severity.WARNING]) for note in self.notes()],
                 measuring=bool(throttle) and not self.measured,
                 figures=figures,
             )
 
         return await asyncio.to_thread(computed)
+
+    def notes(self) -> list[str]:
+        """Return what there is to say besides findings: about the plan, and about other runs."""
+        return [*left_lines(self.left), *(_unfinished(*run) for run in self.unfinished)]
 
     def known(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Leave out what is not known only because it has not been measured yet."""
@@ -153,15 +161,16 @@ async def read_chosen_plan(
     Raises:
         BadPlan: with every mistake and its place.
         Unreadable: the plan's file cannot be read.
-        CannotGenerate: there is no such plan.
+        CannotMake: there is no such plan.
         ClusterError: the cluster cannot be asked.
         RunProblem: the state directory cannot be read.
     """
     path = request.file
     if request.source is PlanSource.FILE:
-        plan = await asyncio.to_thread(read_plan, path)
+        made = MadePlan(plan=await asyncio.to_thread(read_plan, path))
     else:
-        plan = await asyncio.to_thread(request.generate, await engines.read_placement())
+        made = await asyncio.to_thread(request.generate, await engines.read_placement())
+    plan = made.plan
     snapshot = await engines.read_snapshot(plan)
     if snapshot.listed:
         movers = await asyncio.to_thread(find_movers, state_dir, cluster_id)
@@ -171,7 +180,7 @@ async def read_chosen_plan(
     left = await asyncio.to_thread(
         lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
     )
-    return ChosenPlan(path, plan, snapshot, base, left)
+    return ChosenPlan(path, plan, snapshot, base, left, made.left)
 
 
 def _unfinished(name: str, left: int) -> str:

@@ -10,9 +10,14 @@ import msgspec
 
 from ktui.inputfile import expand_home
 from ktui.planning.check.placement import Placement
-from ktui.planning.generate import CannotGenerate, change_factor, drain_brokers
+from ktui.planning.intents.drain import drain
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.left_text import left_lines
+from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.wishes import Wishes
 from ktui.planning.names import join_all, shortened
-from ktui.planning.plan import LARGEST, Plan
+from ktui.planning.plan import LARGEST
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
 
@@ -52,19 +57,26 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
             return Path(f"drain-{'-'.join(_parts(self.brokers))}.json")
         return Path(f"{'-'.join(_parts(self.topics))}-{self.factor}-replicas.json")
 
-    def generate(self, placement: Placement) -> Plan:
+    def generate(self, placement: Placement) -> MadePlan:
         """Generate the plan from the cluster as it is.
 
         Raises:
-            CannotGenerate: what was typed does not fit the cluster, or is no number.
+            CannotMake: what was typed does not fit the cluster, or is no number.
         """
-        partitions, pool = placement.partitions, placement.pool
+        made = self._make(placement)
+        if not made.plan.partitions:
+            raise CannotMake(" ".join(left_lines(made.left)))
+        return made
+
+    def _make(self, placement: Placement) -> MadePlan:
+        layout = Layout(
+            partitions=placement.partitions, pool=placement.pool, known=placement.brokers
+        )
         if self.source is PlanSource.DRAIN:
             drained = {_number("brokers", part, 0) for part in _parts(self.brokers)}
-            return drain_brokers(partitions, drained, placement.brokers, pool)
-        return change_factor(
-            partitions, _parts(self.topics), _number("replicas", self.factor, 1), pool
-        )
+            return drain(layout, drained, Wishes())
+        factor = _number("replicas", self.factor, 1)
+        return replication_factor(layout, _parts(self.topics), factor, Wishes())
 
 
 def _parts(text: str) -> list[str]:
@@ -74,7 +86,7 @@ def _parts(text: str) -> list[str]:
 def _number(field: str, text: str, least: int) -> int:
     if _NUMBER.fullmatch(text) is None or not least <= int(text) <= LARGEST:
         example = join_all(["3", "3,7"], "or") if field == "brokers" else "3"
-        raise CannotGenerate(
+        raise CannotMake(
             f"{field}: {shortened(text)!r} is not a whole number from {least}. Type {example}."
         )
     return int(text)

@@ -23,7 +23,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable
 from ktui.planning.check.findings import Finding, Severity
-from ktui.planning.generate import CannotGenerate
+from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
@@ -440,7 +440,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         cluster_id = services(self).cluster_id or ""
         try:
             chosen = await read_chosen_plan(request, self._engines, self._state_dir, cluster_id)
-        except (BadPlan, CannotGenerate, ClusterError, RunProblem) as problem:
+        except (BadPlan, CannotMake, ClusterError, RunProblem) as problem:
             self._show_read([(str(problem), "$error")])
             return
         except Unreadable as why:

@@ -1,0 +1,128 @@
+"""The options that say how a plan would be carried out, and the check of a plan under them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import msgspec
+
+from ktui.cli.context.claim import claim_request
+from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
+from ktui.cli.options.plan import assume_rate_option, parse_assumed_rate
+from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
+from ktui.cli.output.gate import cancel_cluster_options, gate_findings
+from ktui.cli.output.plan_report import CheckedPlan
+from ktui.cli.plan.cluster_facts import read_cluster_facts
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.options import RunOptions
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import Allowances
+from ktui.planning.plan import Plan
+from ktui.planning.preflight.preflight import preflight
+from ktui.planning.preflight.steps import steps_of
+from ktui.units import Rate
+
+R = TypeVar("R")
+
+
+class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster of a plan, and how the plan would be carried out on it."""
+
+    choice: ClusterChoice
+    state: StateDir
+    limits: GivenLimits
+    """Those that were given; they can be used."""
+    throttle: ThrottleOptions
+    rate: Rate | None
+    """Bytes a second into each broker, where an option names them."""
+
+    def check(
+        self,
+        plan: Plan,
+        cluster: Cluster,
+        *,
+        source: str,
+        run: str,
+        allowed: Allowances,
+        steps: bool = False,
+    ) -> CheckedPlan:
+        """Check a plan against its cluster, and compute its figures.
+
+        Args:
+            plan: the plan.
+            cluster: the cluster of these options.
+            source: the name of the plan's file, cleaned for the terminal.
+            run: the name that its run would have.
+            allowed: what the plan may do.
+            steps: whether each partition's steps are wanted, too.
+
+        Raises:
+            BadInput: an option contradicts the context.
+            ClusterError: the cluster cannot be read.
+        """
+        whose = cancel_cluster_options(self.choice._asdict())
+        options = with_throttle(RunOptions(), self.throttle, cluster.context)
+        facts = asyncio.run(
+            read_cluster_facts(
+                cluster,
+                plan,
+                self.state,
+                throttled=bool(options.throttle),
+                starts=False,
+                canary=options.canary_of(run, options.throttle),
+                claim=lambda cluster_id: claim_request(cluster, self.state, cluster_id, ""),
+            )
+        )
+        in_force = complete_limits(cluster.context.limits, self.limits)
+        return CheckedPlan(
+            plan=source,
+            cluster=cluster.name,
+            findings=(
+                *facts.lacking,
+                *check_plan(plan, facts.seen, allowed),
+                *gate_findings(self.state, facts.cluster_id, whose),
+                *facts.owner,
+            ),
+            preflight=preflight(
+                plan,
+                facts.seen,
+                in_force,
+                self.rate,
+                options.throttle,
+                throttle_leaders=options.throttle_leaders,
+            ),
+            throttle=options.throttle,
+            throttle_leaders=options.throttle_leaders,
+            partitions=steps_of(plan, facts.seen, in_force) if steps else None,
+        )
+
+
+_OPTIONS: tuple[Callable[[common.Verb[Any]], common.Verb[Any]], ...] = (
+    cluster_options,
+    common.state_dir_option,
+    limits_options,
+    throttle_options,
+    assume_rate_option,
+)
+
+
+def check_options(verb: common.Verb[R]) -> common.Verb[R]:
+    """Add the options of a plan's check; pass them as `how`, a `CheckOptions`."""
+
+    @wraps(verb)
+    def with_options(*, limits: GivenLimits, assume_rate: str | None, **values: Any) -> R:
+        rate = parse_assumed_rate(assume_rate)
+        check_limits(limits)
+        others = {name: values.pop(name) for name in ("choice", "state", "throttle")}
+        return verb(**values, how=CheckOptions(limits=limits, rate=rate, **others))
+
+    decorated: common.Verb[R] = with_options
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated

@@ -1,0 +1,199 @@
+"""What a plan that was made does, and leaves undone: for people, and as JSON for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ktui.cli.output.json_form import SCHEMA_VERSION, FailureJson, encode, failure_json
+from ktui.cli.output.plan_report import CheckJson, check_json, finding_line
+from ktui.cli.output.table import table
+from ktui.cli.plan.intention import Intention, Made
+from ktui.cluster.text import clean
+from ktui.planning.check.findings import Severity
+from ktui.planning.intents.before_after import (
+    BeforeAfter,
+    BrokerBeforeAfter,
+    Holding,
+    RackBeforeAfter,
+)
+from ktui.planning.intents.layout import UNKNOWN_BYTES
+from ktui.planning.intents.left_text import REASONS
+from ktui.planning.intents.made_plan import Left, Why
+from ktui.planning.names import join_some
+from ktui.planning.plan import VERSION, PartitionTarget
+from ktui.planning.preflight.preflight import sizes_phrase
+from ktui.planning.preflight.text import room_lines, time_lines
+from ktui.quantities import as_bytes, as_count
+
+_FIGURES = ("REPLICAS", "AFTER", "BYTES", "AFTER", "LEADERS", "AFTER")
+_WHY = {
+    **REASONS,
+    Why.RACK: f"{REASONS[Why.RACK]}; --no-rack-aware allows that",
+    Why.MAX_MOVES: "--max-moves is reached",
+    Why.MAX_BYTES: "--max-bytes would be exceeded",
+    Why.MAX_LEADER_CHANGES: "--max-leader-changes is reached",
+}
+"""The same reasons, with the options that they are about."""
+
+
+class PlanJson(msgspec.Struct, frozen=True):
+    """The plan, in the format of Kafka's own tool."""
+
+    version: int
+    partitions: tuple[PartitionTarget, ...]
+
+
+class LeftJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What stays as it is: a replica, a partition, or what a broker has too much or too little."""
+
+    topic: str | None
+    partition: int | None
+    broker: int | None
+    why: Why
+    amount: int
+    """For a broker, how far off it stays: bytes, replicas or leaders."""
+
+
+class MadeJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui plan drain --json`, and of every other verb that makes a plan."""
+
+    schema_version: int
+    intention: str
+    plan: PlanJson
+    replicas: int
+    """The replicas that are copied to a broker."""
+    bytes: int
+    leaders: int
+    """The partitions that get another preferred leader."""
+    sizes_unknown: int
+    """The partitions of the cluster whose size no broker reports."""
+    rack_aware: bool
+    """Whether partitions are kept on as many racks as they are on."""
+    brokers: tuple[BrokerBeforeAfter, ...]
+    racks: tuple[RackBeforeAfter, ...]
+    left: tuple[LeftJson, ...]
+    failures: tuple[FailureJson, ...]
+    """The brokers whose log dirs could not be read."""
+    start: str
+    """The command that starts a run of the plan."""
+    check: CheckJson
+    """As `ktui plan check --json` has it."""
+
+
+def made_json(made: Made) -> str:
+    """Return a plan that was made as one JSON object."""
+    change = made.change
+    shape = MadeJson(
+        schema_version=SCHEMA_VERSION,
+        intention=made.intention.words,
+        plan=PlanJson(VERSION, made.made.plan.partitions),
+        replicas=change.replicas,
+        bytes=change.bytes,
+        leaders=change.leaders,
+        sizes_unknown=change.sizes_unknown,
+        rack_aware=made.wishes.rack_aware,
+        brokers=change.brokers,
+        racks=change.racks,
+        left=tuple(map(_left_json, made.made.left)),
+        failures=tuple(map(failure_json, made.failures)),
+        start=made.start,
+        check=check_json(made.checked),
+    )
+    return encode(shape)
+
+
+def _left_json(left: Left) -> LeftJson:
+    topic, partition = (None, None) if left.tp is None else (left.tp.topic, left.tp.partition)
+    return LeftJson(
+        topic=topic, partition=partition, broker=left.broker, why=left.why, amount=left.amount
+    )
+
+
+def made_text(made: Made) -> str:
+    """Report what moves, before and after, room, time, and what is left undone."""
+    figures = made.checked.preflight
+    blocks = [
+        [_headline(made)],
+        finding_lines(made),
+        before_after_lines(made.change),
+        room_lines(figures) if figures.brokers else [],
+        time_lines(figures) if figures.batches else [],
+        left_lines(made.made.left, made.intention),
+        [f"start it: {made.start}"],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+
+
+def finding_lines(made: Made) -> list[str]:
+    """Format the findings of the plan's check, problems first."""
+    checked = made.checked
+    return [finding_line(checked.plan, f) for severity in Severity for f in checked.of(severity)]
+
+
+def _headline(made: Made) -> str:
+    change = made.change
+    copied = (
+        f"{as_count(change.replicas, 'replica')} to copy ({as_bytes(change.bytes)})"
+        if change.replicas
+        else "nothing to copy"
+    )
+    leaders = f"{as_count(change.leaders, 'preferred leader')} to change"
+    partitions = as_count(len(made.made.plan.partitions), "partition")
+    return f"{made.intention.words}: {partitions}, {copied}, {leaders}"
+
+
+def before_after_lines(change: BeforeAfter) -> list[str]:
+    """Show what every broker has before and after, and every rack."""
+    racked = bool(change.racks)
+    head = ("BROKER", *(("RACK",) if racked else ()), *_FIGURES)
+    rows = [
+        (
+            str(each.broker),
+            *((clean(each.rack or ""),) if racked else ()),
+            *_figures(each.before, each.after),
+        )
+        for each in change.brokers
+    ]
+    lines = _right_aligned(head, rows, left=1 if racked else None)
+    if racked:
+        of_racks = [(clean(each.rack), *_figures(each.before, each.after)) for each in change.racks]
+        lines += ["", *_right_aligned(("RACK", *_FIGURES), of_racks, left=0)]
+    if change.sizes_unknown:
+        unknown = sizes_phrase(change.sizes_unknown)
+        lines.append(f"{unknown} not known: each counts as {as_bytes(UNKNOWN_BYTES)}")
+    return lines
+
+
+def _right_aligned(
+    head: Sequence[str], rows: Sequence[Sequence[str]], left: int | None
+) -> list[str]:
+    right = [column for column in range(len(head)) if column != left]
+    return table(head, rows, right=right).splitlines()
+
+
+def _figures(before: Holding, after: Holding) -> tuple[str, ...]:
+    return (
+        f"{before.replicas:,}",
+        f"{after.replicas:,}",
+        as_bytes(before.bytes),
+        as_bytes(after.bytes),
+        f"{before.leaders:,}",
+        f"{after.leaders:,}",
+    )
+
+
+def left_lines(left: Iterable[Left], intention: Intention) -> list[str]:
+    """Say what stays undone, one line for each reason."""
+    by_why: dict[Why, list[str]] = {}
+    for each in left:
+        by_why.setdefault(each.why, []).append(_left_in_words(each, intention))
+    return [f"not done: {join_some(named)}: {_WHY[why]}" for why, named in by_why.items()]
+
+
+def _left_in_words(left: Left, intention: Intention) -> str:
+    if left.tp is None:
+        off = f" (off by {intention.amount(left.amount)})" if left.amount else ""
+        return f"broker {left.broker}{off}"
+    return str(left.tp) if left.broker is None else f"{left.tp} on broker {left.broker}"

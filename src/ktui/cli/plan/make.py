@@ -1,0 +1,122 @@
+"""Make a plan of an intention: read the cluster, choose, check, write. Sends nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import msgspec
+
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import print_note
+from ktui.cli.options.plan import BAD_PLAN
+from ktui.cli.plan.check_options import CheckOptions
+from ktui.cli.plan.from_run import output_plan
+from ktui.cli.plan.intention import Intention, Made
+from ktui.cli.plan.made_report import finding_lines, left_lines, made_json, made_text
+from ktui.cli.plan.make_options import MakeOptions
+from ktui.cli.plan.start_command import start_command
+from ktui.cli.plan.wanted import rack_notes, weighted, wishes_of
+from ktui.cluster.errors import Failure
+from ktui.cluster.text import clean
+from ktui.execution.host.state_dir import default_name
+from ktui.pacing.limits import Order
+from ktui.planning.intents.before_after import before_after
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
+from ktui.planning.intents.wishes import INTERNAL_TOPICS, Wishes
+from ktui.planning.names import join_named
+from ktui.planning.plan import Plan
+
+NOT_ALL = 3
+"""The exit code of a plan that leaves something of the intention undone."""
+
+
+def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> NoReturn:
+    """Make a plan, write it with its summary, and end the program.
+
+    Raises:
+        BadInput: the intention does not fit the cluster, or there is nothing to do.
+        ClusterError: the cluster cannot be read.
+    """
+    cluster = how.choice.cluster()
+    answer = asyncio.run(_read(cluster))
+    layout = weighted(answer.layout, wanted)
+    wishes = wishes_of(wanted, layout, intention.topics_by)
+    if not wanted.json:
+        for line in (*_unread(answer.failures), *rack_notes(wanted, layout)):
+            print_note(line)
+    made = _make(intention, layout, wishes)
+    how = _in_its_order(how, made.plan)
+    run = default_name(wanted.output or Path(intention.name))
+    source = clean(str(wanted.output or intention.name))
+    whole = Made(
+        intention=intention,
+        wishes=wishes,
+        made=made,
+        failures=answer.failures,
+        change=before_after(layout, made.plan),
+        checked=how.check(made.plan, cluster, source=source, run=run, allowed=intention.allowed),
+        start=start_command(wanted.output, run, intention.allowed, how),
+    )
+    _write(whole, wanted)
+    sys.exit(NOT_ALL if made.left else 0)
+
+
+async def _read(cluster: Cluster) -> LayoutAnswer:
+    async with aclosing(cluster.reader()) as reader:
+        return await read_layout(reader)
+
+
+def _unread(failures: Sequence[Failure]) -> Iterator[str]:
+    """Warn of brokers whose log dirs could not be read, with the reason of the first."""
+    if failures:
+        brokers = [each.broker for each in failures]
+        yield (
+            f"warning: the log dirs of {join_named('broker', brokers)} could not be read, so the "
+            "room there is unknown, and so are sizes that no other broker reports: "
+            f"{failures[0].answer}"
+        )
+
+
+def _make(intention: Intention, layout: Layout, wishes: Wishes) -> MadePlan:
+    """Make a plan that changes something."""
+    try:
+        made = intention.make(layout, wishes)
+    except CannotMake as problem:
+        raise BadInput(str(problem)) from None
+    if made.plan.partitions:
+        return made
+    for line in left_lines(made.left, intention):
+        print_note(line)
+    raise BadInput(f"{intention.words}: nothing can be done, so there is no plan")
+
+
+def _in_its_order(how: CheckOptions, plan: Plan) -> CheckOptions:
+    """Let a run follow the order of a plan with some of Kafka's own topics: first, or last."""
+    if "order" in how.limits or not any(t.topic in INTERNAL_TOPICS for t in plan.partitions):
+        return how
+    return msgspec.structs.replace(how, limits={**how.limits, "order": Order.PLAN.value})
+
+
+def _write(whole: Made, wanted: MakeOptions) -> None:
+    """Write a plan and its summary. A plan with a problem is only shown, and only with --json."""
+    if wanted.json:
+        click.echo(made_json(whole))
+    if whole.checked.problems:
+        for line in () if wanted.json else finding_lines(whole):
+            print_note(line)
+        words = whole.intention.words
+        print_note(f"ktui: {words}: such a plan cannot be started, so none is written")
+        sys.exit(BAD_PLAN)
+    if wanted.output is not None or not wanted.json:
+        output_plan(whole.made.plan, wanted.output)
+    if not wanted.json:
+        print_note(made_text(whole))

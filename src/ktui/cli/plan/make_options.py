@@ -1,0 +1,217 @@
+"""The options of the verbs that make a plan: what it may change, how much, and where it goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options.common import Verb, grouped, json_option
+from ktui.cli.plan.check_options import check_options
+from ktui.cli.plan.from_run import output_option
+from ktui.planning.intents.wishes import Internal
+from ktui.units import Share, Size, parse_quantity
+
+MAX_BYTES, WEIGHT, RACK_AWARE = "--max-bytes", "--weight", "--rack-aware"
+TOPICS, EXCLUDE = "--topics", "--exclude"
+_WEIGHT = re.compile(r"([0-9]{1,10})=([0-9]{1,6}(?:\.[0-9]{1,6})?)")
+_BROKER = re.compile(r"[0-9]{1,10}")
+
+R = TypeVar("R")
+
+
+class MakeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan may change, how much, and where it goes."""
+
+    topics: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    internal: Internal = Internal.LAST
+    max_moves: int | None = None
+    max_bytes: int | None = None
+    max_leader_changes: int | None = None
+    rack_aware: bool | None = None
+    """None where no option says it."""
+    keep_order: bool = False
+    weights: Mapping[int, float] = {}
+    output: Path | None = None
+    """None for standard output."""
+    json: bool = False
+
+
+def parse_patterns(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Read names of topics and shell patterns, also as lists with commas."""
+    return tuple(split(texts))
+
+
+def split(texts: tuple[str, ...]) -> list[str]:
+    """Return the parts of lists with commas.
+
+    Raises:
+        click.BadParameter: a list is empty, which a shell makes of a variable that is not set.
+    """
+    parts = [[part.strip() for part in text.split(",") if part.strip()] for text in texts]
+    if not all(parts):
+        raise click.BadParameter("the list is empty.")
+    return [part for some in parts for part in some]
+
+
+def size_of(option: str, text: str) -> int:
+    """Read a size, such as 200GB.
+
+    Raises:
+        BadInput: the text is not a size; names the option.
+    """
+    return int(_quantity(option, Size, text))
+
+
+def share_of(option: str, text: str) -> float:
+    """Read a share from 0 to 1, such as 10%.
+
+    Raises:
+        BadInput: the text is not a share; names the option.
+    """
+    return float(_quantity(option, Share, text))
+
+
+def _quantity(option: str, kind: type, text: str) -> float:
+    """Read a number with a unit, or one in the base unit."""
+    try:
+        value: Any = float(text)
+    except ValueError:
+        value = text
+    try:
+        quantity: float = parse_quantity(kind, value)
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+    return quantity
+
+
+def _weights(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> Mapping[int, float]:
+    weights = {}
+    for text in split(texts):
+        match = _WEIGHT.fullmatch(text)
+        if match is None:
+            raise click.BadParameter(
+                f"{text!r}: give a broker and its weight, such as 7=2 for twice the share of others"
+            )
+        weights[int(match[1])] = float(match[2])
+    return weights
+
+
+def parse_brokers(
+    _context: click.Context, _argument: click.Parameter, texts: tuple[str, ...] | str | None
+) -> tuple[int, ...]:
+    """Read the ids of brokers, also as lists with commas, each once.
+
+    Raises:
+        click.BadParameter: one of them is not an id.
+    """
+    if texts is None:
+        return ()
+    parts = split((texts,) if isinstance(texts, str) else texts)
+    for part in parts:
+        if _BROKER.fullmatch(part) is None:
+            raise click.BadParameter(f"{part!r} is not the id of a broker, such as 3")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
+def broker_argument(name: str, metavar: str) -> Callable[[Verb[R]], Verb[R]]:
+    """Add an argument for the id of one broker."""
+    return click.argument(name, metavar=metavar, type=click.IntRange(0))
+
+
+brokers_argument: Callable[[Verb[Any]], Verb[Any]] = click.argument(
+    "brokers", metavar="BROKER...", nargs=-1, required=True, callback=parse_brokers
+)
+"""Adds an argument for the ids of one or more brokers; passes them as a tuple."""
+
+
+_OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
+    "topics": click.option(
+        TOPICS,
+        metavar="T,...",
+        multiple=True,
+        callback=parse_patterns,
+        help="Change only these topics: names, or shell patterns such as 'orders-*'. Default: all.",
+    ),
+    "exclude": click.option(
+        EXCLUDE,
+        metavar="T,...",
+        multiple=True,
+        callback=parse_patterns,
+        help="Leave these topics as they are: names or shell patterns.",
+    ),
+    "internal": click.option(
+        "--internal",
+        type=click.Choice([each.value for each in Internal]),
+        default=Internal.LAST.value,
+        help="Where Kafka's own topics are in the plan: first, last (default), or exclude.",
+    ),
+    "max_moves": click.option(
+        "--max-moves",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Copy at most N replicas to another broker.",
+    ),
+    "max_bytes": click.option(
+        MAX_BYTES, metavar="SIZE", help="Copy at most so many bytes, such as 500GB."
+    ),
+    "max_leader_changes": click.option(
+        "--max-leader-changes",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Give at most N partitions another preferred leader.",
+    ),
+    "rack_aware": click.option(
+        "--rack-aware/--no-rack-aware",
+        default=None,
+        help="Whether a partition stays on as many racks as it is on. Default: where all brokers "
+        "have racks.",
+    ),
+    "keep_order": click.option(
+        "--keep-order",
+        is_flag=True,
+        help="Put a new replica into the place of the old one, also as the preferred leader. "
+        "Default: new replicas come last, and one that has the data leads.",
+    ),
+    "weights": click.option(
+        WEIGHT,
+        "weights",
+        metavar="BROKER=W",
+        multiple=True,
+        callback=_weights,
+        help="Give a broker W times the share of others, such as 7=2. May be repeated.",
+    ),
+    "output": output_option,
+    "json": json_option,
+}
+
+
+def _make_options(*, internal: str, max_bytes: str | None, **others: Any) -> MakeOptions:
+    most = None if max_bytes is None else size_of(MAX_BYTES, max_bytes)
+    return MakeOptions(internal=Internal(internal), max_bytes=most, **others)
+
+
+def _decorator(without: str = "") -> Callable[[Verb[R]], Verb[R]]:
+    mine = {name: option for name, option in _OPTIONS.items() if name != without}
+    own: Callable[[Verb[R]], Verb[R]] = grouped("wanted", _make_options, mine)
+    return lambda verb: own(check_options(verb))
+
+
+make_options: Callable[[Verb[Any]], Verb[Any]] = _decorator()
+"""Adds the options of a plan that is made, and of its check.
+
+Passes them as `wanted`, a `MakeOptions`, and `how`, a `CheckOptions`.
+"""
+
+make_options_without_topics: Callable[[Verb[Any]], Verb[Any]] = _decorator("topics")
+"""Adds the same, without the topics, for a verb that has them as its arguments."""

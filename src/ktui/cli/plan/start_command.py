@@ -1,0 +1,61 @@
+"""The command that starts a plan, with the options under which it was made."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from ktui.cli.options.common import state_option
+from ktui.cli.options.throttle import throttle_options
+from ktui.cli.output.gate import options_of_names
+from ktui.cli.plan.check_options import CheckOptions
+from ktui.planning.check.findings import Allowances, Option
+
+
+@click.command()
+@throttle_options
+def _throttled(**_options: object) -> None:
+    """Have the throttle options, for their names."""
+
+
+_OF_THROTTLE = frozenset(parameter.name for parameter in _throttled.params)
+
+
+def start_command(output: Path | None, run: str, allowed: Allowances, how: CheckOptions) -> str:
+    """Return the command that starts a plan, with the options that were given for its check.
+
+    Args:
+        output: the plan's file; None for a pipe.
+        run: the name of the run, where no file names it.
+        allowed: what the plan has to be allowed.
+        how: the cluster and the limits.
+    """
+    plan = ["-", "--name", run] if output is None else [str(output)]
+    limits = (word for name, value in how.limits.items() for word in (f"--{name}", str(value)))
+    named = options_of_names(how.choice._asdict())
+    words = [*plan, *named, *limits, *_throttle_options(), *_allowances(allowed)]
+    return f"ktui start {shlex.join(words)}{state_option(how.state)}"
+
+
+def _throttle_options() -> Iterator[str]:
+    """Yield the throttle options of the command line, as they were given."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name in _OF_THROTTLE and given and isinstance(option, click.Option):
+            yield option.opts[0]
+            if not option.is_flag:
+                value = context.params[name]
+                yield from map(str, value if isinstance(value, tuple) else (value,))
+
+
+def _allowances(allowed: Allowances) -> Iterable[str]:
+    if allowed.replication_factor_change:
+        yield Option.REPLICATION_FACTOR_CHANGE.value
+    if allowed.below_min_isr:
+        yield Option.BELOW_MIN_ISR.value

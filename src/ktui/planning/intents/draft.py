@@ -1,0 +1,283 @@
+"""A draft of the replica lists of a cluster, which an intention changes step by step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.planning.intents.arguments import check_wishes
+from ktui.planning.intents.budget import Budget
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.made_plan import Left, MadePlan, Why
+from ktui.planning.intents.wishes import INTERNAL_TOPICS, Internal, Wishes
+from ktui.planning.plan import PartitionTarget, Plan
+
+ReplicaOn = tuple[TopicPartition, int]
+"""A replica that an intention is about: the partition, and the broker that has it now."""
+
+
+class Draft:
+    """The replica lists as they will be, and what changing them has used up.
+
+    Room counts only as taken: what leaves a disk is deleted after all else has been copied. What
+    is being copied by a reassignment has taken its room already.
+
+    Args:
+        layout: the cluster.
+        wishes: what may be changed, and how much.
+        closed: brokers that get no replicas, besides those down or cordoned.
+
+    Raises:
+        CannotMake: a budget, a weight or a topic of the wishes is wrong.
+    """
+
+    def __init__(self, layout: Layout, wishes: Wishes, closed: Collection[int] = ()) -> None:
+        check_wishes(layout, wishes)
+        self.layout = layout
+        self.wishes = wishes
+        self.budget = Budget.of(wishes)
+        self.targets = [
+            broker
+            for broker in layout.pool.targets
+            if broker not in closed and layout.weight(broker) > 0
+        ]
+        self._open = frozenset(self.targets)
+        self.lists: dict[TopicPartition, Brokers] = {}
+        """The replicas of each partition; a new one is in the place of the one that it replaces."""
+        self.bytes: Counter[int] = Counter()
+        self.leads: Counter[int] = Counter()
+        self.of_topic: dict[str, Counter[int]] = {}
+        """The replicas of a topic on each broker."""
+        self.room = dict(layout.room)
+        self.fresh: dict[int, dict[TopicPartition, None]] = {}
+        """The partitions that have a new replica on a broker."""
+        self.in_place: set[TopicPartition] = set()
+        """The partitions whose lists stay as they are drafted, whoever is new."""
+        self._left: dict[tuple[TopicPartition | None, int | None], Left] = {}
+        self._includes: dict[str, bool] = {}
+        self._floors: dict[TopicPartition, int] = {}
+        self._count()
+
+    def _count(self) -> None:
+        size, room = self.layout.size, self.room
+        partitions = self.layout.partitions
+        for tp in sorted(partitions, key=lambda tp: (tp.topic, tp.partition)):
+            state = partitions[tp]
+            brokers = state.target if state.removing else state.replicas
+            self.lists[tp] = brokers
+            each = size(tp)
+            of_topic = self.of_topic.setdefault(tp.topic, Counter())
+            for broker in brokers:
+                self.bytes[broker] += each
+                of_topic[broker] += 1
+            for broker in state.adding:
+                if broker in room:
+                    room[broker] -= each
+            if brokers:
+                self.leads[brokers[0]] += 1
+
+    # ------------------------------------------------------------------ what there is
+
+    def state(self, tp: TopicPartition) -> PartitionState:
+        """Return a partition as it is."""
+        return self.layout.partitions[tp]
+
+    def original(self, tp: TopicPartition) -> Brokers:
+        """Return the replicas of a partition before the plan."""
+        state = self.layout.partitions[tp]
+        return state.target if state.removing else state.replicas
+
+    def includes(self, topic: str) -> bool:
+        """Return whether the plan may change a topic."""
+        found = self._includes.get(topic)
+        if found is None:
+            found = self._includes[topic] = self.wishes.includes(topic)
+        return found
+
+    def in_scope(self) -> Iterator[TopicPartition]:
+        """Yield the partitions of the topics that the plan may change, in order."""
+        return (tp for tp in self.lists if self.includes(tp.topic))
+
+    def fixed(self, tp: TopicPartition) -> Why | None:
+        """Return why the replicas of a partition cannot be changed; None if they can."""
+        state = self.layout.partitions[tp]
+        if state.reassigning:
+            return Why.REASSIGNING
+        if not state.described:
+            return Why.UNREADABLE
+        return None
+
+    def copyable(self, tp: TopicPartition) -> bool:
+        """Return whether a live replica in sync is there to copy from."""
+        return any(self.may_lead(tp, broker) for broker in self.state(tp).replicas)
+
+    def may_lead(self, tp: TopicPartition, broker: int) -> bool:
+        """Return whether a replica is alive and in sync."""
+        state = self.layout.partitions[tp]
+        return (
+            broker in state.isr
+            and broker in self.layout.pool.online
+            and broker not in state.offline
+        )
+
+    def immovable(self, tp: TopicPartition) -> Why | None:
+        """Return why no replica of a partition can be moved; None if one can."""
+        return self.fixed(tp) or (None if self.copyable(tp) else Why.LAST_REPLICA)
+
+    def racks(self, brokers: Iterable[int]) -> set[str]:
+        """Return the racks of brokers, as far as racks are known."""
+        found = {self.layout.pool.racks.get(broker) for broker in brokers}
+        return {rack for rack in found if rack is not None}
+
+    def floor(self, tp: TopicPartition) -> int:
+        """Return the number of racks that a partition has to stay on."""
+        if not self.wishes.rack_aware:
+            return 0
+        found = self._floors.get(tp)
+        if found is None:
+            found = self._floors[tp] = len(self.racks(self.original(tp)))
+        return found
+
+    def least_racks(self, tp: TopicPartition) -> int:
+        """Return the racks that a partition has to stay on: as before, or fewer if it is by now."""
+        return min(self.floor(tp), len(self.racks(self.lists[tp])))
+
+    def raise_floor(self, tp: TopicPartition) -> None:
+        """Have a partition stay on as many racks as it is on by now."""
+        self._floors[tp] = len(self.racks(self.lists[tp]))
+
+    def has_room(self, tp: TopicPartition, broker: int) -> bool:
+        """Return whether a replica fits on a broker's disks, or is there before the plan."""
+        room = self.room.get(broker)
+        return room is None or self.layout.size(tp) <= room or broker in self.original(tp)
+
+    def why_not(
+        self, tp: TopicPartition, old: int | None, new: int, least_racks: int | None = None
+    ) -> Why | None:
+        """Return why a replica may not go from a broker to another; None if it may.
+
+        Without an old broker the replica is one more. Budgets are not asked here.
+        """
+        brokers = self.lists[tp]
+        if new in brokers or new not in self._open:
+            return Why.NO_BROKER
+        least = self.least_racks(tp) if least_racks is None else least_racks
+        if least and least > len(self.racks([new, *(each for each in brokers if each != old)])):
+            return Why.RACK
+        return None if self.has_room(tp, new) else Why.ROOM
+
+    # ------------------------------------------------------------------ changing it
+
+    def cost(self, tp: TopicPartition, old: int | None) -> tuple[int, bool]:
+        """Return the bytes of a move, and whether another broker becomes the preferred leader."""
+        return self.layout.size(tp), old is not None and old == self.original(tp)[0]
+
+    def move(self, tp: TopicPartition, old: int, new: int) -> None:
+        """Move a replica, into the same place of the list."""
+        self._leave(tp, old)
+        self._arrive(tp, new)
+        self.lists[tp] = tuple(new if broker == old else broker for broker in self.lists[tp])
+
+    def add(self, tp: TopicPartition, new: int) -> None:
+        """Add a replica at the end of the list."""
+        self._arrive(tp, new)
+        self.lists[tp] = (*self.lists[tp], new)
+
+    def drop(self, tp: TopicPartition, old: int) -> None:
+        """Remove a replica."""
+        self._leave(tp, old)
+        self.lists[tp] = tuple(broker for broker in self.lists[tp] if broker != old)
+
+    def reorder(self, tp: TopicPartition, brokers: Brokers) -> None:
+        """Put the replicas of a partition into another order, which the plan then has."""
+        before = self.lists[tp]
+        self.lists[tp] = brokers
+        self.in_place.add(tp)
+        if before[0] != brokers[0]:
+            self.leads[before[0]] -= 1
+            self.leads[brokers[0]] += 1
+        first = self.original(tp)[0]
+        self.budget.leader_changes += (brokers[0] != first) - (before[0] != first)
+
+    def _leave(self, tp: TopicPartition, old: int) -> None:
+        size, before = self.layout.size(tp), self.original(tp)
+        self.bytes[old] -= size
+        self.of_topic[tp.topic][old] -= 1
+        self.budget.leader_changes += old == before[0]
+        if old not in before:
+            del self.fresh[old][tp]
+            self.budget.give_back(size)
+            if old in self.room:
+                self.room[old] += size
+
+    def _arrive(self, tp: TopicPartition, new: int) -> None:
+        size, before = self.layout.size(tp), self.original(tp)
+        self.bytes[new] += size
+        self.of_topic[tp.topic][new] += 1
+        self.budget.leader_changes -= new == before[0]
+        if new not in before:
+            self.fresh.setdefault(new, {})[tp] = None
+            self.budget.take(size)
+            if new in self.room:
+                self.room[new] -= size
+
+    def leave(
+        self, tp: TopicPartition | None, broker: int | None, why: Why, amount: int = 0
+    ) -> None:
+        """Note what the plan does not do."""
+        self._left[tp, broker] = Left(tp, broker, why, amount)
+
+    def forget(self, tp: TopicPartition | None, broker: int | None) -> None:
+        """Take back a note of what the plan does not do."""
+        self._left.pop((tp, broker), None)
+
+    # ------------------------------------------------------------------ the plan
+
+    def made(self) -> MadePlan:
+        """Return the plan of the draft."""
+        changed = [tp for tp, brokers in self.lists.items() if brokers != self.original(tp)]
+        for tp in changed:
+            if tp not in self.in_place:
+                self._settle(tp)
+        partitions = self.layout.partitions
+        targets = [
+            PartitionTarget(
+                tp.topic,
+                tp.partition,
+                self.lists[tp],
+                original_replicas=partitions[tp].original,
+            )
+            for tp in sorted(changed, key=self._rank)
+        ]
+        return MadePlan(
+            plan=Plan(tuple(targets)),
+            left=tuple(sorted(self._left.values(), key=self._left_rank)),
+            moves=self.budget.moves,
+            bytes=self.budget.bytes,
+            leader_changes=sum(self.lists[tp][0] != self.original(tp)[0] for tp in changed),
+        )
+
+    def _settle(self, tp: TopicPartition) -> None:
+        """Put new replicas last, and another leader first where the old one has left."""
+        before, brokers = self.original(tp), self.lists[tp]
+        if not self.wishes.keep_order:
+            kept = [broker for broker in brokers if broker in before]
+            brokers = (*kept, *(broker for broker in brokers if broker not in before))
+            if before[0] not in brokers:
+                able = [broker for broker in kept if self.may_lead(tp, broker)]
+                able = able or [*brokers[len(kept) :]] or [brokers[0]]
+                leader = min(able, key=lambda each: (self.leads[each], brokers.index(each)))
+                brokers = (leader, *(broker for broker in brokers if broker != leader))
+        if before[0] != brokers[0]:
+            self.leads[before[0]] -= 1
+            self.leads[brokers[0]] += 1
+        self.lists[tp] = brokers
+
+    def _rank(self, tp: TopicPartition) -> tuple[bool, str, int]:
+        first = self.wishes.internal is Internal.FIRST
+        return (tp.topic in INTERNAL_TOPICS) != first, tp.topic, tp.partition
+
+    def _left_rank(self, left: Left) -> tuple[bool, tuple[bool, str, int], int]:
+        rank = (False, "", 0) if left.tp is None else self._rank(left.tp)
+        return left.tp is None, rank, -1 if left.broker is None else left.broker

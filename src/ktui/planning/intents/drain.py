@@ -1,0 +1,53 @@
+"""Brokers give up all their replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ktui.planning.intents.arguments import check_brokers
+from ktui.planning.intents.draft import Draft, ReplicaOn
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.placing import evacuate
+from ktui.planning.intents.wishes import Wishes
+from ktui.planning.names import join_named
+
+
+def drain(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
+    """Make a plan by which brokers give up all their replicas.
+
+    The other replicas stay, in their order, and new ones follow at the end. Where a drained broker
+    was the preferred leader, that of the other replicas in sync comes first which leads the fewest
+    partitions. A partition keeps its number of racks unless no other broker is left for it.
+
+    Args:
+        layout: the cluster.
+        brokers: the brokers to drain; also those that are down.
+        wishes: what may be changed, and how much.
+
+    Raises:
+        CannotMake: a broker is unknown, there is nothing to drain, or no broker may get replicas.
+    """
+    gone = check_brokers(layout, brokers)
+    draft = Draft(layout, wishes, closed=gone)
+    evacuate(draft, replicas_on(draft, gone))
+    return draft.made()
+
+
+def replicas_on(draft: Draft, brokers: frozenset[int]) -> list[ReplicaOn]:
+    """Return the replicas of brokers in the topics that the plan may change.
+
+    Raises:
+        CannotMake: there are none, or no broker may get one.
+    """
+    found = [
+        (tp, broker) for tp in draft.in_scope() for broker in draft.lists[tp] if broker in brokers
+    ]
+    names = join_named("broker", sorted(brokers))
+    if not found:
+        raise CannotMake(f"No partition has a replica on {names}: there is nothing to move.")
+    if not draft.targets:
+        raise CannotMake(
+            f"No broker but {names} may get replicas: all others are down or cordoned."
+        )
+    return found

@@ -1,0 +1,43 @@
+"""What a plan leaves undone, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ktui.planning.intents.made_plan import Left, Why
+from ktui.planning.names import join_some
+from ktui.quantities import as_count
+
+REASONS = {
+    Why.NO_BROKER: "every broker that may get replicas has one of the partition already",
+    Why.NO_REPLICA: "no replica is where one would have to be moved from, or to lead",
+    Why.RACK: "the partition would be on fewer racks",
+    Why.ROOM: "no broker has room",
+    Why.MAX_MOVES: "the most moves are reached",
+    Why.MAX_BYTES: "the most bytes are reached",
+    Why.MAX_LEADER_CHANGES: "the most leader changes are reached",
+    Why.LAST_REPLICA: "no other replica is in sync",
+    Why.REASSIGNING: "a reassignment is under way",
+    Why.UNREADABLE: "metadata cannot be read",
+}
+"""Each reason, as it follows a colon."""
+
+
+def left_lines(left: Iterable[Left]) -> Iterator[str]:
+    """Yield a sentence for each reason: what stays as it is, and why."""
+    by_reason: dict[tuple[Why, str], list[str]] = {}
+    for each in left:
+        if each.tp is None:
+            by_reason.setdefault((each.why, "broker"), []).append(str(each.broker))
+        elif each.broker is None:
+            by_reason.setdefault((each.why, "partition"), []).append(str(each.tp))
+        else:
+            name = f"{each.tp} on broker {each.broker}"
+            by_reason.setdefault((each.why, "replica"), []).append(name)
+    for (why, noun), names in sorted(by_reason.items()):
+        one = len(names) == 1
+        if noun == "broker":
+            verb = "misses its goal" if one else "miss their goal"
+        else:
+            verb = "stays as it is" if one else "stay as they are"
+        yield f"{as_count(len(names), noun)} {verb}: {REASONS[why]} ({join_some(names)})."

@@ -1,0 +1,213 @@
+"""Brokers become even: in bytes, replicas or preferred leaders."""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from ktui.cluster.partition import TopicPartition
+from ktui.planning.intents.arguments import check_brokers, check_tolerance
+from ktui.planning.intents.by_size import BySize
+from ktui.planning.intents.draft import Draft, ReplicaOn
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.leaders import even_leaders
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
+from ktui.planning.intents.shares import Band, weighted_shares
+from ktui.planning.intents.spread_search import MOST_REPLICAS, Move, Search
+from ktui.planning.intents.wishes import Wishes
+
+
+class By(enum.StrEnum):
+    """What brokers are to have an even share of."""
+
+    BYTES = "bytes"
+    REPLICAS = "replicas"
+    LEADERS = "leaders"
+
+
+def spread(
+    layout: Layout,
+    wishes: Wishes,
+    brokers: Collection[int] | None = None,
+    by: By = By.BYTES,
+    tolerance: float = 0.1,
+) -> MadePlan:
+    """Make a plan by which each broker is within a tolerance of its weighted share.
+
+    As few bytes as possible are copied for that; for leaders none, as only orders change. The share
+    is of what the brokers hold together in the topics that the plan may change. A cordoned broker
+    gives, and gets nothing.
+
+    Args:
+        layout: the cluster.
+        wishes: what may be changed, and how much.
+        brokers: those that become even among each other; None for all that are live.
+        by: what is even.
+        tolerance: the part of its share by which a broker may be off, 0 to 1.
+
+    Raises:
+        CannotMake: a broker is unknown, the tolerance is no share, or all is even already.
+    """
+    check_tolerance(tolerance)
+    among = layout.pool.online if brokers is None else check_brokers(layout, brokers)
+    if by is By.LEADERS:
+        return even_leaders(layout, wishes, among, tolerance=tolerance)
+    evening = _Evening(Draft(layout, wishes), sorted(among & layout.pool.online), by, tolerance)
+    if not evening.any_off():
+        raise CannotMake(
+            f"Every broker is within {tolerance:.0%} of its share of the {by.value} already."
+        )
+    return evening.made()
+
+
+class _Evening:
+    """Moves of replicas between brokers until all are within their bands.
+
+    Args:
+        draft: the draft, which this changes.
+        among: the brokers.
+        by: what is even: bytes or replicas.
+        tolerance: the part of its share by which a broker may be off.
+    """
+
+    def __init__(self, draft: Draft, among: list[int], by: By, tolerance: float) -> None:
+        self._draft = draft
+        self._among = among
+        self._counts = by is By.REPLICAS
+        self._loads: Counter[int] = Counter(dict.fromkeys(among, 0))
+        members = frozenset(among)
+        for tp in draft.in_scope():
+            for broker in draft.lists[tp]:
+                if broker in members:
+                    self._loads[broker] += self._load(tp)
+        self._shares = weighted_shares(draft.layout, among, self._loads)
+        self._bands = {
+            broker: Band.around(share, tolerance, whole=self._counts)
+            for broker, share in self._shares.items()
+        }
+        open_ = frozenset(draft.targets)
+        for broker in among:
+            if broker not in open_:
+                self._bands[broker] = Band(0, self._bands[broker].high)
+        self._targets = [broker for broker in among if broker in open_]
+        self._by_size = BySize(draft, among)
+        self._moves: list[Move] = []
+
+    def _load(self, tp: TopicPartition) -> int:
+        return 1 if self._counts else self._draft.layout.size(tp)
+
+    def _off(self, broker: int) -> float:
+        return self._bands[broker].off(self._loads[broker])
+
+    def any_off(self) -> bool:
+        """Return whether a broker is outside of its band."""
+        return any(self._off(broker) for broker in self._among)
+
+    def made(self) -> MadePlan:
+        """Move replicas until all brokers are within their bands, or no move helps."""
+        loads = Counter(self._loads)
+        replicas = [(each[3], broker) for broker in self._among for each in self._by_size[broker]]
+        while self.any_off() and self._step():
+            pass
+        if len(replicas) <= MOST_REPLICAS:
+            self._search(replicas, loads)
+        for broker in self._among:
+            if by := self._off(broker):
+                self._draft.leave(None, broker, self._obstacle(), round(by))
+        return self._draft.made()
+
+    def _search(self, replicas: list[ReplicaOn], loads: Counter[int]) -> None:
+        """Make other moves instead, if they copy less or bring more brokers into their bands."""
+        draft = self._draft
+        cost = (sum(map(self._off, self._among)), draft.budget.bytes)
+        for tp, old, new in reversed(self._moves):
+            draft.move(tp, new, old)
+        search = Search(
+            draft, replicas, self._targets, self._bands, self._load, in_bytes=not self._counts
+        )
+        better = search.better_than(cost, loads)
+        self._loads = loads
+        for tp, old, new in self._moves if better is None else better:
+            draft.move(tp, old, new)
+            self._loads[old] -= self._load(tp)
+            self._loads[new] += self._load(tp)
+
+    def _relative(self, broker: int) -> tuple[float, int]:
+        share = self._shares[broker]
+        return self._loads[broker] / share if share else float(self._loads[broker]), broker
+
+    def _step(self) -> bool:
+        """Make one move that helps, and return whether there is one."""
+        full = sorted(self._among, key=self._relative, reverse=True)
+        empty = sorted(self._targets, key=self._relative)
+        return any(
+            self._move(old, new, strict=strict)
+            for strict in (True, False)
+            for old in full
+            for new in empty
+            if old != new and (self._off(old) or self._off(new))
+        )
+
+    def _move(self, old: int, new: int, *, strict: bool) -> bool:
+        for tp in self._candidates(old, new, strict=strict):
+            if self._fits(tp, old, new):
+                load = self._load(tp)
+                self._draft.move(tp, old, new)
+                self._moves.append((tp, old, new))
+                self._by_size.remove(old, tp, self._draft.layout.size(tp))
+                self._loads[old] -= load
+                self._loads[new] += load
+                return True
+        return False
+
+    def _candidates(self, old: int, new: int, *, strict: bool) -> Iterator[TopicPartition]:
+        """Yield the replicas whose move helps, best first.
+
+        If strict, no broker leaves its band by it, and none gets further out of it.
+        """
+        low, high = self._bands[old], self._bands[new]
+        from_old, to_new = self._loads[old], self._loads[new]
+        most = min(from_old - low.low, high.high - to_new)
+        needed = max(from_old - low.high, high.low - to_new)
+        sized = self._by_size[old]
+        if self._counts:
+            if (most >= 1) if strict else (needed >= 1 and from_old > to_new + 1):
+                yield from (each[3] for each in sized)
+            return
+        if not strict:
+            most = max(from_old - low.low, high.high - to_new, needed)
+        enough = bisect_left(sized, needed, key=lambda each: each[0])
+        end = bisect_right(sized, most, key=lambda each: each[0])
+        for place in (*range(enough, end), *range(min(enough, end) - 1, -1, -1)):
+            size, tp = sized[place][0], sized[place][3]
+            if size and (strict or self._helps(size, old, new)):
+                yield tp
+
+    def _helps(self, load: int, old: int, new: int) -> bool:
+        low, high = self._bands[old], self._bands[new]
+        after = low.off(self._loads[old] - load) + high.off(self._loads[new] + load)
+        return after < self._off(old) + self._off(new) - 1e-6 * load
+
+    def _fits(self, tp: TopicPartition, old: int, new: int) -> bool:
+        draft = self._draft
+        if draft.why_not(tp, old, new):
+            return False
+        size, leader = draft.cost(tp, old)
+        return draft.budget.lacks(size, leader=leader) is None
+
+    def _obstacle(self) -> Why:
+        """Return what keeps replicas from moving that would help."""
+        draft, found = self._draft, Counter[Why]()
+        for old in self._among:
+            for new in self._targets:
+                if old == new or not (self._off(old) or self._off(new)):
+                    continue
+                for tp in self._candidates(old, new, strict=False):
+                    size, leader = draft.cost(tp, old)
+                    if why := draft.why_not(tp, old, new) or draft.budget.lacks(
+                        size, leader=leader
+                    ):
+                        found[why] += 1
+        return max(found, key=lambda why: (found[why], why), default=Why.NO_REPLICA)

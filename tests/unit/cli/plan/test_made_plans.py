@@ -1,0 +1,485 @@
+"""`ktui plan VERB` makes a plan of what an operator wants, and sends nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ktui.planning.check.placement import read_placement
+from ktui.planning.read.read import read_plan
+from ktui.simulated import events
+from ktui.simulated.cluster import SimulatedCluster
+from support.cli.made_plan import (
+    GIB,
+    ORDERS,
+    PAYMENTS,
+    RACKS,
+    cluster,
+    made,
+    made_json,
+    plan,
+    refused,
+    targets,
+)
+from support.cli.plan_sandbox import PlanSandbox, check
+
+Replicas = tuple[int, ...]
+BEFORE: dict[str, Replicas] = {f"orders-{n}": each for n, each in enumerate(ORDERS)} | {
+    f"payments-{n}": each for n, each in enumerate(PAYMENTS)
+}
+
+
+@pytest.fixture
+def six(plan_sandbox: PlanSandbox) -> SimulatedCluster:
+    """Six brokers on three racks; broker 6 is empty."""
+    found = cluster()
+    plan_sandbox.cluster(found)
+    return found
+
+
+VERBS = {
+    "drain": ("drain", "3"),
+    "fill": ("fill", "6"),
+    "swap": ("swap", "3", "6"),
+    "replication-factor": ("replication-factor", "2", "orders"),
+    "spread": ("spread", "--by", "replicas"),
+    "shed": ("shed", "3", "--free", "4GiB"),
+    "leaders": ("leaders",),
+    "demote": ("demote", "3"),
+}
+
+
+@pytest.mark.usefixtures("six")
+@pytest.mark.parametrize("words", VERBS.values(), ids=VERBS)
+def test_the_plan_is_on_standard_output_and_its_summary_on_standard_error(
+    words: tuple[str, ...],
+) -> None:
+    result = plan(*words)
+
+    assert result.exit_code in (0, 3)
+    assert targets(read_plan(result.stdout.encode()))
+    assert "BROKER  RACK  REPLICAS" in result.stderr
+    assert "\nstart it: ktui start - --name " in result.stderr
+    assert ("\nnot done: " in result.stderr) == (result.exit_code == 3)
+
+
+@pytest.mark.usefixtures("six")
+@pytest.mark.parametrize("words", VERBS.values(), ids=VERBS)
+def test_the_same_cluster_gets_the_same_plan(words: tuple[str, ...]) -> None:
+    first, second = plan(*words), plan(*words)
+
+    assert (first.stdout, first.stderr) == (second.stdout, second.stderr)
+
+
+@pytest.mark.parametrize("words", VERBS.values(), ids=VERBS)
+async def test_nothing_is_sent_to_the_cluster(
+    words: tuple[str, ...], six: SimulatedCluster
+) -> None:
+    before = (await read_placement(six.reader())).partitions
+
+    await asyncio.to_thread(plan, *words)
+
+    assert (await read_placement(six.reader())).partitions == before
+
+
+@pytest.mark.usefixtures("six")
+def test_drain_takes_every_replica_off_a_broker_and_moves_no_other() -> None:
+    found = made("drain", "3")
+
+    assert found.keys() == {name for name, replicas in BEFORE.items() if 3 in replicas}
+    for name, replicas in found.items():
+        assert 3 not in replicas
+        assert {*BEFORE[name]} - {3} < {*replicas}
+        assert len({RACKS[broker] for broker in replicas}) == 3
+
+
+@pytest.mark.usefixtures("six")
+def test_drain_takes_several_brokers_as_arguments_or_as_a_list() -> None:
+    found = made("drain", "1", "3")
+
+    assert found == made("drain", "1,3")
+    assert not any({1, 3} & {*replicas} for replicas in found.values())
+
+
+@pytest.mark.usefixtures("six")
+def test_fill_moves_replicas_only_to_the_brokers_named() -> None:
+    found = made("fill", "6")
+
+    assert found
+    for name, replicas in found.items():
+        assert {*replicas} - {*BEFORE[name]} == {6}
+
+
+@pytest.mark.usefixtures("six")
+def test_swap_puts_the_new_broker_into_the_places_of_the_old_one() -> None:
+    found = made("swap", "3", "6")
+
+    assert found["orders-1"] == (2, 6, 4)
+    assert found["payments-0"] == (6, 1, 2)
+    assert not any(3 in replicas for replicas in found.values())
+
+
+@pytest.mark.usefixtures("six")
+def test_replication_factor_changes_the_topics_that_patterns_name() -> None:
+    found = made("replication-factor", "2", "ord*")
+
+    assert found == {name: found[name] for name in BEFORE if name.startswith("orders")}
+    assert {len(replicas) for replicas in found.values()} == {2}
+
+
+@pytest.mark.usefixtures("six")
+def test_spread_by_replicas_makes_every_broker_even() -> None:
+    output = made_json("spread", "--by", "replicas")
+
+    counts = [each["after"]["replicas"] for each in output["brokers"]]
+    assert (min(counts), max(counts)) == (4, 4)
+
+
+@pytest.mark.usefixtures("six")
+def test_spread_among_some_brokers_leaves_the_others_as_they_are() -> None:
+    output = made_json("spread", "--by", "replicas", "--brokers", "3,6", "--no-rack-aware")
+
+    held = {each["broker"]: (each["before"], each["after"]) for each in output["brokers"]}
+    changed = {b for b, (before, after) in held.items() if before["replicas"] != after["replicas"]}
+    assert changed == {3, 6}
+
+
+@pytest.mark.usefixtures("six")
+def test_a_broker_of_more_weight_gets_more_replicas() -> None:
+    output = made_json("spread", "--by", "replicas", "--weight", "6=1.5")
+
+    after = {each["broker"]: each["after"]["replicas"] for each in output["brokers"]}
+    assert after[6] in (5, 6)  # its share of the 24 is 5.5, that of others 3.7
+    assert all(after[broker] in (3, 4) for broker in range(1, 6))
+
+
+@pytest.mark.usefixtures("six")
+def test_shed_frees_the_bytes_asked_for_and_no_more_than_it_must() -> None:
+    output = made_json("shed", "3", "--free", "3GiB")
+
+    (three,) = (each for each in output["brokers"] if each["broker"] == 3)
+    assert three["before"]["bytes"] - three["after"]["bytes"] == 3 * GIB
+
+
+@pytest.mark.usefixtures("six")
+def test_shed_below_a_share_goes_by_what_is_in_use_on_the_disks() -> None:
+    output = made_json("shed", "3", "--below", "10%")
+
+    (three,) = (each for each in output["brokers"] if each["broker"] == 3)
+    assert three["before"]["bytes"] == 14 * GIB
+    assert three["after"]["bytes"] == 10 * GIB
+
+
+@pytest.mark.usefixtures("six")
+def test_leaders_changes_orders_only_and_copies_nothing() -> None:
+    output = made_json("leaders")
+
+    assert (output["replicas"], output["bytes"]) == (0, 0)
+    for each in output["plan"]["partitions"]:
+        assert sorted(each["replicas"]) == sorted(each["original_replicas"])
+    assert max(each["after"]["leaders"] for each in output["brokers"]) <= 2
+
+
+@pytest.mark.usefixtures("six")
+def test_demote_puts_a_broker_last_in_every_list() -> None:
+    found = made("demote", "3")
+
+    assert all(replicas[-1] == 3 for replicas in found.values())
+    assert {*found} >= {name for name, replicas in BEFORE.items() if replicas[0] == 3}
+
+
+def test_rack_repair_moves_only_replicas_that_share_a_rack(plan_sandbox: PlanSandbox) -> None:
+    racks = {**RACKS, 2: "a", 5: "b"}
+    plan_sandbox.cluster(cluster(racks=racks))
+
+    found = made("rack-repair")
+
+    assert found.keys() == {
+        name for name, replicas in BEFORE.items() if len({racks[broker] for broker in replicas}) < 3
+    }
+    assert all(len({racks[broker] for broker in replicas}) == 3 for replicas in found.values())
+
+
+@pytest.mark.usefixtures("six")
+def test_only_the_topics_asked_for_are_in_the_plan() -> None:
+    only = made("drain", "3", "--topics", "pay*")
+    others = made("drain", "3", "--exclude", "pay*")
+
+    assert {name.partition("-")[0] for name in only} == {"payments"}
+    assert {name.partition("-")[0] for name in others} == {"orders"}
+    assert made("drain", "3", "--topics", "orders,payments") == made("drain", "3")
+
+
+def test_kafkas_own_topics_come_last_unless_they_are_wanted_first_or_not_at_all(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    plan_sandbox.cluster(cluster(internal=True))
+
+    assert list(made("drain", "3"))[-2:] == ["__consumer_offsets-0", "__consumer_offsets-1"]
+    assert next(iter(made("drain", "3", "--internal", "first"))) == "__consumer_offsets-0"
+    assert "__consumer_offsets-0" not in made("drain", "3", "--internal", "exclude")
+
+
+def test_a_plan_with_kafkas_own_topics_is_started_in_its_own_order(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    plan_sandbox.cluster(cluster(internal=True))
+
+    assert made_json("drain", "3")["start"] == "ktui start - --name drain-3 --order plan"
+    assert made_json("drain", "3", "--order", "size-asc")["start"].endswith("--order size-asc")
+    assert made_json("drain", "3", "--internal", "exclude")["start"].endswith("--name drain-3")
+
+
+@pytest.mark.usefixtures("six")
+def test_the_command_that_starts_the_plan_has_the_options_of_its_check(tmp_path: Path) -> None:
+    words = ("drain", "3", "--context", "prod-eu", "--throttle", "50MB", "--throttle-leaders")
+    file = tmp_path / "drain.json"
+
+    result = plan(*words, "--partitions", "4", "--assume-rate", "80MB", "-o", str(file))
+
+    assert result.stderr.splitlines()[-1] == (
+        f"start it: ktui start {file} --context prod-eu --partitions 4 --throttle 50MB "
+        "--throttle-leaders"
+    )
+    assert "\ntime  5m 2s " in result.stderr  # 14 GiB at 50 MB/s
+
+
+@pytest.mark.usefixtures("six")
+def test_a_plan_is_written_to_a_file_and_can_be_checked(tmp_path: Path) -> None:
+    file = tmp_path / "drain.json"
+
+    result = plan("drain", "3", "-o", str(file))
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith(f"{file}: 8 partitions\ndrain broker 3: 8 partitions, ")
+    assert check(str(file)).exit_code == 0
+
+
+@pytest.mark.usefixtures("six")
+def test_a_plan_for_another_replication_factor_may_be_started_as_the_summary_says() -> None:
+    output = made_json("replication-factor", "2", "payments")
+
+    assert output["start"].endswith("--allow-replication-factor-change")
+    assert output["check"]["problems"] == []
+
+
+def test_a_plan_below_min_isr_is_not_written_unless_that_is_allowed(
+    plan_sandbox: PlanSandbox, tmp_path: Path
+) -> None:
+    plan_sandbox.cluster(cluster(min_insync_replicas="2"))
+    file = tmp_path / "plan.json"
+
+    result = plan("replication-factor", "1", "orders", "-o", str(file))
+    allowed = plan("replication-factor", "1", "orders", "--allow-below-min-isr", "-o", str(file))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "problem: " in result.stderr
+    assert "--allow-below-min-isr allows it" in result.stderr
+    assert "such a plan cannot be started, so none is written" in result.stderr
+    assert allowed.exit_code == 0
+    assert "--allow-below-min-isr" in allowed.stderr.splitlines()[-1]
+    assert file.exists()
+
+
+@pytest.mark.usefixtures("six")
+def test_a_budget_ends_the_plan_and_what_is_left_is_named() -> None:
+    result = plan("drain", "3", "--max-moves", "2")
+
+    assert result.exit_code == 3
+    assert len(read_plan(result.stdout.encode()).partitions) == 2
+    assert "not done: " in result.stderr
+    assert "and 3 more: --max-moves is reached" in result.stderr
+
+
+@pytest.mark.usefixtures("six")
+@pytest.mark.parametrize(
+    ("option", "value", "field", "most"),
+    [
+        ("--max-moves", "3", "replicas", 3),
+        ("--max-bytes", "5GiB", "bytes", 5 * GIB),
+        ("--max-leader-changes", "1", "leaders", 1),
+    ],
+)
+def test_a_budget_is_never_exceeded(option: str, value: str, field: str, most: int) -> None:
+    output = made_json("drain", "3", option, value, exit_code=3)
+
+    assert 0 < output[field] <= most
+    assert {each["why"] for each in output["left"]} == {option[2:].replace("-", " ")}
+    assert {each["broker"] for each in output["left"]} == {3}
+
+
+def test_a_full_disk_gets_no_replica_and_the_findings_say_what_that_costs(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    full = cluster()
+    full.do(events.FillDisk(6, leave=GIB // 2))
+    plan_sandbox.cluster(full)
+
+    output = made_json("drain", "3")
+
+    (six,) = (each for each in output["brokers"] if each["broker"] == 6)
+    assert six["after"]["replicas"] == 0
+    assert [each["kind"] for each in output["check"]["warnings"]] == ["racks"]
+
+
+def test_what_fits_on_no_disk_is_left_and_named(plan_sandbox: PlanSandbox) -> None:
+    full = cluster()
+    for broker in (1, 2, 4, 5, 6):
+        full.do(events.FillDisk(broker, leave=GIB + GIB // 2))
+    plan_sandbox.cluster(full)
+
+    result = plan("drain", "3")
+
+    assert result.exit_code == 3
+    assert made("drain", "3", exit_code=3).keys() == {"payments-0", "payments-1"}
+    assert "and 3 more: no broker has room" in result.stderr
+
+
+def test_brokers_that_do_not_report_their_log_dirs_are_named_with_the_reason(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    silent = cluster()
+    silent.do(events.Deny("log_dirs"))
+    plan_sandbox.cluster(silent)
+
+    result, output = plan("drain", "3"), plan("drain", "3", "--json")
+
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        "warning: the log dirs of brokers 1, 2, 3 and 3 more could not be read, so the room there "
+        "is unknown, and so are sizes that no other broker reports: "
+    )
+    assert "the sizes of 8 partitions are not known: each counts as 1.0 GiB" in result.stderr
+    assert '"operation": "log dirs"' in output.stdout
+
+
+def test_without_racks_there_is_no_column_of_racks(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(cluster(racks={}))
+
+    result = plan("drain", "3")
+
+    assert "RACK" not in result.stderr
+    assert made_json("drain", "3")["rack_aware"] is False
+
+
+def test_racks_are_not_kept_where_one_broker_has_none_and_that_is_said(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    plan_sandbox.cluster(
+        cluster(racks={broker: rack for broker, rack in RACKS.items() if broker - 6})
+    )
+
+    result = plan("drain", "3")
+
+    assert result.stderr.startswith(
+        "warning: no rack is known of broker 6, so the plan does not keep partitions on their racks"
+    )
+    assert refused("drain", "3", "--rack-aware").startswith(
+        "--rack-aware: no rack is known of broker 6. "
+    )
+    assert "warning: no rack" not in plan("drain", "3", "--no-rack-aware").stderr
+
+
+def test_a_hostile_rack_is_shown_escaped(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(cluster(racks={**RACKS, 3: "c\x1b[31m\n", 6: "c\x1b[31m\n"}))
+
+    result = plan("drain", "3")
+
+    assert result.stderr.count("c\\x1b[31m\\n") == 3  # two brokers and their rack
+
+
+@pytest.mark.usefixtures("six")
+def test_racks_are_shown_before_and_after() -> None:
+    output = made_json("drain", "3")
+
+    assert [each["rack"] for each in output["racks"]] == ["a", "b", "c"]
+    assert output["rack_aware"] is True
+    assert sum(each["after"]["replicas"] for each in output["racks"]) == 24
+
+
+@pytest.mark.usefixtures("six")
+def test_the_json_of_a_plan_has_every_field_of_the_contract() -> None:
+    output = made_json("drain", "3", "--topics", "payments", "--max-moves", "1", exit_code=3)
+
+    assert list(output) == [
+        "schema_version",
+        "intention",
+        "plan",
+        "replicas",
+        "bytes",
+        "leaders",
+        "sizes_unknown",
+        "rack_aware",
+        "brokers",
+        "racks",
+        "left",
+        "failures",
+        "start",
+        "check",
+    ]
+    assert output["intention"] == "drain broker 3"
+    assert output["plan"]["version"] == 1
+    assert output["brokers"][2] == {
+        "broker": 3,
+        "rack": "c",
+        "before": {"bytes": 14 * GIB, "replicas": 8, "leaders": 3},
+        "after": {
+            "bytes": 13 * GIB,
+            "replicas": 7,
+            "leaders": output["brokers"][2]["after"]["leaders"],
+        },
+    }
+    (left,) = output["left"]
+    assert (left["topic"], left["broker"], left["why"], left["amount"]) == (
+        "payments", 3, "max moves", 0,
+    )  # fmt: skip
+    assert output["check"]["summary"]["replica_movements"] == 1
+
+
+@pytest.mark.usefixtures("six")
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("drain", "77"), "no broker 77; the cluster has brokers 1, 2, 3, 4, 5 and 6"),
+        (("drain", "6"), "No partition has a replica on broker 6"),
+        (("drain", "three"), "'three' is not the id of a broker"),
+        (("drain",), "Missing argument 'BROKER...'"),
+        (("drain", ""), "Invalid value for 'BROKER...': the list is empty"),
+        (("drain", "3", "--topics", ""), "Invalid value for '--topics': the list is empty"),
+        (("spread", "--brokers", ""), "Invalid value for '--brokers': the list is empty"),
+        (("fill", "77"), "no broker 77"),
+        (("swap", "3", "3"), "name two brokers"),
+        (("swap", "3,4", "6"), "'3,4' is not a valid integer"),
+        (("replication-factor", "3", "orders"), "has 3 replicas already"),
+        (("replication-factor", "9", "orders"), "9 replicas"),
+        (("replication-factor", "0", "orders"), "0 is not in the range"),
+        (
+            ("replication-factor", "2", "order"),
+            "TOPIC: no topic matches 'order'; did you mean orders?",
+        ),
+        (("drain", "3", "--topics", "order"), "--topics: no topic matches 'order'"),
+        (("drain", "3", "--exclude", "zzz*"), "--exclude: no topic matches 'zzz*'"),
+        (("drain", "3", "--max-bytes", "many"), "--max-bytes: expected a size"),
+        (("drain", "3", "--max-moves", "-1"), "-1 is not in the range"),
+        (("drain", "3", "--max-moves", "0"), "nothing can be done, so there is no plan"),
+        (("drain", "3", "--weight", "6"), "give a broker and its weight"),
+        (("drain", "3", "--weight", "77=2"), "--weight: the cluster has no broker 77"),
+        (("spread", "--within", "ten"), "--within: expected a share such as 30%"),
+        (("spread", "--within", "150%"), "at most 100 %"),
+        (("spread", "--brokers", "1,77"), "no broker 77"),
+        (("shed", "3"), "give one of --below SHARE and --free SIZE"),
+        (("shed", "3", "--below", "10%", "--free", "1GB"), "give one of --below SHARE"),
+        (("shed", "3", "--below", "120%"), "--below: expected a share"),
+        (("shed", "3", "--below", "80%"), "14% of the disks of broker 3 is in use"),
+        (("shed", "77", "--below", "80%"), "no broker 77"),
+        (("shed", "3", "--free", "0"), "nothing to do"),
+        (("rack-repair",), "nothing to repair"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_done_is_refused_with_the_reason(
+    words: tuple[str, ...], reason: str
+) -> None:
+    assert reason in refused(*words)

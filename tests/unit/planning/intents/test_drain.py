@@ -1,0 +1,197 @@
+"""Plans that empty brokers, and that have another broker take their place."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.partition import TopicPartition
+from ktui.planning.intents.drain import drain
+from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.swap import swap
+from ktui.planning.intents.wishes import Internal, Wishes
+from support.layouts import healthy, layout, left, targets
+
+BROKERS = range(1, 7)
+ANY = Wishes()
+
+
+def test_a_drained_broker_gives_up_its_replicas_and_the_others_stay_in_place() -> None:
+    made = drain(layout(healthy((3, 1, 2), (1, 2, 4), (2, 3, 1))), {3}, ANY)
+
+    found = targets(made)
+    assert found.keys() == {"a-0", "a-2"}
+    assert found["a-0"][:2] == (1, 2)
+    assert found["a-2"][:2] == (2, 1)
+    assert {found["a-0"][2], found["a-2"][2]} == {5, 6}
+    assert made.plan.partitions[0].original_replicas == (3, 1, 2)
+    assert (made.moves, made.bytes, made.leader_changes) == (2, 2, 1)
+
+
+def test_the_leaders_of_a_drained_broker_are_shared_out() -> None:
+    made = drain(layout(healthy(*[(1, 2, 3)] * 4)), {1}, ANY)
+
+    assert [each.replicas[:2] for each in made.plan.partitions] == [(2, 3), (3, 2)] * 2
+
+
+def test_a_new_replica_takes_the_old_ones_place_if_the_order_is_kept() -> None:
+    cluster = layout(healthy((1, 2), (3, 1)), brokers=range(1, 5))
+
+    assert targets(drain(cluster, {1}, Wishes(keep_order=True))) == {"a-0": (4, 2), "a-1": (3, 2)}
+
+
+def test_a_replica_out_of_sync_does_not_become_the_leader() -> None:
+    partitions = healthy((1, 2, 3))
+    tp = TopicPartition("a", 0)
+    partitions[tp] = msgspec.structs.replace(partitions[tp], isr=(1, 3))
+
+    assert targets(drain(layout(partitions), {1}, ANY))["a-0"][0] == 3
+
+
+def test_a_partition_keeps_its_racks_when_a_broker_is_drained() -> None:
+    made = drain(layout(healthy((1, 2, 3)), racks="abcabc"), {3}, ANY)
+
+    assert targets(made) == {"a-0": (1, 2, 6)}
+
+
+def test_a_partition_gives_up_a_rack_only_when_no_broker_on_another_is_left() -> None:
+    made = drain(layout(healthy((1, 2)), brokers=range(1, 4), racks="aba"), {2}, ANY)
+
+    assert targets(made) == {"a-0": (1, 3)}
+
+
+def test_a_replica_that_moves_anyway_makes_way_for_one_that_fits_nowhere_else() -> None:
+    partitions = healthy((1, 3), (1, 4))
+    room = {2: 1, 3: 1, 4: 0}
+    made = drain(layout(partitions, brokers=range(1, 5), room=room), {1}, ANY)
+
+    assert not made.left
+    assert targets(made) == {"a-0": (3, 2), "a-1": (4, 3)}
+
+
+def test_what_fits_on_no_disk_stays_and_is_named() -> None:
+    cluster = layout(
+        healthy((1,), (1,)), brokers=range(1, 3), sizes={"a-0": 9, "a-1": 4}, room={2: 10}
+    )
+    made = drain(cluster, {1}, ANY)
+
+    assert made.moves == 1
+    assert {why for _, _, why in left(made)} == {"room"}
+
+
+def test_no_replica_goes_to_a_broker_that_is_down_or_cordoned() -> None:
+    made = drain(layout(healthy((1, 2)), down=[3, 4], cordoned=[5]), {1}, ANY)
+
+    assert targets(made) == {"a-0": (2, 6)}
+
+
+def test_small_replicas_go_first_when_bytes_are_limited() -> None:
+    cluster = layout(healthy((1,), (1,), (1,)), sizes={"a-0": 7, "a-1": 3, "a-2": 2})
+    made = drain(cluster, {1}, Wishes(max_bytes=6))
+
+    assert targets(made).keys() == {"a-1", "a-2"}
+    assert left(made) == {("a-0", 1, "max bytes")}
+
+
+def test_followers_still_go_once_no_more_leaders_may_change() -> None:
+    made = drain(layout(healthy((1, 2), (1, 2), (2, 1))), {1}, Wishes(max_leader_changes=1))
+
+    assert made.moves == 2
+    assert left(made) == {("a-1", 1, "max leader changes")}
+
+
+def test_a_partition_being_reassigned_is_left_alone() -> None:
+    partitions = healthy((1, 2))
+    tp = TopicPartition("a", 0)
+    partitions[tp] = msgspec.structs.replace(partitions[tp], replicas=(1, 2, 3), adding=(3,))
+    made = drain(layout(partitions), {1}, ANY)
+
+    assert not made.plan.partitions
+    assert left(made) == {("a-0", 1, "being reassigned")}
+
+
+def test_a_partition_without_a_live_replica_in_sync_cannot_be_copied() -> None:
+    made = drain(layout(healthy((1,)), down=[1]), {1}, ANY)
+
+    assert left(made) == {("a-0", 1, "last replica")}
+
+
+def test_kafkas_own_topics_stand_last_or_first_in_the_plan_or_are_left_out() -> None:
+    own = "__consumer_offsets"
+    partitions = healthy((1, 2), topic=own) | healthy((1, 2), topic="Z")
+    cluster = layout(partitions)
+
+    def order(internal: Internal) -> list[str]:
+        return list(targets(drain(cluster, {1}, Wishes(internal=internal))))
+
+    assert order(Internal.LAST) == ["Z-0", f"{own}-0"]
+    assert order(Internal.FIRST) == [f"{own}-0", "Z-0"]
+    assert order(Internal.EXCLUDE) == ["Z-0"]
+
+
+def test_the_topic_of_a_canary_is_not_drained() -> None:
+    partitions = healthy((3, 1)) | healthy((3, 1), topic="ktui-canary-night")
+
+    assert targets(drain(layout(partitions), {3}, ANY)).keys() == {"a-0"}
+
+
+def test_a_drain_of_a_broker_that_is_unknown_or_empty_is_refused() -> None:
+    cluster = layout(healthy((1, 2)))
+    with pytest.raises(CannotMake, match="There is no broker 9; the cluster has brokers 1, 2"):
+        drain(cluster, {9}, ANY)
+    with pytest.raises(CannotMake, match="No partition has a replica on broker 6"):
+        drain(cluster, {6}, ANY)
+    with pytest.raises(CannotMake, match="No broker but brokers 1 and 2 may get replicas"):
+        drain(layout(healthy((1, 2)), brokers=[1, 2]), {1, 2}, ANY)
+    with pytest.raises(CannotMake, match="max moves is -1; it cannot be less than 0"):
+        drain(cluster, {1}, Wishes(max_moves=-1))
+    with pytest.raises(CannotMake, match="The cluster has no topic order; did you mean orders"):
+        drain(layout(healthy((1, 2), topic="orders")), {1}, Wishes(topics=("order",)))
+
+
+def test_a_new_broker_takes_over_the_places_of_an_old_one() -> None:
+    made = swap(layout(healthy((1, 2), (3, 1))), 1, 6, ANY)
+
+    assert targets(made) == {"a-0": (6, 2), "a-1": (3, 6)}
+
+
+def test_what_the_new_broker_holds_already_goes_as_in_a_drain() -> None:
+    made = swap(layout(healthy((1, 6), (1, 2)), brokers=[1, 2, 6]), 1, 6, ANY)
+
+    assert targets(made) == {"a-0": (6, 2), "a-1": (6, 2)}
+
+
+def test_a_swap_with_a_broker_that_can_get_nothing_is_refused() -> None:
+    with pytest.raises(CannotMake, match="Broker 6 is down"):
+        swap(layout(healthy((1, 2)), down=[6]), 1, 6, ANY)
+    with pytest.raises(CannotMake, match="All log dirs of broker 6 are cordoned"):
+        swap(layout(healthy((1, 2)), cordoned=[6]), 1, 6, ANY)
+    with pytest.raises(CannotMake, match="name two brokers"):
+        swap(layout(healthy((1, 2))), 1, 1, ANY)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True).map(tuple),
+        min_size=1,
+    ),
+    st.sets(st.sampled_from(BROKERS), min_size=1, max_size=3),
+)
+def test_no_drain_changes_a_replication_factor(
+    placed: list[tuple[int, ...]], drained: set[int]
+) -> None:
+    before = healthy(*placed)
+    if not any(drained & {*each} for each in placed):
+        return
+    made = drain(layout(before), drained, ANY)
+
+    assert {each.tp for each in made.plan.partitions} == {
+        tp for tp, state in before.items() if drained & {*state.replicas}
+    }
+    for target in made.plan.partitions:
+        assert len({*target.replicas}) == len(before[target.tp].replicas)
+        assert not drained & {*target.replicas}
+        kept = [broker for broker in before[target.tp].replicas if broker not in drained]
+        assert {*target.replicas[: len(kept)]} == {*kept}
