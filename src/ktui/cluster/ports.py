@@ -320,7 +320,8 @@ class ClusterWriter(Protocol):
         the present log dir ends a move. A broker without the replica refuses the move with
         REPLICA_NOT_AVAILABLE, or UNKNOWN_TOPIC_OR_PARTITION, but it remembers the path: the replica
         is created there if it comes. A path must be exactly as `log_dirs` reports it, otherwise it
-        is LOG_DIR_NOT_FOUND. A failed log dir answers KAFKA_STORAGE_ERROR.
+        is LOG_DIR_NOT_FOUND. A failed log dir answers KAFKA_STORAGE_ERROR, and a cordoned one
+        INVALID_REPLICA_ASSIGNMENT.
         """
         ...
 

@@ -151,7 +151,13 @@ class SimulatedReader:
         described = tuple(
             LogDir(broker, path, error=STORAGE_ERROR)
             if path in log_dirs.failed
-            else LogDir(broker, path, total_bytes=total, usable_bytes=usable)
+            else LogDir(
+                broker,
+                path,
+                total_bytes=total,
+                usable_bytes=usable,
+                cordoned=path in log_dirs.cordoned,
+            )
             for path in log_dirs.paths
         )
         named = replication.replicas_on(broker) if partitions is None else partitions
