@@ -58,7 +58,7 @@ EXEMPT: Mapping[str, str] = {
 """Command lines that no test here runs, by their prefix: why, and the test of the verb."""
 
 PLAN = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}'
-EXIT_CODES: Mapping[str, int] = {"plan check bad.json": 2}
+EXIT_CODES: Mapping[str, int] = {"plan check bad.json": 2, "broker empty 4": 3}
 
 
 class CommandLine(NamedTuple):
