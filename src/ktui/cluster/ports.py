@@ -161,8 +161,14 @@ class ClusterReader(Protocol):
         """
         ...
 
-    def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
-        """Page through every partition that the principal may describe, about 2,000 per page."""
+    def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
+        """Page through every partition that the principal may describe, about 2,000 per page.
+
+        With `fresh`, all pages are no older than the call, as of `describe_topics`.
+
+        Raises:
+            Unsupported, TimedOut: as `describe_topics`, where `fresh` is set.
+        """
         ...
 
     async def log_offsets(

@@ -90,8 +90,10 @@ class SimulatedReader:
                 absent.add(name)
         return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
 
-    async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
+    async def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
         """Page through every partition that the principal may describe, 2,000 per page."""
+        if fresh:
+            await self._calls.fresh_metadata()
         try:
             await self._calls.any_broker("scan_topics")
         except NotAuthorized:

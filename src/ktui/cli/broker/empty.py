@@ -33,7 +33,7 @@ def command(broker: int, choice: ClusterChoice, *, state: StateDir) -> None:
 
     Exit code 0 if it is empty, 3 if it is not, 1 if that is not known, 2 for bad input.
     """
-    view = asyncio.run(read_view(choice.cluster(), state, broker, prove=True))
+    view = asyncio.run(read_view(choice.cluster(), state, broker, fresh=True))
     if view.holdings.replicas:
         click.echo(held_line(view))
         sys.exit(NOT_EMPTY)

@@ -29,7 +29,7 @@ class BrokerView(msgspec.Struct, frozen=True):
 
 
 async def read_view(
-    cluster: Cluster, state: StateDir, broker: int, *, prove: bool = False
+    cluster: Cluster, state: StateDir, broker: int, *, fresh: bool = False
 ) -> BrokerView:
     """Read what a broker holds, and why.
 
@@ -37,7 +37,7 @@ async def read_view(
         cluster: the cluster.
         state: the state directory whose runs take replicas away.
         broker: the broker's id.
-        prove: whether an empty broker is to be proven by metadata no older than the call.
+        fresh: whether the metadata has to be proven to be no older than the call.
 
     Raises:
         BadInput: the cluster does not know the broker.
@@ -45,7 +45,7 @@ async def read_view(
         StateDirProblem: the state directory cannot be read.
     """
     async with aclosing(cluster.reader()) as reader:
-        facts = await read_broker(reader, broker, prove=prove)
+        facts = await read_broker(reader, broker, fresh=fresh)
     if not facts.known:
         raise BadInput(_unknown(broker, facts.brokers))
     runs = list(unfinished_runs(state, facts.cluster_id))

@@ -10,7 +10,7 @@ from ktui.cluster.broker import Broker, LogDir
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import read_cluster_and_reassignments, with_reassignments
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import ClusterReader, LogDirsAnswer, TopicsAnswer
+from ktui.cluster.ports import ClusterReader, LogDirsAnswer
 
 States = Mapping[TopicPartition, PartitionState]
 
@@ -45,7 +45,7 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
         return () if self.on_disk is None else self.on_disk.log_dirs
 
 
-async def read_broker(reader: ClusterReader, broker: int, *, prove: bool = False) -> BrokerFacts:
+async def read_broker(reader: ClusterReader, broker: int, *, fresh: bool = False) -> BrokerFacts:
     """Read what a broker holds.
 
     The log dirs are read last, so that a replica which comes meanwhile is seen. Metadata leaves
@@ -54,27 +54,18 @@ async def read_broker(reader: ClusterReader, broker: int, *, prove: bool = False
     Args:
         reader: reads the cluster.
         broker: the broker's id.
-        prove: whether metadata without a replica on the broker is read again, this time proven to
-            be no older than the call.
+        fresh: whether the metadata has to be proven to be no older than the call.
 
     Raises:
         ClusterError: the brokers, the reassignments or the metadata cannot be read, or there is no
             proof of their age.
     """
     cluster, listed = await read_cluster_and_reassignments(reader)
-    names: set[str] = set()
     found: dict[TopicPartition, PartitionState] = {}
     unread: list[str] = []
-
-    def take(page: TopicsAnswer) -> None:
-        names.update(tp.topic for tp in page.partitions)
+    async for page in reader.scan_topics(fresh=fresh):
         found.update((tp, s) for tp, s in page.partitions.items() if broker in s.replicas)
         unread.extend(failure.sentence for failure in page.failures)
-
-    async for page in reader.scan_topics():
-        take(page)
-    if prove and not found:
-        take(await reader.describe_topics(names, fresh=True))
     moving = {tp: m for tp, m in listed.items() if tp in found or broker in m.replicas}
     on_disk, problems = await _on_disk(reader, broker)
     return BrokerFacts(

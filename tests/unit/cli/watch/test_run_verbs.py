@@ -8,7 +8,7 @@ from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.execution.run.run import Run
 from ktui.tui.run_view.run_verbs import BadCommand
 from support.journals.journals import planned, started
@@ -20,8 +20,8 @@ BOTH = (TopicPartition("orders", 0), TopicPartition("orders", 1))
 @pytest.fixture
 def run() -> Run:
     """A run that moves two partitions of orders from broker 3 to 4."""
-    events = enumerate([started(2), planned(2)], 1)
-    return Run("drain").fold(JournalEntry(seq, START, event) for seq, event in events)
+    events: list[AnyRunEvent] = [started(2), planned(2)]
+    return Run("drain").fold(JournalEntry(n, START, e) for n, e in enumerate(events, 1))
 
 
 def test_a_broker_is_a_scope_of_the_views_verbs(run: Run) -> None:
