@@ -19,6 +19,10 @@ from ktui.planning.names import join_all, join_named, join_some
 from ktui.quantities import as_bytes, as_count
 
 NOT_EMPTY = 3
+_CANARIES = {
+    Stay.CANARY: "{} of the canary of {}, which goes with it",
+    Stay.LEFT_CANARY: "{} left by the canary of {}",
+}
 
 
 @click.command("empty")
@@ -54,11 +58,9 @@ def held_line(view: BrokerView) -> str:
     size = f", {as_bytes(holdings.bytes)}" if holdings.bytes is not None else ""
     line = f"broker {view.facts.id} holds {replicas} of {as_count(len(topics), 'topic')}{size}"
     parts = [*_on_their_way(view)]
-    if canaries := sorted({each.run for each in holdings.replicas if each.why is Stay.CANARY}):
-        named = join_named("run", canaries)
-        parts.append(
-            f"{holdings.count(Stay.CANARY):,} of the canary of {named}, which goes with it"
-        )
+    for why, text in _CANARIES.items():
+        if runs := sorted({each.run for each in holdings.replicas if each.why is why}):
+            parts.append(text.format(f"{holdings.count(why):,}", join_named("run", runs)))
     if view.facts.unread:
         parts.append(f"not all could be read: {join_some(view.facts.unread)}")
     return clean(f"{line}: {'; '.join(parts)}" if parts else line)

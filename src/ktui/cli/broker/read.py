@@ -50,8 +50,8 @@ async def read_view(
         raise BadInput(_unknown(broker, facts.brokers))
     runs = list(unfinished_runs(state, facts.cluster_id))
     claims = claims_on(broker, [run for run, _ in runs], facts.states)
-    holdings = find_holdings(facts, claims)
-    concerned = {each.run for each in holdings.replicas if each.tp in claims}
+    holdings = find_holdings(facts, claims, {run.name for run, _ in runs})
+    concerned = {each.run for each in holdings.replicas}
     idle = (run.name for run, owner in runs if owner is None and run.name in concerned)
     return BrokerView(facts, holdings, tuple(sorted(idle)))
 

@@ -19,6 +19,7 @@ _WORDS = {
     Stay.PLANNED: "in the plan of {by}, to leave",
     Stay.KEPT: "in the plan of {by}, to stay",
     Stay.CANARY: "of the canary of {by}, which goes with it",
+    Stay.LEFT_CANARY: "left by the canary of {by}",
     Stay.UNPLANNED: "in no plan",
     Stay.STRAY: "only on disk, unknown to the metadata",
 }
@@ -58,6 +59,12 @@ def _lines(view: BrokerView, most: int | None) -> Iterator[str]:
         yield f"and {as_count(len(others), 'topic')} more: {replicas}, {size}. All of them: --all"
     for run in view.without_engine:
         yield f"run {run} has no engine. Go on with it: ktui resume {run}"
+    left = (topic.topic for topic in topics if topic.replicas[0].why is Stay.LEFT_CANARY)
+    for name in left:
+        yield (
+            f"topic {name}: no unfinished run of this state directory has it. If none of another "
+            f"one does, delete it: kafka-topics.sh --delete --topic {name}"
+        )
     for sentence in facts.unread:
         yield f"could not read: {sentence}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -28,7 +28,9 @@ class Stay(enum.StrEnum):
     KEPT = "kept"
     """An unfinished run has the partition, and keeps or brings the replica here."""
     CANARY = "canary"
-    """The partition is of the canary of a run, which deletes it at its end."""
+    """The topic is of the canary of an unfinished run, which deletes it when its engine exits."""
+    LEFT_CANARY = "left_canary"
+    """The topic is of the canary of a run that is not among the unfinished ones here."""
     UNPLANNED = "unplanned"
     """No run of this state directory takes the replica away."""
     STRAY = "stray"
@@ -155,15 +157,23 @@ def _goal(track: Track, state: PartitionState) -> tuple[int, ...]:
     return find_goal(track, state.replicas, state.isr, state.leader).replicas
 
 
-def find_holdings(facts: BrokerFacts, claims: Claims) -> Holdings:
-    """Return all replicas of a broker, and why each is there."""
-    return Holdings(tuple(sorted(_held(facts, claims), key=lambda each: each.tp)))
+def find_holdings(facts: BrokerFacts, claims: Claims, runs: Collection[str] = ()) -> Holdings:
+    """Return all replicas of a broker, and why each is there.
+
+    Args:
+        facts: what was read of the broker.
+        claims: what unfinished runs mean to do with its replicas.
+        runs: the names of the unfinished runs, which may have canaries.
+    """
+    return Holdings(tuple(sorted(_held(facts, claims, runs), key=lambda each: each.tp)))
 
 
-def _held(facts: BrokerFacts, claims: Claims) -> Iterator[HeldReplica]:
+def _held(facts: BrokerFacts, claims: Claims, runs: Collection[str]) -> Iterator[HeldReplica]:
     on_disk = {} if facts.on_disk is None else facts.on_disk.replicas
     for tp, state in facts.states.items():
         why, run = _why(facts.id, state, claims.get(tp))
+        if why is Stay.CANARY and run not in runs:
+            why = Stay.LEFT_CANARY
         held = on_disk.get(tp)
         yield HeldReplica(
             tp=tp,

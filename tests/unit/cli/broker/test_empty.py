@@ -93,6 +93,9 @@ def test_a_broker_is_empty_only_once_the_last_move_has_ended(sandbox: BrokerSand
 def test_a_canary_is_named_and_counts(sandbox: BrokerSandbox) -> None:
     sandbox.do(events.CreateTopic(TopicSpec(name=canary_topic("drain"), replicas=((5, 4),))))
 
+    assert not_empty(sandbox, "5").endswith("1 left by the canary of run drain")
+
+    sandbox.a_run(1)
     assert not_empty(sandbox, "5").endswith("1 of the canary of run drain, which goes with it")
 
 

@@ -78,12 +78,19 @@ def test_a_run_that_brings_a_replica_keeps_it(sandbox: BrokerSandbox) -> None:
     assert whys(sandbox, "4") == {"kept": 1}
 
 
-def test_the_canary_of_a_run_is_named(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.CreateTopic(TopicSpec(name=canary_topic("drain"), replicas=((3, 4),))))
+def test_the_canary_of_a_run_is_named_and_whether_the_run_still_has_it(
+    sandbox: BrokerSandbox,
+) -> None:
+    sandbox.do(events.CreateTopic(TopicSpec(name=canary_topic("drain"), replicas=((5, 4),))))
 
-    (row,) = (line for line in sandbox.lines("status", "3") if line.startswith("ktui-canary"))
+    before = sandbox.lines("status", "5")
+    sandbox.a_run(1)
+    after = sandbox.lines("status", "5")
 
-    assert row.endswith("1 of the canary of run drain, which goes with it")
+    assert any(line.endswith("1 left by the canary of run drain") for line in before)
+    assert "kafka-topics.sh --delete --topic ktui-canary-drain" in before[-1]
+    assert any(line.endswith("1 of the canary of run drain, which goes with it") for line in after)
+    assert after[-1] == "run drain has no engine. Go on with it: ktui resume drain"
 
 
 def test_a_broker_that_is_down_is_fenced_and_what_it_holds_is_shown_all_the_same(
