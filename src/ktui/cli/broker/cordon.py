@@ -13,6 +13,7 @@ from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.ownership_options import take_over_option
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cluster.clock import SystemClock
@@ -135,7 +136,14 @@ def _run(
                 await _check_owner(cluster, state, described.cluster_id, take_over=take_over)
             await act(Cordoner(ClusterPorts(reader, writer), broker, SystemClock()))
 
-    asyncio.run(acted())
+    try:
+        asyncio.run(acted())
+    except KeyboardInterrupt:
+        print_note(
+            "interrupted: the change may have been sent. To see what is in force: "
+            f"ktui broker status {broker}"
+        )
+        raise
 
 
 async def _check_owner(
