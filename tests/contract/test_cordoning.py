@@ -97,3 +97,19 @@ async def test_a_path_that_is_no_log_dir_of_the_broker_cannot_be_cordoned(cordon
     result = (await cordoning.writer.alter_configs([wrong]))[broker_resource(BROKER)]
 
     assert (result.verdict, result.code) == (Verdict.REFUSED, "INVALID_REQUEST")
+
+
+async def test_a_factor_that_the_brokers_without_a_cordon_cannot_give_is_refused(
+    cordoning: World, topic_name: str
+) -> None:
+    await cordoning.create_topic(topic_name, [[1, 2, 3, 4, 5]])
+    await cordon(cordoning)
+    await cordoning.clock.sleep(5.0)
+
+    result = await cordoning.writer.create_partitions(topic_name, 2, validate_only=True)
+
+    assert (result.verdict, result.code) == (Verdict.REFUSED, "INVALID_REPLICATION_FACTOR")
+    assert result.message == (
+        "The target replication factor of 5 cannot be reached because only 4 broker(s) are "
+        "registered or some brokers have all their log directories cordoned."
+    )

@@ -170,7 +170,9 @@ async def test_no_partition_can_be_added_while_all_brokers_are_cordoned() -> Non
     result = await cluster.writer().create_partitions("orders", 3)
 
     assert result.code == "INVALID_REPLICATION_FACTOR"
-    assert "all their log directories cordoned" in result.message
+    assert result.message == (
+        "All brokers are currently fenced, or have all their log directories cordoned."
+    )
 
 
 async def test_relative_log_dirs_are_not_cordoned_although_the_setting_is_accepted() -> None:

@@ -19,6 +19,8 @@ class BrokersForNew(NamedTuple):
     members: Membership
     cordoned: frozenset[int]
     """The brokers with all log dirs cordoned. An assignment may name them all the same."""
+    knows_cordons: bool
+    """Whether this version has cordons, and so names them in its refusals."""
 
 
 def new_partitions(
@@ -86,19 +88,20 @@ def _placed(
     begin: int, count: int, factor: int, brokers: BrokersForNew
 ) -> list[Registration] | WriteResult:
     """Place replicas on brokers in turn; Kafka draws, and brokers that are down come last."""
-    members, cordoned = brokers
+    members, cordoned, knows_cordons = brokers
     usable = members.registered - cordoned
     active, others = sorted(usable & members.active), sorted(usable - members.active)
     if not usable or (factor <= len(usable) and not active):
-        or_cordoned = ", or have all their log directories cordoned" if cordoned else ""
-        return _too_few(factor, f"All brokers are currently fenced{or_cordoned}.")
+        or_cordoned = ", or have all their log directories cordoned" if knows_cordons else ""
+        words = f"All brokers are currently fenced{or_cordoned}."
+        return refused("INVALID_REPLICATION_FACTOR", words)
     if factor > len(usable):
-        or_cordoned = " or some brokers have all their log directories cordoned" if cordoned else ""
+        or_cordoned = " or some brokers have all their log directories cordoned"
         words = (
             f"The target replication factor of {factor} cannot be reached because only "
-            f"{len(usable)} broker(s) are registered{or_cordoned}."
+            f"{len(usable)} broker(s) are registered{or_cordoned if knows_cordons else ''}."
         )
-        return _too_few(factor, words)
+        return refused("INVALID_REPLICATION_FACTOR", words)
     made = []
     for number in range(begin, count):
         turn = number % len(active)
@@ -106,8 +109,3 @@ def _placed(
         isr = tuple(filter(members.may_lead, replicas))
         made.append(Registration(replicas, isr, isr[0]))
     return made
-
-
-def _too_few(factor: int, words: str) -> WriteResult:
-    words = f"Unable to replicate the partition {factor} time(s): {words}"
-    return refused("INVALID_REPLICATION_FACTOR", words)

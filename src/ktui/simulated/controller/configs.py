@@ -141,8 +141,8 @@ class Configs:
         known = () if broker is None else broker.configured_log_dirs
         if wrong := [path for path in named if named != (EVERY,) and path not in known]:
             words = (
-                f"Invalid entries in {CORDONED}: [{', '.join(wrong)}]. All cordoned log dirs must "
-                "be entries of log.dirs or log.dir."
+                f"requirement failed: All entries in {CORDONED} must be present in log.dirs or "
+                f"log.dir. Missing entries : {', '.join(wrong)}"
             )
             raise ConfigRefused("INVALID_REQUEST", words)
 

@@ -95,7 +95,8 @@ class Controller:
         topic = self.topics.get(name)
         if topic is None:
             return answers.NO_SUCH_TOPIC_TO_EXTEND
-        brokers = BrokersForNew(self._members, frozenset(filter(self._cordoned, self._brokers)))
+        cordoned = frozenset(filter(self._cordoned, self._brokers))
+        brokers = BrokersForNew(self._members, cordoned, self.rules.cordons_log_dirs)
         made = new_partitions(name, topic.partitions, count, assignment, brokers)
         if isinstance(made, WriteResult):
             return made
