@@ -110,3 +110,18 @@ async def test_a_fresh_poll_misses_no_acknowledged_change(world: World, tp: Topi
         assert observation.fresh
         assert observation.partitions[tp].replicas == order
     await observer.aclose()
+
+
+async def test_a_fresh_scan_has_every_topic_that_was_created_before(
+    world: World, topic_name: str
+) -> None:
+    for n in range(MANY // 5):
+        await world.make_topic(f"{topic_name}-{n}", [[2, 1, 3]])
+
+        seen = {
+            tp.topic
+            async for page in world.reader.scan_topics(fresh=True)
+            for tp in page.partitions
+        }
+
+        assert f"{topic_name}-{n}" in seen

@@ -59,6 +59,11 @@ class ReplicaDir(msgspec.Struct, frozen=True):
     future: FutureReplica | None = None
     """The copy in the new log dir; None while the replica does not move."""
 
+    @property
+    def total_size(self) -> int:
+        """Bytes of the replica and of the copy that a move to another log dir has made so far."""
+        return self.size + (0 if self.future is None else self.future.size)
+
 
 class TopicConfig(msgspec.Struct, frozen=True):
     """The settings of a topic that decide how its moves are measured and judged."""

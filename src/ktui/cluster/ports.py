@@ -161,8 +161,14 @@ class ClusterReader(Protocol):
         """
         ...
 
-    def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
-        """Page through every partition that the principal may describe, about 2,000 per page."""
+    def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
+        """Page through every partition that the principal may describe, about 2,000 per page.
+
+        With `fresh`, all pages are no older than the call, as of `describe_topics`.
+
+        Raises:
+            Unsupported, TimedOut: as `describe_topics`, where `fresh` is set.
+        """
         ...
 
     async def log_offsets(
@@ -320,7 +326,8 @@ class ClusterWriter(Protocol):
         the present log dir ends a move. A broker without the replica refuses the move with
         REPLICA_NOT_AVAILABLE, or UNKNOWN_TOPIC_OR_PARTITION, but it remembers the path: the replica
         is created there if it comes. A path must be exactly as `log_dirs` reports it, otherwise it
-        is LOG_DIR_NOT_FOUND. A failed log dir answers KAFKA_STORAGE_ERROR.
+        is LOG_DIR_NOT_FOUND. A failed log dir answers KAFKA_STORAGE_ERROR, and a cordoned one
+        INVALID_REPLICA_ASSIGNMENT.
         """
         ...
 

@@ -92,9 +92,10 @@ class KafkaReader:
             [page for part in parts async for page in self._pages(part, ask)]
         )
 
-    async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
+    async def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
         """Page through every partition that the principal may describe, 2,000 a page."""
-        async for page in self._pages((), self._wire.ask):
+        ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
+        async for page in self._pages((), ask):
             yield page
 
     async def _pages(self, names: Sequence[str], ask: Ask) -> AsyncIterator[TopicsAnswer]:

@@ -61,6 +61,8 @@ class SimulatedCore(ABC):
         self.controller = Controller(spec, self._spread_decision, seed=seed)
         self.metadata = Metadata(self.controller, lag_s=0.0)
         self.groups = Groups(self.machines)
+        for broker in self.machines:
+            self._apply_cordons(broker)
         for topic in spec.topics:
             if (made := self.create_topic(topic)).verdict is not Verdict.ACCEPTED:
                 raise ValueError(f"topic {topic.name}: {made.message}")
@@ -112,6 +114,7 @@ class SimulatedCore(ABC):
                 for topic in self.controller.topics:
                     self._apply_topic_settings(topic)
             for broker in concerned:
+                self._apply_cordons(broker)
                 config = self.controller.configs.broker_config(broker)
                 self.replication.set_throttle_rates(
                     broker,
@@ -119,6 +122,10 @@ class SimulatedCore(ABC):
                     leader=config.leader_throttle_rate,
                     log_dir=config.log_dir_throttle_rate,
                 )
+
+    def _apply_cordons(self, broker: int) -> None:
+        cordoned = self.controller.configs.cordoned(broker)
+        self.replication.log_dirs(broker).cordoned = cordoned
 
     def _apply_topic_settings(self, name: str) -> None:
         self.replication.set_retention(name, self.controller.configs.retention_bytes(name))

@@ -25,12 +25,20 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Space for logs, on the broker's one disk."""
     log_dirs: int = 1
     """The number of log dirs on the disk."""
+    relative_log_dirs: bool = False
+    """Whether the broker's properties file names its log dirs by relative paths."""
 
     @property
     def log_dir_paths(self) -> tuple[str, ...]:
         """The log dirs; the first one also has the metadata log."""
         first = "/var/lib/kafka/data"
         return first, *(f"{first}-{number}" for number in range(2, self.log_dirs + 1))
+
+    @property
+    def configured_log_dirs(self) -> tuple[str, ...]:
+        """The log dirs as the broker's properties file names them (log.dirs)."""
+        paths = self.log_dir_paths
+        return tuple(path.removeprefix("/") for path in paths) if self.relative_log_dirs else paths
 
 
 class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):

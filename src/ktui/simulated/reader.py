@@ -90,8 +90,10 @@ class SimulatedReader:
                 absent.add(name)
         return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
 
-    async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
+    async def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
         """Page through every partition that the principal may describe, 2,000 per page."""
+        if fresh:
+            await self._calls.fresh_metadata()
         try:
             await self._calls.any_broker("scan_topics")
         except NotAuthorized:
@@ -151,7 +153,13 @@ class SimulatedReader:
         described = tuple(
             LogDir(broker, path, error=STORAGE_ERROR)
             if path in log_dirs.failed
-            else LogDir(broker, path, total_bytes=total, usable_bytes=usable)
+            else LogDir(
+                broker,
+                path,
+                total_bytes=total,
+                usable_bytes=usable,
+                cordoned=path in log_dirs.cordoned,
+            )
             for path in log_dirs.paths
         )
         named = replication.replicas_on(broker) if partitions is None else partitions

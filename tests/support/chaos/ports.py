@@ -127,8 +127,8 @@ class ChaosReader:
             answer, partitions=partitions, failures=(*answer.failures, failure)
         )
 
-    def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
-        return self._reader.scan_topics()
+    def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
+        return self._reader.scan_topics(fresh=fresh)
 
     async def log_offsets(
         self,

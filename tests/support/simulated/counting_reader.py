@@ -52,9 +52,9 @@ class CountingReader:
         self.described.append(frozenset(names))
         return await self._reader.describe_topics(names, fresh=fresh)
 
-    def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
+    def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
         self.calls["scan_topics"] += 1
-        return self._reader.scan_topics()
+        return self._reader.scan_topics(fresh=fresh)
 
     async def log_offsets(
         self,

@@ -61,6 +61,7 @@ PLAN = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "repli
 EXIT_CODES: Mapping[str, int] = {
     "plan check bad.json": 2,
     "plan drain 3": 3,  # a partition of the cluster here is in motion already
+    "broker empty 4": 3,
 }
 
 

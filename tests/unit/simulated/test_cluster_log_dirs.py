@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.broker import LogDir
+from ktui.cluster.cordon import CORDONED
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
 from ktui.cluster.throttle_settings import LOG_DIR_RATE
@@ -134,3 +135,67 @@ async def test_a_move_that_is_denied_is_refused_with_the_missing_permission() ->
 
     assert (result.verdict, result.code) == (Verdict.REFUSED, "CLUSTER_AUTHORIZATION_FAILED")
     assert result.needs == "Alter on the cluster"
+
+
+def cordon(broker: int, value: str) -> events.AlterConfigs:
+    return events.AlterConfigs(
+        (setting(ConfigScope.BROKER, str(broker), CORDONED, ConfigOp.SET, value),)
+    )
+
+
+async def cordoned(cluster: SimulatedCluster, broker: int) -> list[str]:
+    answer = await cluster.reader().log_dirs(broker, [])
+    return [each.path for each in answer.log_dirs if each.cordoned]
+
+
+async def test_one_of_two_log_dirs_is_cordoned_and_takes_no_further_replica() -> None:
+    cluster = two_log_dirs()
+    cluster.do(cordon(1, SECOND))
+
+    assert await cordoned(cluster, 1) == [SECOND]
+    assert (await move(cluster, T0, SECOND)).code == "INVALID_REPLICA_ASSIGNMENT"
+    cluster.do(
+        events.CreateTopic(TopicSpec(name="audit", replicas=((1, 2), (1, 2), (1, 2), (1, 2))))
+    )
+    audit = [TopicPartition("audit", n) for n in range(4)]
+    held = (await cluster.reader().log_dirs(1, audit)).replicas
+    assert {each.path for each in held.values()} == {FIRST}
+
+
+async def test_no_partition_can_be_added_while_all_brokers_are_cordoned() -> None:
+    cluster = two_log_dirs()
+    for broker in range(1, 6):
+        cluster.do(cordon(broker, "*"))
+
+    result = await cluster.writer().create_partitions("orders", 3)
+
+    assert result.code == "INVALID_REPLICATION_FACTOR"
+    assert result.message == (
+        "All brokers are currently fenced, or have all their log directories cordoned."
+    )
+
+
+async def test_relative_log_dirs_are_not_cordoned_although_the_setting_is_accepted() -> None:
+    cluster = a_cluster(brokers=(BrokerSpec(id=1, relative_log_dirs=True),), topics=())
+    wanted = setting(ConfigScope.BROKER, "1", CORDONED, ConfigOp.SET, "*")
+
+    result = await cluster.writer().alter_configs([wanted])
+
+    assert result[wanted.resource].verdict is Verdict.ACCEPTED
+    assert await cordoned(cluster, 1) == []
+
+
+async def test_a_version_before_4_3_accepts_a_cordon_and_knows_nothing_of_it() -> None:
+    cluster = a_cluster(version="4.2")
+    cluster.do(cordon(1, "*"))
+
+    assert await cordoned(cluster, 1) == []
+
+
+async def test_the_properties_file_cordons_log_dirs_and_a_dynamic_value_replaces_it() -> None:
+    cluster = a_cluster(broker_configs={CORDONED: "*"})
+    assert await cordoned(cluster, 1) == [FIRST]
+
+    cluster.do(cordon(1, ""))
+
+    assert await cordoned(cluster, 1) == []

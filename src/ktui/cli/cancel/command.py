@@ -47,9 +47,9 @@ def command(
     """Stop, roll back or trim partitions of RUN.
 
     ktui shows exactly what will happen first. If the run has not ended, choose its partitions with
-    --topic, --partition or --all. The command returns once the run's engine has answered. If the
-    run has no engine, ktui starts one and pauses the rest of the run. Follow the result with
-    `ktui status RUN`.
+    --topic, --partition, --broker or --all. The command returns once the run's engine has
+    answered. If the run has no engine, ktui starts one and pauses the rest of the run. Follow the
+    result with `ktui status RUN`.
 
     --all shuts the cancel gate of the cluster. Runs of this state directory then submit only
     cancels and rollbacks there, until --remove-cancel opens the gate.
@@ -78,8 +78,13 @@ def _check_on_cluster(request: CancelRequest) -> None:
     """Check that a cancel works without a run, and that its scope was given.
 
     Raises:
-        BadInput: --trim was given, or no scope was.
+        BadInput: --trim or --broker was given, or no scope was.
     """
+    if request.brokers:
+        raise BadInput(
+            "--broker needs a run, whose plan says what comes and goes. Name the run: ktui cancel "
+            "RUN --broker, or give --topic, --partition or --all"
+        )
     if request.kind is CancelKind.TRIM:
         raise BadInput(
             "--trim needs a run. Only the run's journal has the original number of replicas. "

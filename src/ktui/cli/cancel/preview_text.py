@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ktui.cli.options.cancel import CancelRequest
 from ktui.cli.options.common import state_option
@@ -61,6 +61,13 @@ def _rows(partitions: Iterable[PartitionPreview]) -> Iterator[str]:
         yield f"and {rest.total():,} more: {counts}"
 
 
+def _scope_of(left: Sequence[PartitionPreview], request: CancelRequest) -> str:
+    """Return the options that name these partitions later, when they may have left a broker."""
+    if not request.brokers:
+        return request.scope_words
+    return " ".join(f"--partition {each.tp.topic}:{each.tp.partition}" for each in left)
+
+
 def _rank(each: PartitionPreview) -> int:
     if each.in_trouble:
         return 0
@@ -84,6 +91,6 @@ def _extra(preview: CancelPreview, request: CancelRequest, state: StateDir) -> I
         return
     named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], most=5)
     run = preview.scope.run.name
-    command = f"ktui cancel {run} --trim {request.scope_words}{state_option(state)}"
+    command = f"ktui cancel {run} --trim {_scope_of(left, request)}{state_option(state)}"
     have = "keeps" if len(left) == 1 else "keep"
     yield f"{named} {have} more replicas than planned. Drop them too: {command}"

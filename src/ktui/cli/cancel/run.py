@@ -14,7 +14,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.cancel import CancelRequest, check_scope_given
-from ktui.cli.options.common import check_scope
+from ktui.cli.options.common import check_scope, find_on_brokers
 from ktui.cli.output.gate import gate_json, gate_line, shut_gate
 from ktui.cli.output.json_form import encode
 from ktui.cli.process.launch import Launch, launch_left_run
@@ -63,9 +63,11 @@ def cancel_run(
     run = found.run
     refuse_exported(run)
     _check(run, request)
+    on_brokers = find_on_brokers(run, request.brokers)
+    request = msgspec.structs.replace(request, on_brokers=on_brokers)
     where = choice.or_of_run(found.begun).target(changes=not request.dry_run)
     live = holder(run_dir) is not None
-    preview = CancelPreview(CancelScope(run, request.kind, request.topics, request.partitions))
+    preview = CancelPreview(CancelScope(run, request.kind, request.topics, request.all_partitions))
     preview.movers = find_movers(state, found.begun.cluster_id, run.name)
     _read_cluster(preview, where.cluster, needed=request.dry_run or not live)
     starts = not live and not preview.scope.over
@@ -155,7 +157,7 @@ class _Cancel(msgspec.Struct, frozen=True):
 
     @property
     def _command(self) -> CancelMoves:
-        return CancelMoves(self.request.kind, self.request.topics, self.request.partitions)
+        return CancelMoves(self.request.kind, self.request.topics, self.request.all_partitions)
 
     def report_only(self) -> None:
         """Report that nothing was changed, and what the cancel would also have done."""

@@ -102,7 +102,9 @@ def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[DoctorFinding]:
             yield DoctorFinding(Level.TROUBLE, f"{place}: log dir offline ({log_dir.error})")
         if log_dir.cordoned:
             fix = (
-                "If all log dirs of a broker are cordoned, Kafka accepts moves onto it; they hang."
+                "If all log dirs of a broker are cordoned, Kafka 4.3.1 still accepts moves onto "
+                "it, and later versions refuse them. To lift the cordon: ktui broker uncordon "
+                f"{log_dir.broker}"
             )
             yield DoctorFinding(Level.NOTE, f"{place}: log dir cordoned", fix)
         if log_dir.total_bytes and log_dir.usable_bytes is not None:

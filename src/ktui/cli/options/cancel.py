@@ -37,6 +37,9 @@ _OPTIONS = (
     ),
     common.topics_option("Only this topic; may be repeated."),
     common.partitions_option("Only this partition; may be repeated."),
+    common.brokers_option(
+        "Only partitions that hold, gain or lose a replica on this broker now; may be repeated."
+    ),
     click.option(
         "--all",
         "everything",
@@ -57,6 +60,9 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
     kind: CancelKind
     topics: tuple[str, ...]
     partitions: tuple[TopicPartition, ...]
+    brokers: tuple[int, ...] = ()
+    on_brokers: tuple[TopicPartition, ...] = ()
+    """The partitions that `brokers` select, once the run is known."""
     everything: bool
     """Whether --all was given."""
     dry_run: bool
@@ -69,7 +75,13 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The scope as command line options; empty if none was given."""
         words = [f"--topic {topic}" for topic in self.topics]
         words += [f"--partition {tp.topic}:{tp.partition}" for tp in self.partitions]
+        words += [f"--broker {broker}" for broker in self.brokers]
         return "--all" if self.everything else " ".join(words)
+
+    @property
+    def all_partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that are named, and those that brokers select."""
+        return (*self.partitions, *self.on_brokers)
 
 
 def cancel_options(function: F) -> F:
@@ -88,22 +100,26 @@ def read_cancel_request(values: dict[str, Any], *, json: bool) -> CancelRequest 
     kinds = [kind for kind in CancelKind if values.pop(kind.value)]
     opens, everything = values.pop("remove_cancel"), values.pop("everything")
     topics, partitions = values.pop("topics"), values.pop("partitions")
+    brokers = values.pop("brokers")
     dry_run, take_over = values.pop("dry_run"), values.pop("take_over")
+    scoped = topics or partitions or brokers
     if opens:
-        _check_alone(kinds or everything or topics or partitions or dry_run or take_over)
+        _check_alone(kinds or everything or scoped or dry_run or take_over)
         return None
     if len(kinds) != 1:
         names = ", ".join(_KINDS)
         what = f"{names} exclude each other" if kinds else f"none of {names} was given"
         raise BadInput(f"{what}. Give one of them, or {REMOVE_CANCEL}")
-    if everything and (topics or partitions):
+    if everything and scoped:
         raise BadInput(
-            "--all already covers every partition. Give either --all, or --topic and --partition"
+            "--all already covers every partition. Give either --all, or --topic, --partition and "
+            "--broker"
         )
     return CancelRequest(
         kind=kinds[0],
         topics=topics,
         partitions=partitions,
+        brokers=brokers,
         everything=everything,
         dry_run=dry_run,
         json=json,

@@ -15,8 +15,9 @@ from click.shell_completion import CompletionItem
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
+from ktui.execution.run.broker_scope import partitions_on
 from ktui.execution.run.run import Run
-from ktui.planning.names import closest_names, join_some, shortened
+from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.units import Seconds, parse_quantity
 
 
@@ -182,6 +183,35 @@ def partitions_option(purpose: str) -> Callable[[F], F]:
         callback=_partitions,
         help=purpose,
     )
+
+
+def brokers_option(purpose: str) -> Callable[[F], F]:
+    """Add --broker, which may be repeated, as `brokers`, each a broker's id."""
+    return click.option(
+        "--broker",
+        "brokers",
+        type=click.IntRange(0),
+        metavar="ID",
+        multiple=True,
+        help=purpose,
+    )
+
+
+def find_on_brokers(
+    run: Run, brokers: Sequence[int], *, ever: bool = False
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions of a run that the option --broker selects, as `partitions_on` does.
+
+    Raises:
+        BadInput: there is none. A scope must never become empty: that is the whole run.
+    """
+    found = partitions_on(run, brokers, ever=ever)
+    if brokers and not found:
+        raise BadInput(
+            f"run {run.name} has no partition that holds, gains or loses a replica on "
+            f"{join_named('broker', brokers)}"
+        )
+    return found
 
 
 def _partitions(

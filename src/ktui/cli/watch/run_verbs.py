@@ -35,6 +35,7 @@ _SETTINGS: dict[str, list[str]] = {"help_option_names": []}
 _names = click.argument("names", metavar="[PARTITION|TOPIC ...]", nargs=-1)
 _topics = common.topics_option("Only this topic; may be repeated.")
 _partitions = common.partitions_option("Only this partition; may be repeated.")
+_brokers = common.brokers_option("Only what has to do with this broker; may be repeated.")
 
 
 @click.command("limits", context_settings=_SETTINGS)
@@ -63,6 +64,7 @@ def _schedule(*, schedule: SetSchedule) -> RunChange:
 @_names
 @_topics
 @_partitions
+@_brokers
 @click.pass_obj
 def _pause(
     run: Run,
@@ -70,15 +72,18 @@ def _pause(
     names: tuple[str, ...],
     topics: tuple[str, ...],
     partitions: tuple[TopicPartition, ...],
+    brokers: tuple[int, ...],
 ) -> RunChange:
     topics, partitions = _scope(run, names, topics, partitions)
-    return Pause(topics=topics, partitions=partitions)
+    on_brokers = common.find_on_brokers(run, brokers)
+    return Pause(topics=topics, partitions=(*partitions, *on_brokers))
 
 
 @click.command("continue", context_settings=_SETTINGS)
 @_names
 @_topics
 @_partitions
+@_brokers
 @click.pass_obj
 def _continue(
     run: Run,
@@ -86,9 +91,11 @@ def _continue(
     names: tuple[str, ...],
     topics: tuple[str, ...],
     partitions: tuple[TopicPartition, ...],
+    brokers: tuple[int, ...],
 ) -> RunChange:
     topics, partitions = _scope(run, names, topics, partitions)
-    return Continue(topics=topics, partitions=partitions)
+    on_brokers = common.find_on_brokers(run, brokers, ever=True)
+    return Continue(topics=topics, partitions=(*partitions, *on_brokers))
 
 
 @click.command("cancel", context_settings=_SETTINGS)
@@ -102,6 +109,7 @@ def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: object) -> RunChan
     request = read_cancel_request(chosen, json=False)
     if request is None:
         return OpenGate()
+    on_brokers = common.find_on_brokers(run, request.brokers)
     if request.dry_run or request.take_over:
         option = "--dry-run" if request.dry_run else "--take-over"
         raise BadInput(
@@ -109,7 +117,8 @@ def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: object) -> RunChan
         )
     if not run.ended:
         check_scope_given(request)
-    return CancelMoves(request.kind, topics=request.topics, partitions=request.partitions)
+    partitions = (*request.partitions, *on_brokers)
+    return CancelMoves(request.kind, topics=request.topics, partitions=partitions)
 
 
 _VERBS: Mapping[str, click.Command] = {

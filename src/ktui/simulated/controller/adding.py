@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ktui.cluster.partition import Brokers
 from ktui.cluster.ports import WriteResult
@@ -12,12 +13,22 @@ from ktui.simulated.controller.membership import Membership
 from ktui.simulated.controller.registration import Registration
 
 
+class BrokersForNew(NamedTuple):
+    """The brokers, of which some get no partitions that Kafka places itself."""
+
+    members: Membership
+    cordoned: frozenset[int]
+    """The brokers with all log dirs cordoned. An assignment may name them all the same."""
+    knows_cordons: bool
+    """Whether this version has cordons, and so names them in its refusals."""
+
+
 def new_partitions(
     topic: str,
     present: Sequence[Registration],
     count: int,
     assignment: Sequence[Brokers] | None,
-    members: Membership,
+    brokers: BrokersForNew,
 ) -> list[Registration] | WriteResult:
     """Return the records of new partitions, or the refusal.
 
@@ -29,7 +40,7 @@ def new_partitions(
         present: the records of its partitions.
         count: the number of partitions that the topic is to have.
         assignment: the replicas of each new partition; None to place them here.
-        members: the brokers.
+        brokers: the brokers.
     """
     begin = len(present)
     if count == begin:
@@ -42,14 +53,14 @@ def new_partitions(
         return refused("INVALID_PARTITIONS", words)
     factor = len(present[0].replicas)
     if assignment is None:
-        return _placed(begin, count, factor, members)
+        return _placed(begin, count, factor, brokers)
     if len(assignment) != count - begin:
         words = (
             f"Attempted to add {count - begin} additional partition(s), but only "
             f"{len(assignment)} assignment(s) were specified."
         )
         return refused("INVALID_REPLICA_ASSIGNMENT", words)
-    return _assigned(begin, factor, assignment, members)
+    return _assigned(begin, factor, assignment, brokers.members)
 
 
 def _assigned(
@@ -74,22 +85,23 @@ def _assigned(
 
 
 def _placed(
-    begin: int, count: int, factor: int, members: Membership
+    begin: int, count: int, factor: int, brokers: BrokersForNew
 ) -> list[Registration] | WriteResult:
     """Place replicas on brokers in turn; Kafka draws, and brokers that are down come last."""
-    if factor > len(members.registered):
+    members, cordoned, knows_cordons = brokers
+    usable = members.registered - cordoned
+    active, others = sorted(usable & members.active), sorted(usable - members.active)
+    if not usable or (factor <= len(usable) and not active):
+        or_cordoned = ", or have all their log directories cordoned" if knows_cordons else ""
+        words = f"All brokers are currently fenced{or_cordoned}."
+        return refused("INVALID_REPLICATION_FACTOR", words)
+    if factor > len(usable):
+        or_cordoned = " or some brokers have all their log directories cordoned"
         words = (
-            f"Unable to replicate the partition {factor} time(s): The target replication factor "
-            f"of {factor} cannot be reached because only {len(members.registered)} broker(s) are "
-            "registered."
+            f"The target replication factor of {factor} cannot be reached because only "
+            f"{len(usable)} broker(s) are registered{or_cordoned if knows_cordons else ''}."
         )
         return refused("INVALID_REPLICATION_FACTOR", words)
-    if not members.active:
-        words = (
-            f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced."
-        )
-        return refused("INVALID_REPLICATION_FACTOR", words)
-    active, others = sorted(members.active), sorted(members.registered - members.active)
     made = []
     for number in range(begin, count):
         turn = number % len(active)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.cordon import CORDONED, EVERY, LOG_DIRS, cordoned_paths, split_paths
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigResource,
@@ -50,7 +51,7 @@ class Configs:
 
     def __init__(self, spec: ClusterSpec, topics: Container[str], rules: VersionRules) -> None:
         self._static = {**spec.broker_configs, **_settings_in(spec)}
-        self._brokers = frozenset(str(broker.id) for broker in spec.brokers)
+        self._brokers = {str(broker.id): broker for broker in spec.brokers}
         self._topics = topics
         self._rules = rules
         self._dynamic: dict[ConfigResource, ConfigValues] = {}
@@ -94,6 +95,7 @@ class Configs:
         new = apply_changes(self.of(resource), changes, schema.BROKER)
         _check_broker(new)
         self._check_min_isr(resource, changes)
+        self._check_cordoned(resource, new)
         if resource != _EVERY_BROKER and resource.name not in self._brokers:
             words = f"No node with id {resource.name} found."
             raise ConfigRefused("BROKER_ID_NOT_REGISTERED", words)
@@ -125,6 +127,48 @@ class Configs:
             words = f"Cluster-level {schema.MIN_ISR} cannot be removed while ELR is enabled."
             raise ConfigRefused("INVALID_CONFIG", words)
 
+    def _check_cordoned(self, resource: ConfigResource, values: Mapping[str, str]) -> None:
+        """Check cordoned log dirs; brokers before 4.3 accept any setting that they do not know."""
+        if CORDONED not in values or not self._rules.cordons_log_dirs:
+            return
+        if resource == _EVERY_BROKER:
+            words = (
+                "Cannot update these configs at default cluster level, broker id must be "
+                f"specified: [{CORDONED}]"
+            )
+            raise ConfigRefused("INVALID_REQUEST", words)
+        broker, named = self._brokers.get(resource.name), split_paths(values[CORDONED])
+        known = () if broker is None else broker.configured_log_dirs
+        if wrong := [path for path in named if named != (EVERY,) and path not in known]:
+            words = (
+                f"requirement failed: All entries in {CORDONED} must be present in log.dirs or "
+                f"log.dir. Missing entries : {', '.join(wrong)}"
+            )
+            raise ConfigRefused("INVALID_REQUEST", words)
+
+    def cordoned(self, broker: int) -> frozenset[str]:
+        """Return the log dirs of a broker that are cordoned.
+
+        Kafka compares the setting with log.dirs as configured, so it cordons no relative path
+        (KAFKA-20901).
+        """
+        resource, spec = broker_resource(broker), self._brokers[str(broker)]
+        if not self._rules.cordons_log_dirs or spec.relative_log_dirs:
+            return frozenset()
+        value = self.of(resource).get(CORDONED, self._static.get(CORDONED, ""))
+        return cordoned_paths(value, spec.log_dir_paths)
+
+    def _of_broker_alone(self, resource: ConfigResource) -> dict[str, Setting]:
+        """Return what a broker reports of its log dirs, with nothing changed dynamically."""
+        broker = self._brokers.get(resource.name)
+        if broker is None:
+            return {}
+        paths = ",".join(broker.configured_log_dirs)
+        settings = {LOG_DIRS[0]: Setting(paths, ConfigSource.FILE)}
+        if self._rules.cordons_log_dirs:
+            settings[CORDONED] = Setting("", ConfigSource.DEFAULT)
+        return settings
+
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
         """Return the dynamic settings of one resource."""
         return self._dynamic.get(resource, {})
@@ -138,7 +182,8 @@ class Configs:
             return _UNSET | {
                 name: Setting(_as_reported(name, v), ConfigSource.OWN) for name, v in own.items()
             }
-        settings = {name: Setting(v, ConfigSource.FILE) for name, v in self._static.items()}
+        settings = self._of_broker_alone(resource)
+        settings |= {name: Setting(v, ConfigSource.FILE) for name, v in self._static.items()}
         settings |= {name: Setting(v, ConfigSource.EVERY_BROKER) for name, v in every.items()}
         return settings | {name: Setting(value, ConfigSource.OWN) for name, value in own.items()}
 

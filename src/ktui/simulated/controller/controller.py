@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated.controller import answers
-from ktui.simulated.controller.adding import new_partitions
+from ktui.simulated.controller.adding import BrokersForNew, new_partitions
 from ktui.simulated.controller.altering import request_cancel, request_move
 from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import Configs
@@ -45,6 +45,7 @@ class Controller:
         self._members = Membership(broker.id for broker in spec.brokers)
         self._records = Records(notify, seed=seed)
         self.configs = Configs(spec, self._records.topics, self.rules)
+        self._brokers = {broker.id: broker for broker in spec.brokers}
 
     @property
     def topics(self) -> Mapping[str, TopicRecords]:
@@ -94,12 +95,18 @@ class Controller:
         topic = self.topics.get(name)
         if topic is None:
             return answers.NO_SUCH_TOPIC_TO_EXTEND
-        made = new_partitions(name, topic.partitions, count, assignment, self._members)
+        cordoned = frozenset(filter(self._cordoned, self._brokers))
+        brokers = BrokersForNew(self._members, cordoned, self.rules.cordons_log_dirs)
+        made = new_partitions(name, topic.partitions, count, assignment, brokers)
         if isinstance(made, WriteResult):
             return made
         if not validate_only:
             self._records.extend(name, made)
         return answers.DONE
+
+    def _cordoned(self, broker: int) -> bool:
+        """Whether all log dirs of a broker are cordoned, so that it gets no new partitions."""
+        return self.configs.cordoned(broker) >= {*self._brokers[broker].log_dir_paths}
 
     def delete_topic(self, name: str) -> WriteResult:
         """Delete a topic with its partitions, reassignments and settings."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from ktui.cluster.cordon import CORDONED
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -147,6 +148,7 @@ BROKER: Mapping[str, SettingType] = {
     UNCLEAN: _FLAG,
     "log.retention.bytes": _LONG,
     "log.cleanup.policy": SettingType(_policy, default=("delete",)),
+    CORDONED: SettingType(_any, default=()),
 }
 """The settings of brokers that are checked; a broker accepts settings with unknown names."""
 

@@ -20,6 +20,8 @@ class LogDirs:
     def __init__(self, paths: tuple[str, ...]) -> None:
         self.paths = paths
         self.failed: set[str] = set()
+        self.cordoned: frozenset[str] = frozenset()
+        """The log dirs that new replicas avoid, as long as there is another one."""
         self.lost: set[Log] = set()
         """The replicas that were in a log dir that has failed."""
         self._held: dict[Log, str] = {}
@@ -42,8 +44,9 @@ class LogDirs:
         if len(self.paths) > 1 and log not in self.lost:
             path = self._remembered.pop(log.tp, None)
             if path is None or path in self.failed:
-                working = (path for path in self.paths if path not in self.failed)
-                path = min(working, key=self._count.__getitem__)
+                working = [path for path in self.paths if path not in self.failed]
+                open_ones = [path for path in working if path not in self.cordoned]
+                path = min(open_ones or working, key=self._count.__getitem__)
             self.put(log, path)
 
     def put(self, log: Log, path: str) -> None:

@@ -176,6 +176,8 @@ class Replication:
         if log is None or broker not in log.record.replicas:
             log_dirs.remember(tp, path)
             return "UNKNOWN_TOPIC_OR_PARTITION" if log is None else "REPLICA_NOT_AVAILABLE"
+        if path in log_dirs.cordoned and path != log_dirs.path_of(log):
+            return "INVALID_REPLICA_ASSIGNMENT"
         self._next_s = None
         self._followers.move(log, broker, path)
         self._disks.look_again(broker)

@@ -54,6 +54,9 @@ def rows(text: str) -> list[str]:
         (("drain", "--cluster", "--stop", "--all"), "name a run, or give --cluster instead"),
         (("--cluster", "--trim", "--all"), "--trim needs a run"),
         (("--cluster", "--stop"), "no scope was given"),
+        (("--cluster", "--stop", "--broker", "4"), "--broker needs a run"),
+        (("drain", "--stop", "--all", "--broker", "4"), "--all already covers every partition"),
+        (("drain", "--remove-cancel", "--broker", "4"), "takes no other cancel option"),
         (("drain", "--remove-cancel", "--stop"), "--remove-cancel takes no other cancel option"),
         (("drain", "--remove-cancel", "--dry-run"), "--remove-cancel takes no other cancel option"),
     ],
@@ -148,6 +151,34 @@ def test_cancelling_a_live_run_prints_its_answer(abandoned: CancelledRun) -> Non
     assert abandoned.gate.state() is None
     assert abandoned.state_of("orders-0") is State.STOPPED
     assert abandoned.state_of("audit-0") is State.DONE
+
+
+def test_what_comes_to_or_goes_from_a_broker_is_cancelled_and_nothing_else(
+    make_run: MakeRun,
+) -> None:
+    run = make_run(ways={"orders-0": (THREE, (4, 2, 3)), "orders-1": (THREE, (1, 5, 3))})
+
+    with run.alive():
+        result = run.cancel("drain", "--rollback", "--broker", "4")
+
+    assert result.exit_code == 0, (result.output, result.exception)
+    asked = [each.command for each in run.asked]
+    assert asked == [CancelMoves(CancelKind.ROLLBACK, partitions=(tp("orders-0"),))]
+    assert (run.replicas("orders-0"), run.replicas("orders-1")) == (THREE, (1, 5, 3))
+
+
+def test_a_broker_without_any_partition_of_the_run_cancels_nothing(abandoned: CancelledRun) -> None:
+    assert "on broker 9" in abandoned.refusal("drain", "--stop", "--broker", "9")
+
+
+def test_the_trim_that_follows_a_stop_on_a_broker_names_the_partitions(make_run: MakeRun) -> None:
+    run = make_run(left_s=15.0)
+
+    output = run.cancel("drain", "--stop", "--broker", "5", "--dry-run").stdout
+
+    trims = [line for line in output.splitlines() if "Drop them too" in line]
+    assert all("--broker" not in line for line in trims)
+    assert any("--trim --partition " in line for line in trims)
 
 
 def test_json_holds_the_answer_of_the_run_with_the_preview(abandoned: CancelledRun) -> None:

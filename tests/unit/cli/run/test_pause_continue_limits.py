@@ -158,6 +158,30 @@ def test_topics_and_partitions_are_paused_by_name(live: RunDir) -> None:
     assert run_of(live).pauses.topics == set()
 
 
+def test_everything_that_comes_to_or_goes_from_a_broker_is_paused_and_continued(
+    live: RunDir,
+) -> None:
+    assert parsed(call(live, "pause", "--broker", "4", "--json"))["accepted"] is True
+    assert run_of(live).pauses.partitions == {TopicPartition("orders", n) for n in range(4)}
+    assert run_of(live).pauses.whole == {}
+
+    assert call(live, "continue", "--broker", "3").exit_code == 0
+    assert run_of(live).pauses.partitions == set()
+
+
+@pytest.mark.parametrize("verb", ["pause", "continue"])
+def test_a_broker_that_the_run_has_nothing_to_do_with_is_refused_not_taken_for_the_whole_run(
+    live: RunDir, verb: str
+) -> None:
+    refused = call(live, verb, "--broker", "9")
+
+    assert isinstance(refused.exception, BadInput)
+    assert "has no partition that holds, gains or loses a replica on broker 9" in str(
+        refused.exception
+    )
+    assert run_of(live).pauses.whole == {}
+
+
 @pytest.mark.parametrize("verb", ["pause", "continue"])
 def test_unknown_topics_and_partitions_are_all_named_and_nothing_is_written(
     live: RunDir, verb: str

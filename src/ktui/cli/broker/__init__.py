@@ -1,0 +1,1 @@
+"""`ktui broker`: what one broker holds, and the way out of it."""

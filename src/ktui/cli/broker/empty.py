@@ -1,0 +1,80 @@
+"""`ktui broker empty`: whether a broker may go, for operators and scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from ktui.cli.broker.read import BrokerView, broker_argument, read_view
+from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
+from ktui.cluster.text import clean
+from ktui.execution.broker.holdings import Stay
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.state_dir import StateDir
+from ktui.planning.names import join_all, join_named, join_some
+from ktui.quantities import as_bytes, as_count
+
+NOT_EMPTY = 3
+_CANARIES = {
+    Stay.CANARY: "{} of the canary of {}, which goes with it",
+    Stay.LEFT_CANARY: "{} left by the canary of {}",
+}
+
+
+@click.command("empty")
+@broker_argument
+@cluster_options
+@common.state_dir_option
+def command(broker: int, choice: ClusterChoice, *, state: StateDir) -> None:
+    """Check whether broker ID is empty: it holds no replica, and none is on its way to it.
+
+    ktui never guesses: metadata must be proven to be current, and the broker's own log dirs must
+    agree with it. A broker that is down cannot be asked, and is not known to be empty.
+
+    Exit code 0 if it is empty, 3 if it is not, 1 if that is not known, 2 for bad input.
+    """
+    view = asyncio.run(read_view(choice.cluster(), state, broker, fresh=True))
+    if view.holdings.replicas:
+        click.echo(held_line(view))
+        sys.exit(NOT_EMPTY)
+    if view.facts.unread:
+        raise RunProblem(f"broker {broker} is not known to be empty: {clean(_why_unknown(view))}")
+    click.echo(f"broker {broker} is empty: it holds no replica, and none is being moved to it")
+
+
+def _why_unknown(view: BrokerView) -> str:
+    unread = view.facts.unread
+    return f"the metadata names no replica on it, but {join_some(unread)}"
+
+
+def held_line(view: BrokerView) -> str:
+    """Describe in one line how much a broker holds, and which of that is on its way."""
+    holdings = view.holdings
+    replicas, topics = as_count(len(holdings.replicas), "replica"), holdings.topics()
+    size = f", {as_bytes(holdings.bytes)}" if holdings.bytes is not None else ""
+    line = f"broker {view.facts.id} holds {replicas} of {as_count(len(topics), 'topic')}{size}"
+    parts = [*_on_their_way(view)]
+    for why, text in _CANARIES.items():
+        if runs := sorted({each.run for each in holdings.replicas if each.why is why}):
+            parts.append(text.format(f"{holdings.count(why):,}", join_named("run", runs)))
+    if view.facts.unread:
+        parts.append(f"not all could be read: {join_some(view.facts.unread)}")
+    return clean(f"{line}: {'; '.join(parts)}" if parts else line)
+
+
+def _on_their_way(view: BrokerView) -> list[str]:
+    templates = {
+        Stay.LEAVING: "{} leaving",
+        Stay.ARRIVING: "{} arriving",
+        Stay.STRAY: "{} only on its disk, unknown to the metadata",
+    }
+    counted = ((text, view.holdings.count(why)) for why, text in templates.items())
+    parts = [text.format(f"{count:,}") for text, count in counted if count]
+    moving = sum(each.moves_dirs for each in view.holdings.replicas)
+    if moving:
+        parts.append(f"{moving:,} moving to another of its log dirs")
+    return [join_all(parts)] if parts else []

@@ -1,0 +1,19 @@
+"""`ktui broker`: the verbs about one broker."""
+
+from __future__ import annotations
+
+import click
+
+from ktui.cli.context.lazy_group import LazyGroup
+
+VERBS = {
+    "status": "ktui.cli.broker.status:command",
+    "empty": "ktui.cli.broker.empty:command",
+    "cordon": "ktui.cli.broker.cordon:cordon",
+    "uncordon": "ktui.cli.broker.cordon:uncordon",
+}
+
+
+@click.command("broker", cls=LazyGroup, verbs=VERBS)
+def command() -> None:
+    """See what a broker holds, and keep new partitions from it."""

@@ -1,0 +1,228 @@
+"""Cordon and uncordon the log dirs of a broker (KIP-1066), and read back what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ktui.cluster.broker import LogDir
+from ktui.cluster.clock import Clock
+from ktui.cluster.cordon import CORDONED, EVERY, LOG_DIRS, cordoned_paths, split_paths
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import (
+    ClusterPorts,
+    ConfigChange,
+    ConfigOp,
+    ConfigSource,
+    Setting,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.resources import broker_resource
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.planning.names import join_all
+
+READ_BACK_S = 10.0
+"""Seconds to wait until a broker reports a change of its cordon."""
+LEAVES_WITHIN_S = 5.0
+"""The request leaves within this time of the read that it rests on, or not at all."""
+_POLL_S = 0.2
+_TOO_OLD = (
+    "Kafka has no cordon before 4.3: until the broker stops, new topics and partitions may land on "
+    "it. Plan them away as they come"
+)
+
+
+class CordonState(msgspec.Struct, frozen=True):
+    """The cordon of a broker, as the broker itself reports it."""
+
+    broker: int
+    setting: Setting
+    """cordoned.log.dirs, in Kafka's own text."""
+    log_dirs: tuple[LogDir, ...]
+    configured: tuple[str, ...] = ()
+    """The log dirs as the broker's properties file names them; empty where not reported."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The log dirs, in order."""
+        return tuple(sorted(each.path for each in self.log_dirs))
+
+    @property
+    def cordoned(self) -> frozenset[str]:
+        """The log dirs that are cordoned in fact."""
+        return frozenset(each.path for each in self.log_dirs if each.cordoned)
+
+    @property
+    def relative(self) -> tuple[str, ...]:
+        """The log dirs that the properties file names by relative paths."""
+        return tuple(path for path in self.configured if not path.startswith("/"))
+
+    @property
+    def value(self) -> str:
+        """The setting for people: its value and, unless it is the default, its source."""
+        if self.setting.source is ConfigSource.DEFAULT:
+            return "not set"
+        where = "" if self.setting.own is not None else f" ({self.setting.source})"
+        return f"{self.setting.value or 'empty'}{where}"
+
+    @property
+    def hint(self) -> str:
+        """A sentence about relative log dirs, to be added to an error; empty without any."""
+        if not self.relative:
+            return ""
+        return (
+            f". Its properties file names log dirs by relative paths ({join_all(self.relative)}), "
+            "which Kafka does not cordon (KAFKA-20901): make them absolute"
+        )
+
+    def with_cordons(self, paths: Sequence[str]) -> str:
+        """Return the value that cordons these log dirs too; no path means all of them."""
+        present = split_paths(self.setting.value)
+        wanted = (*present, *paths) if paths else (EVERY,)
+        return EVERY if EVERY in wanted else ",".join(sorted(dict.fromkeys(wanted)))
+
+    def missing(self, value: str) -> tuple[str, ...]:
+        """Return the working log dirs that a value cordons, and that are not cordoned in fact."""
+        working = [each.path for each in self.log_dirs if each.error is None]
+        return tuple(sorted(cordoned_paths(value, working) - self.cordoned))
+
+
+class Cordoner:
+    """Cordons the log dirs of one broker.
+
+    Args:
+        ports: read and change the cluster.
+        broker: the broker's id.
+        clock: the time.
+    """
+
+    def __init__(self, ports: ClusterPorts, broker: int, clock: Clock) -> None:
+        self._ports = ports
+        self._broker = broker
+        self._resource = broker_resource(broker)
+        self._clock = clock
+
+    async def read(self) -> CordonState:
+        """Read the setting and the log dirs, both from the broker.
+
+        Raises:
+            RunRefused: the broker knows no cordon.
+            RunProblem: its settings cannot be read.
+            ClusterError: it does not answer.
+        """
+        names = (CORDONED, *LOG_DIRS)
+        answer = await self._ports.reader.settings([self._resource], names)
+        settings = answer.settings.get(self._resource)
+        if settings is None:
+            why = answer.failures.get(self._resource, "no answer")
+            raise RunProblem(f"the settings of broker {self._broker} cannot be read: {why}")
+        if CORDONED not in settings:
+            raise RunRefused(
+                f"nothing was sent: broker {self._broker} has no {CORDONED}. {_TOO_OLD}"
+            )
+        log_dirs = await self._ports.reader.log_dirs(self._broker, ())
+        named = (settings[name].value for name in LOG_DIRS if name in settings)
+        return CordonState(
+            self._broker,
+            settings[CORDONED],
+            log_dirs.log_dirs,
+            split_paths(next(filter(None, named), "")),
+        )
+
+    async def cordon(self, before: CordonState, value: str) -> CordonState:
+        """Set the cordon, and wait until the broker reports it.
+
+        A setting that is accepted without effect is put back as it was.
+
+        Raises:
+            RunRefused: Kafka refuses it; nothing was changed.
+            RunProblem: it is not set, or not in force.
+            ClusterError: nothing was sent.
+        """
+        result = await self._send(value, before.hint)
+
+        def in_force(now: CordonState) -> bool:
+            return now.setting.own is not None and not now.missing(value)
+
+        now = await self._known_within(in_force)
+        if now is not None and in_force(now):
+            return now
+        if now is not None and now.setting.own is None:
+            raise RunProblem(self._not_set(result))
+        raise RunProblem(await self._put_back(before, now, value))
+
+    async def uncordon(self) -> CordonState:
+        """Delete the dynamic setting, and wait until the broker reports that.
+
+        What its properties file cordons is cordoned still.
+
+        Raises:
+            RunRefused: Kafka refuses it; nothing was changed.
+            RunProblem: the broker does not report it as gone.
+            ClusterError: nothing was sent.
+        """
+        result = await self._send(None)
+
+        def gone(now: CordonState) -> bool:
+            return now.setting.own is None and now.cordoned == cordoned_paths(
+                now.setting.value, now.paths
+            )
+
+        now = await self._known_within(gone)
+        if now is None or now.setting.own is not None:
+            raise RunProblem(self._not_set(result))
+        return now
+
+    async def _send(self, value: str | None, hint: str = "") -> WriteResult:
+        op = ConfigOp.DELETE if value is None else ConfigOp.SET
+        change = ConfigChange(self._resource, CORDONED, op, value)
+        results = await self._ports.writer.alter_configs([change], leaves_within_s=LEAVES_WITHIN_S)
+        result = results.get(self._resource, WriteResult(Verdict.UNKNOWN))
+        if result.verdict is Verdict.REFUSED:
+            words = ": ".join(filter(None, (result.code, result.message)))
+            raise RunRefused(f"nothing was changed: Kafka refuses {CORDONED}: {words}{hint}")
+        return result
+
+    async def _known_within(self, done: Callable[[CordonState], bool]) -> CordonState | None:
+        """Read until the state is as wanted, for `READ_BACK_S`; return the last one read."""
+        until_s = self._clock.monotonic() + READ_BACK_S
+        now: CordonState | None = None
+        while True:
+            try:
+                now = await self.read()
+            except (ClusterError, RunProblem):
+                pass
+            else:
+                if done(now):
+                    return now
+            if self._clock.monotonic() >= until_s:
+                return now
+            await self._clock.sleep(_POLL_S)
+
+    async def _put_back(self, before: CordonState, now: CordonState | None, value: str) -> str:
+        """Put the earlier setting back, and return what happened, as sentences."""
+        missing = () if now is None else now.missing(value)
+        what = join_all(missing) or "its log dirs"
+        why = (
+            f"Kafka accepted {CORDONED}={value} for broker {self._broker}, but the broker does not "
+            f"report {what} as cordoned"
+        )
+        why += before.hint
+        try:
+            await self._send(before.setting.own)
+        except (ClusterError, RunProblem) as error:
+            undo = f"ktui broker uncordon {self._broker}"
+            return f"{why}. The setting could not be put back ({error}): {undo}"
+        back = await self._known_within(lambda s: s.setting.own == before.setting.own)
+        if back is None or back.setting.own != before.setting.own:
+            return f"{why}. The setting was put back, and the broker does not report that yet"
+        return f"{why}. The setting is as before: {before.value}"
+
+    def _not_set(self, result: WriteResult) -> str:
+        lost = "the answer was lost" if result.verdict is Verdict.UNKNOWN else "Kafka accepted it"
+        return (
+            f"{CORDONED} of broker {self._broker}: {lost}, and the broker does not report the "
+            f"change within {READ_BACK_S:.0f} s. See: ktui broker status {self._broker}"
+        )
