@@ -337,7 +337,8 @@ def _started() -> Started:
     options = RunOptions(
         on_stall=OnStall.CANCEL, stall_timeout_s=120.5, on_foreign_change=OnForeignChange.REPLAN,
         on_foreign_throttle=OnForeignThrottle.GO_ON,
-        stop_on_failure=True, urgent_first=True, most_under_min_isr=3, most_offline=0, throttle=RATES,
+        stop_on_failure=True, urgent_first=True, most_under_min_isr=3, most_offline=0,
+        throttle=RATES,
         throttle_leaders=True, schedule=SCHEDULE, poll_s=2.0, record=False,
         on_event="/usr/local/bin/page drain", metrics_file="/var/lib/metrics/drain.prom",
         canary=True,
