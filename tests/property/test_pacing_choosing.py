@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import chain
 from math import inf
 
 from hypothesis import given, settings
@@ -67,6 +66,7 @@ class RunMachine(RuleBasedStateMachine):
         super().__init__()
         self.limits = Limits()
         self.roster = Roster(self.limits)
+        self.urgent_first = False
         self.situations: dict[TopicPartition, Situation] = {}
         self.in_flight: dict[TopicPartition, Move] = {}
         self.begun: set[TopicPartition] = set()
@@ -75,10 +75,17 @@ class RunMachine(RuleBasedStateMachine):
         self.submitted = 0
         self.sizes: dict[TopicPartition, int] = {}
 
-    @initialize(plan=plans, limits=all_limits())
-    def begin(self, plan: list[tuple[tuple[int, ...], tuple[int, ...]]], limits: Limits) -> None:
+    @initialize(plan=plans, limits=all_limits(), urgent_first=st.booleans())
+    def begin(
+        self,
+        *,
+        plan: list[tuple[tuple[int, ...], tuple[int, ...]]],
+        limits: Limits,
+        urgent_first: bool,
+    ) -> None:
         self.limits = limits
-        self.roster = Roster(limits)
+        self.urgent_first = urgent_first
+        self.roster = Roster(limits, urgent_first=urgent_first)
         chance = random.Random(len(plan))  # noqa: S311 - sizes, not secrets
         for n, one in enumerate(plan):
             situation = on_the_way(*one, min_isr=n % 3 + 1)
@@ -100,6 +107,12 @@ class RunMachine(RuleBasedStateMachine):
     def ready(self) -> set[TopicPartition]:
         steps = ((p, self.next(p)) for p in self.begun - {*self.in_flight})
         return {p for p, step in steps if isinstance(step, Step) and step.cut}
+
+    def urgent(self, partition: TopicPartition) -> bool:
+        """Return whether a partition that waits goes as an urgent one."""
+        now = self.situations[partition]
+        enough = max(2, now.min_insync_replicas)
+        return self.urgent_first and len(now.isr) < enough and len(now.isr) < len(now.target)
 
     @rule(limits=all_limits())
     def change_limits(self, limits: Limits) -> None:
@@ -139,7 +152,17 @@ class RunMachine(RuleBasedStateMachine):
         still = sorted(p for p in self.situations if p in self.roster and p not in self.in_flight)
         if not still:
             return
-        degraded = data.draw(st.sampled_from(still))
+        self.lose(data.draw(st.sampled_from(still)), gone)
+
+    @rule(broker=st.sampled_from(BROKERS))
+    def a_broker_dies(self, broker: int) -> None:
+        self.decide()
+        for partition in sorted(self.situations):
+            if partition in self.roster and partition not in self.in_flight:
+                self.lose(partition, frozenset({broker}))
+        self.decide()
+
+    def lose(self, degraded: TopicPartition, gone: frozenset[int]) -> None:
         now = self.situations[degraded]
         isr = tuple(b for b in now.replicas if b not in gone)
         leader = now.leader if now.leader in isr else next(iter(isr), None)
@@ -175,64 +198,76 @@ class RunMachine(RuleBasedStateMachine):
         for move in moves:
             assert move.tp not in self.in_flight
             assert move.step in next_steps(self.situations[move.tp], self.limits)
+            assert move.among_urgent == self.urgent(move.tp)
         assert len({move.tp for move in moves}) == len(moves)
         self.check_places(moves)
-        self.check_leaders(moves)
-        self.check_adds(decision)
-        self.check_bytes(decision)
+        self.check_room(moves)
         self.check_cuts(decision)
         self.check_epochs(moves)
         self.check_mode(moves)
         self.check_progress(moves)
+        self.check_urgent(moves)
 
     def check_places(self, moves: list[Move]) -> None:
         ready = self.ready()
-        placed = [move for move in moves if move.tp not in ready]
-        if placed:
-            cuts = {p for p, move in self.in_flight.items() if not move.holds_place}
-            in_flight = len({*self.in_flight} - cuts) + len(placed)
-            assert below(in_flight, self.limits.partitions)
-        if any(move.tp not in self.begun for move in moves):
-            holding = self.roster.places_taken
-            new = sum(not self.roster.holds_place(move.tp) for move in placed)
-            assert below(holding + new, self.limits.partitions)
+        taken = [*self.in_flight.values()]
+        places = {among: self.places(among_urgent=among) for among in (False, True)}
+        for move in moves:
+            if move.tp not in ready:
+                steps = sum(each.holds_place for each in self.counted(move, taken))
+                held = self.roster.holds_place(move.tp)
+                beside = steps if held else max(steps, places[move.among_urgent])
+                assert below(beside + 1, self.limits.partitions)
+                for among in {False, move.among_urgent}:
+                    places[among] += not held
+            taken.append(move)
 
-    def check_leaders(self, moves: list[Move]) -> None:
-        moving = [move for move in (*moves, *self.in_flight.values()) if move.step.moves_leader]
-        if any(move.step.moves_leader for move in moves):
-            assert below(len(moving), self.limits.leader_movements)
+    def places(self, *, among_urgent: bool) -> int:
+        return (self.roster.used_by_urgent if among_urgent else self.roster.used).places
 
-    def check_adds(self, decision: Decision) -> None:
-        in_flight = [move.step.adds for move in self.in_flight.values()]
-        here = list(chain(*in_flight, *([b] * n for b, n in self.others.adding.items())))
-        sent = Counter(self.others.sending)
-        for moved, move in self.in_flight.items():
-            sent[self.situations[moved].leader or 0] += len(move.step.adds)
-        for move in decision.steps:
-            here += move.step.adds
-            leader = self.situations[move.tp].leader or 0
-            sent[leader] += len(move.step.adds)
-            alone = move.alone and not self.in_flight and len(list(decision.moves)) == 1
-            if move.step.adds and not move.step.urgent and not alone:
-                assert below(len(here), self.limits.replica_movements)
-                assert below(sent[leader], self.limits.per_leader)
-            for broker in move.step.adds:
-                assert below(here.count(broker), self.limits.per_broker)
+    def counted(self, move: Move, moves: list[Move]) -> list[Move]:
+        """Return those moves that the limits count for one: of an urgent one only such ones."""
+        return [each for each in moves if each.among_urgent or not move.among_urgent]
 
-    def check_bytes(self, decision: Decision) -> None:
-        """Check that no step adds where V or W are in flight already; the last may exceed them."""
-        at: Counter[int] = Counter()
-        whole = 0
-        for move in (*self.in_flight.values(), *decision.steps):
-            leader, adds = self.situations[move.tp].leader or 0, move.step.adds
-            if move.tp not in self.in_flight and adds and not move.step.urgent:
-                assert whole < (self.limits.bytes_in_flight or inf)
-                for broker in (leader, *adds):
-                    assert at[broker] < (self.limits.bytes_per_broker or inf)
-            size = max(LEAST, self.sizes[move.tp])
-            whole += size * len(adds)
-            at.update({leader: size * len(adds)})
-            at.update(dict.fromkeys(adds, size))
+    def check_room(self, moves: list[Move]) -> None:
+        """Check each move against those in flight, and those taken before it."""
+        taken = [*self.in_flight.values()]
+        for move in moves:
+            counted = self.counted(move, taken)
+            others = NOTHING_FOREIGN if move.among_urgent else self.others
+            assert not any(each.alone for each in counted)
+            assert self.has_room(move, counted) or (move.alone and not counted and not others.count)
+            taken.append(move)
+
+    def has_room(self, move: Move, counted: list[Move]) -> bool:
+        """Whether L, B, M, S, V and W let a move go beside those that they count for it."""
+        limits, adds = self.limits, move.step.adds
+        others = NOTHING_FOREIGN if move.among_urgent else self.others
+        moving = sum(each.step.moves_leader for each in counted)
+        if move.step.moves_leader and not below(moving + 1, limits.leader_movements):
+            return False
+        on, at, sent, whole = Counter(others.adding), Counter[int](), Counter(others.sending), 0
+        for each in counted:
+            there, leader = each.step.adds, self.situations[each.tp].leader or 0
+            size = max(LEAST, self.sizes[each.tp])
+            on.update(there)
+            sent[leader] += len(there)
+            at.update({leader: size * len(there)})
+            at.update(dict.fromkeys(there, size))
+            whole += size * len(there)
+        leader = self.situations[move.tp].leader or 0
+        if not all(below(on[broker] + 1, limits.per_broker) for broker in adds):
+            return False
+        return (
+            not adds
+            or move.step.urgent
+            or (
+                below(on.total() + len(adds), limits.replica_movements)
+                and below(sent[leader] + len(adds), limits.per_leader)
+                and whole < (limits.bytes_in_flight or inf)
+                and all(at[b] < (limits.bytes_per_broker or inf) for b in (leader, *adds))
+            )
+        )
 
     def check_cuts(self, decision: Decision) -> None:
         together = self.limits.cut_together or self.limits.partitions
@@ -254,7 +289,7 @@ class RunMachine(RuleBasedStateMachine):
 
     def check_mode(self, moves: list[Move]) -> None:
         begins = [move for move in moves if move.tp not in self.begun]
-        if begins and self.limits.mode is Mode.WAVE:
+        if any(not move.among_urgent for move in begins) and self.limits.mode is Mode.WAVE:
             assert not self.active()
         unlimited = replace(self.limits, partitions=None, mode=Mode.ROLLING, order=Order.TOPIC)
         held_back = unlimited != Limits(
@@ -264,10 +299,38 @@ class RunMachine(RuleBasedStateMachine):
             shape=self.limits.shape,
         )
         if self.limits.mode is Mode.ROLLING and not held_back and self.alone() is None:
-            free = (self.limits.partitions or 99) - self.roster.places_taken
+            free = (self.limits.partitions or 99) - self.roster.used.places
             taken = sum(move.holds_place for move in moves if not self.roster.holds_place(move.tp))
             waiting = len(self.roster.queue) - len(begins)
             assert waiting == 0 or taken >= free
+
+    def check_urgent(self, moves: list[Move]) -> None:
+        """Check that no urgent partition with a step that fits waits, whatever else is in flight.
+
+        They go before the others, so none of those begins instead.
+        """
+        assert moves == sorted(moves, key=lambda move: not move.among_urgent)
+        going = {move.tp for move in moves} | self.in_flight.keys()
+        for waits in sorted({p for p in self.situations if p in self.roster} - going):
+            if self.urgent(waits) and isinstance(self.next(waits), Step):
+                assert not self.urgent_fits(waits, moves)
+
+    def urgent_fits(self, partition: TopicPartition, moves: list[Move]) -> bool:
+        """Whether a step would fit beside all urgent steps, whatever else is in flight."""
+        urgent = [m for m in (*self.in_flight.values(), *moves) if m.among_urgent]
+        if any(move.alone for move in urgent):
+            return False
+        held = self.roster.holds_place
+        new = sum(move.among_urgent and not held(move.tp) for move in moves)
+        places = 0 if held(partition) else self.places(among_urgent=True) + new
+        if not below(max(places, sum(m.holds_place for m in urgent)) + 1, self.limits.partitions):
+            return False
+        raised = self.roster.cuts_lately + sum(raises_epoch(move.step) for move in moves)
+        return any(
+            self.has_room(Move(partition, step, among_urgent=True), urgent)
+            and (not raises_epoch(step) or below(raised + 1, self.limits.cuts_per_minute))
+            for step in next_steps(self.situations[partition], self.limits)
+        )
 
     def alone(self) -> TopicPartition | None:
         return next((p for p, move in self.in_flight.items() if move.alone), None)

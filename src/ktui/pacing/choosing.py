@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import USUAL_CUT_TOGETHER, Mode
-from ktui.pacing.queue import Demand
+from ktui.pacing.queue import Demand, Precedence
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Room
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
@@ -22,9 +22,10 @@ LARGE_BYTES = 10 * 1024**3
 def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
     """Decide what to submit now; a decision without moves means to wait.
 
-    Begun partitions go on before others begin. A decision costs as much as the moves it takes.
-    While a place is free, it also costs the number of kinds of waiting first steps. It never costs
-    the number of waiting partitions.
+    Begun partitions go on before others begin; those that operators have called off and urgent ones
+    do both before the rest. A decision costs as much as the moves it takes. While a place is free,
+    it also costs the number of kinds of waiting first steps. It never costs the number of waiting
+    partitions.
 
     Args:
         roster: the state of each partition; unchanged.
@@ -75,39 +76,46 @@ class _Deciding:
         self._limits = roster.limits
         self._room = Room(roster, others)
         self._quiet = not roster.in_flight and not others.count
+        self._wave_in_progress = self._limits.mode is Mode.WAVE and wave_in_progress(roster)
         self._moves: list[Move] = []
+        self._taken: set[TopicPartition] = set()
         self._began = False
 
     def decision(self) -> Decision:
-        if not self._roster.alone_in_flight:
-            self._go_on()
+        if self._roster.urgent_waiting:
+            self._go_on(Precedence.URGENT)
+            self._begin(Precedence.URGENT)
+            self._run_urgent_alone()
+        if not self._room.is_closed(among_urgent=False):
+            self._go_on(Precedence.USUAL)
             self._cut(partitions_to_cut(self._roster))
-            self._begin()
+            self._begin(Precedence.USUAL)
             if not self._adding():
                 self._cut(self._still_ready())
             if self._quiet and not self._moves:
-                self._run_alone()
+                self._run_alone(among_urgent=False)
         return Decision(
             batch=self._batch(),
             steps=tuple(move for move in self._moves if not move.step.cut),
             cuts=self._requests([move for move in self._moves if move.step.cut]),
         )
 
-    def _go_on(self) -> None:
+    def _go_on(self, until: Precedence) -> None:
         """Let begun partitions go on: each keeps its place until done, unless blocked."""
-        for tp in sorted(self._roster.between, key=self._roster.rank):
+        for tp in sorted(self._roster.between.keys() - self._taken, key=self._roster.rank):
+            if self._roster.rank(tp)[0] > until:
+                return
             step = self._fitting(tp) if self._may_go_on(tp) else None
             if step is not None:
                 self._take(tp, step)
 
     def _may_go_on(self, tp: TopicPartition) -> bool:
-        if self._roster.holds_place(tp):
-            return self._room.free_steps > 0
-        return self._room.free_steps > 0 and self._room.free_places > 0
+        return self._room.may_go_on(
+            holds_place=self._roster.holds_place(tp), among_urgent=self._roster.is_urgent(tp)
+        )
 
     def _still_ready(self) -> list[TopicPartition]:
-        taken = {move.tp for move in self._moves}
-        left = [tp for tp in self._roster.ready if tp not in taken]
+        left = [tp for tp in self._roster.ready if tp not in self._taken]
         return sorted(left, key=self._roster.rank)
 
     def _cut(self, ready: Iterable[TopicPartition]) -> None:
@@ -117,73 +125,87 @@ class _Deciding:
             if step is not None:
                 self._take(tp, step, holds_place=False)
 
-    def _begin(self) -> None:
+    def _begin(self, until: Precedence) -> None:
         """Fill the free places from the queue, in its order.
 
         "We disallow those which would involve leader movement over the limit and instead if
         possible add reassignments that involve no leader movement" (KIP-435). So with L,
         partitions that move leadership come first. In wave mode, partitions begin only when the
-        whole last wave has ended (KIP-1335).
+        whole last wave has ended (KIP-1335); urgent ones join the wave in progress.
         """
-        if not self._may_begin:
-            return
         if self._limits.leader_movements is None:
-            self._begin_among(self._room.fits)
+            self._begin_among(self._fits_to_begin, until)
         else:
-            self._begin_among(self._room.fits_with_leader)
-            self._begin_among(self._room.fits_without_leader)
+            self._begin_among(lambda d: d.moves_leader and self._fits_to_begin(d), until)
+            self._begin_among(lambda d: not d.moves_leader and self._fits_to_begin(d), until)
 
-    @property
-    def _may_begin(self) -> bool:
-        """Whether a place is free, and no wave in progress."""
-        if self._limits.mode is Mode.WAVE and wave_in_progress(self._roster):
-            return False
-        return self._room.free_places > 0 and self._room.free_steps > 0
+    def _may_begin(self, *, among_urgent: bool) -> bool:
+        """Whether a place is free, and no wave in progress that the partition would not join."""
+        waits = self._wave_in_progress and not among_urgent
+        return not waits and self._room.may_begin(among_urgent=among_urgent)
 
-    def _begin_among(self, fits: Callable[[Demand], bool]) -> None:
-        if self._room.free_places <= 0 or self._room.free_steps <= 0:
+    def _fits_to_begin(self, demand: Demand) -> bool:
+        return self._may_begin(among_urgent=demand.among_urgent) and self._room.fits(demand)
+
+    def _none_may_begin(self, until: Precedence) -> bool:
+        urgent = until is Precedence.URGENT and self._may_begin(among_urgent=True)
+        return not urgent and not self._may_begin(among_urgent=False)
+
+    def _begin_among(self, fits: Callable[[Demand], bool], until: Precedence) -> None:
+        if self._none_may_begin(until):
             return
         for tp in self._roster.queue.walk(fits):
-            step = self._fitting(tp)
-            if step is None:  # a walk yields only partitions of which a step fits
+            if self._roster.rank(tp)[0] > until:
+                return
+            step = None if tp in self._taken else self._fitting(tp)
+            if step is None:  # of the others, a walk yields only those of which a step fits
                 continue
             self._take(tp, step)
             self._began = True
-            if self._room.free_places <= 0 or self._room.free_steps <= 0:
+            if self._none_may_begin(until):
                 return
 
-    def _run_alone(self) -> None:
+    def _run_urgent_alone(self) -> None:
+        """Start an urgent partition whose own adds exceed M or S, since no other is in flight."""
+        in_flight = any(move.among_urgent for move in self._roster.in_flight.values())
+        if not in_flight and not any(move.among_urgent for move in self._moves):
+            self._run_alone(among_urgent=True)
+
+    def _run_alone(self, *, among_urgent: bool) -> None:
         """Start a partition whose own adds exceed M or S, since nothing else is in flight."""
-        if never := [tp for tp in self._roster.between if self._may_go_alone(tp)]:
+        if never := [tp for tp in self._roster.between if self._may_go_alone(tp, among_urgent)]:
             tp = min(never, key=self._roster.rank)
             self._take(tp, self._roster.choices(tp)[0], alone=True)
-        elif self._may_begin:
-            for tp in self._roster.queue.walk(self._room.may_go_alone):
+        elif self._may_begin(among_urgent=among_urgent):
+            for tp in self._roster.queue.walk(
+                lambda d: d.among_urgent == among_urgent and self._room.may_go_alone(d)
+            ):
                 self._take(tp, self._roster.choices(tp)[0], alone=True)
                 self._began = True
                 return
 
-    def _may_go_alone(self, tp: TopicPartition) -> bool:
-        step = self._roster.choices(tp)[0]
-        return self._may_go_on(tp) and self._room.may_go_alone(self._demand(tp, step))
+    def _may_go_alone(self, tp: TopicPartition, among_urgent: bool) -> bool:  # noqa: FBT001
+        if self._roster.is_urgent(tp) != among_urgent:
+            return False
+        demand = self._roster.demand(tp, self._roster.choices(tp)[0])
+        return self._may_go_on(tp) and self._room.may_go_alone(demand)
 
     def _fitting(self, tp: TopicPartition) -> Step | None:
         """Return the step of a partition that fits; of several, the one with the most room."""
         steps = self._roster.choices(tp)
-        fitting = (step for step in steps if self._room.fits(self._demand(tp, step)))
+        fitting = (step for step in steps if self._room.fits(self._roster.demand(tp, step)))
         return min(fitting, key=self._room.taken_where_added, default=None)
-
-    def _demand(self, tp: TopicPartition, step: Step) -> Demand:
-        return Demand.of(step, self._roster.situation(tp).leader, self._limits)
 
     def _take(
         self, tp: TopicPartition, step: Step, *, holds_place: bool = True, alone: bool = False
     ) -> None:
-        self._moves.append(Move(tp, step, alone=alone, holds_place=holds_place))
-        self._room.take(step, self._roster.situation(tp).leader, self._roster.weight(tp))
-        if holds_place:
-            self._room.free_steps -= 1
-            self._room.free_places -= not self._roster.holds_place(tp)
+        roster = self._roster
+        urgent = roster.is_urgent(tp)
+        move = Move(tp, step, alone=alone, holds_place=holds_place, among_urgent=urgent)
+        self._moves.append(move)
+        self._taken.add(tp)
+        begins = holds_place and not roster.holds_place(tp)
+        self._room.take(move, roster.situation(tp).leader, roster.weight(tp), begins=begins)
 
     def _adding(self) -> bool:
         """Whether a step of ours is or will be adding; stalled steps may stay so forever."""
@@ -197,5 +219,6 @@ class _Deciding:
     def _batch(self) -> int:
         """The number of this decision if it submits moves; in wave mode, of the wave."""
         last = self._roster.batch
-        counts = self._began or self._limits.mode is Mode.ROLLING or last == 0
+        begins_wave = self._began and not self._wave_in_progress
+        counts = begins_wave or self._limits.mode is Mode.ROLLING or last == 0
         return last + 1 if self._moves and counts else last

@@ -24,6 +24,8 @@ class WantedPartition(msgspec.Struct, frozen=True):
     """Whether this run submitted a step of the partition before it was resumed."""
     first: bool = False
     """Whether the partition goes before all others, whatever the order."""
+    urgent: bool = False
+    """Whether the partition is known to be urgent, where its situation is only assumed."""
 
     @property
     def weight(self) -> int:
@@ -40,6 +42,8 @@ class Move(msgspec.Struct, frozen=True):
     """Whether the step can never fit the limits, and so runs while nothing else does."""
     holds_place: bool = True
     """Whether the step counts under P: every step but the cut of a ready partition."""
+    among_urgent: bool = False
+    """Whether the partition was urgent when the step began: the limits of urgent ones count it."""
 
 
 class Decision(msgspec.Struct, frozen=True):

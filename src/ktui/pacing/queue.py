@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import enum
 import heapq
 from collections.abc import Callable, Collection, Iterator
 
@@ -13,8 +14,19 @@ from ktui.pacing.last_minute import raises_epoch
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 
-Rank = tuple[bool, int, str, int]
-"""A sort key: whether a partition goes first, its size or place in the plan, topic and number."""
+
+class Precedence(enum.IntEnum):
+    """Who goes before whom, whatever the order."""
+
+    CALLED_OFF = 0
+    """An operator has called the partition off, or has given it another target."""
+    URGENT = 1
+    """Too few of its replicas are in sync, and urgent partitions go first."""
+    USUAL = 2
+
+
+Rank = tuple[Precedence, int, str, int]
+"""A sort key: precedence, size or place in the plan, topic and number."""
 
 QueuePlace = tuple[Rank, TopicPartition]
 
@@ -34,6 +46,9 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """The broker that the step copies from; None without S and W, or if it adds none."""
     brokers: Brokers = ()
     """The brokers that the step adds, sorted; empty without B and W."""
+    among_urgent: bool = False
+    """Whether the partition is urgent: for it, limits count only what urgent ones have in flight.
+    """
 
     @property
     def less(self) -> Demand | None:
@@ -43,19 +58,22 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         return None if self.leader is None else msgspec.structs.replace(self, leader=None)
 
     @staticmethod
-    def of(step: Step, leader: int | None, limits: Limits) -> Demand:
+    def of(step: Step, leader: int | None, limits: Limits, *, among_urgent: bool = False) -> Demand:
         """Return the demand of a step under limits.
 
         Args:
             step: the step.
             leader: the present leader of its partition.
             limits: the limits in force.
+            among_urgent: whether the partition is urgent, and urgent ones go first.
         """
         by_broker, by_leader = demands_by(limits)
         brokers = tuple(sorted(step.adds)) if by_broker else ()
         leader = leader if by_leader and step.adds else None
         raises = limits.cuts_per_minute is not None and raises_epoch(step)
-        return Demand(step.moves_leader, step.urgent, len(step.adds), raises, leader, brokers)
+        return Demand(
+            step.moves_leader, step.urgent, len(step.adds), raises, leader, brokers, among_urgent
+        )
 
 
 Demands = tuple[Demand, ...]

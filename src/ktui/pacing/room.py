@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from math import inf
 from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 
+from ktui.pacing.decision import Move
 from ktui.pacing.last_minute import raises_epoch
 from ktui.pacing.queue import Demand
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
+from ktui.pacing.usage import Usage
 
 NONE: Mapping[int, int] = MappingProxyType({})
 
@@ -39,6 +39,8 @@ class Full(msgspec.Struct, frozen=True):
     """The full broker, for a limit per broker or per leader."""
     others: int = 0
     """The part of `used` that other people's reassignments take."""
+    among_urgent: bool = False
+    """Whether `used` is what urgent partitions use: the step's partition is one of them."""
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -65,30 +67,48 @@ class Room:
     adds because too few replicas are in sync may exceed M, S, V and W, since producers wait for it.
     V and W are full once so many bytes are being copied: the last step that adds may exceed them.
 
-    Attributes:
-        free_places: how many more partitions may begin.
-        free_steps: how many more steps may be in flight for partitions that hold a place; once P
-            has been lowered, fewer than these partitions.
+    For an urgent partition, all but K count only what urgent partitions have in flight: nothing
+    else takes that room.
     """
 
     def __init__(self, roster: Roster, others: Foreign) -> None:
         self._limits = roster.limits
-        self._leaders = roster.leaders_moving
         self._cuts = roster.cuts_lately
-        self._adding = roster.replicas_adding + others.count
-        self._roster = roster
-        self._others = others
-        self._taken: Counter[int] = Counter()
-        self._taken_from: Counter[int] = Counter()
-        self._bytes = roster.bytes_adding
-        self._bytes_taken: Counter[int] = Counter()
-        most = inf if self._limits.partitions is None else self._limits.partitions
-        self.free_places = most - roster.places_taken
-        self.free_steps = most - roster.steps_in_places
+        self._whole = _Share(roster.used, others)
+        self._urgent = _Share(roster.used_by_urgent, NOTHING_FOREIGN)
+
+    def _share(self, *, among_urgent: bool) -> _Share:
+        return self._urgent if among_urgent else self._whole
+
+    def may_begin(self, *, among_urgent: bool) -> bool:
+        """Whether another partition may begin, under P alone."""
+        most, share = self._limits.partitions, self._share(among_urgent=among_urgent)
+        return most is None or max(share.places, share.steps_in_places) < most
+
+    def may_go_on(self, *, holds_place: bool, among_urgent: bool) -> bool:
+        """Whether a begun partition may take a step, under P alone.
+
+        Once P has been lowered, fewer steps may be in flight than partitions hold a place.
+        """
+        most, share = self._limits.partitions, self._share(among_urgent=among_urgent)
+        free = most is None or share.steps_in_places < most
+        return free if holds_place else self.may_begin(among_urgent=among_urgent)
+
+    def is_closed(self, *, among_urgent: bool) -> bool:
+        """Whether a step is in flight alone until it is over."""
+        return self._share(among_urgent=among_urgent).alone > 0
+
+    def lacks_place(self, *, holds_place: bool, among_urgent: bool) -> Full | None:
+        """Return P if it lets a partition neither begin nor go on; None if it does."""
+        if self.may_go_on(holds_place=holds_place, among_urgent=among_urgent):
+            return None
+        share = self._share(among_urgent=among_urgent)
+        used = share.steps_in_places if holds_place else max(share.places, share.steps_in_places)
+        return Full("partitions", used, self._limits.partitions or 0, among_urgent=among_urgent)
 
     def fits(self, demand: Demand) -> bool:
         """Whether a step fits now; steps are taken whole or not at all."""
-        return self.lacks(demand) is None
+        return not self.is_closed(among_urgent=demand.among_urgent) and self.lacks(demand) is None
 
     def lacks(self, demand: Demand) -> Full | None:
         """Return the first limit that has no room for a step; None if the step fits now."""
@@ -101,10 +121,11 @@ class Room:
 
     def _lacks_leader_movement(self, demand: Demand) -> Full | None:
         """Return L if too many leaders are moving."""
+        used = self._share(among_urgent=demand.among_urgent).leaders_moving
         most = self._limits.leader_movements
-        if not demand.moves_leader or self._below(most, self._leaders):
+        if not demand.moves_leader or self._below(most, used):
             return None
-        return Full("leader_movements", self._leaders, most or 0)
+        return Full("leader_movements", used, most or 0, among_urgent=demand.among_urgent)
 
     def _lacks_for_copies(self, demand: Demand) -> Full | None:
         """Return the first of M, S, V and W that has no room for what a step copies."""
@@ -118,18 +139,25 @@ class Room:
 
     def _lacks_in_cluster(self, demand: Demand) -> Full | None:
         """Return M if the cluster has no room for as many replicas."""
-        most = self._limits.replica_movements
-        if most is None or self._adding + demand.adds <= most:
+        share, most = self._share(among_urgent=demand.among_urgent), self._limits.replica_movements
+        if most is None or share.replicas_adding + demand.adds <= most:
             return None
-        return Full("replica_movements", self._adding, most, others=self._others.count)
+        return Full(
+            "replica_movements",
+            share.replicas_adding,
+            most,
+            others=share.others.count,
+            among_urgent=demand.among_urgent,
+        )
 
     def _lacks_on_broker(self, demand: Demand) -> Full | None:
         """Return B for the first broker without room for another replica."""
-        most = self._limits.per_broker
+        share, most = self._share(among_urgent=demand.among_urgent), self._limits.per_broker
         for broker in demand.brokers:
-            if not self._below(most, self._on(broker)):
-                others = self._others.adding.get(broker, 0)
-                return Full("per_broker", self._on(broker), most or 0, broker, others)
+            used = share.on(broker)
+            if not self._below(most, used):
+                others = share.others.adding.get(broker, 0)
+                return Full("per_broker", used, most or 0, broker, others, demand.among_urgent)
         return None
 
     def _lacks_at_leader(self, demand: Demand) -> Full | None:
@@ -137,22 +165,26 @@ class Room:
         most, leader = self._limits.per_leader, demand.leader
         if most is None or leader is None:
             return None
-        others = self._others.sending.get(leader, 0)
-        used = self._roster.sending[leader] + others + self._taken_from[leader]
-        return Full("per_leader", used, most, leader, others) if used + demand.adds > most else None
+        share = self._share(among_urgent=demand.among_urgent)
+        used, others = share.sent_by(leader), share.others.sending.get(leader, 0)
+        if used + demand.adds <= most:
+            return None
+        return Full("per_leader", used, most, leader, others, demand.among_urgent)
 
     def _lacks_bytes(self, demand: Demand) -> Full | None:
         """Return V or W if so many bytes are being copied already."""
-        if not self._below(self._limits.bytes_in_flight, self._bytes):
-            return Full("bytes_in_flight", self._bytes, self._limits.bytes_in_flight or 0)
+        share, among = self._share(among_urgent=demand.among_urgent), demand.among_urgent
+        most = self._limits.bytes_in_flight
+        if not self._below(most, share.bytes_adding):
+            return Full("bytes_in_flight", share.bytes_adding, most or 0, among_urgent=among)
         most = self._limits.bytes_per_broker
         if most is None:
             return None
         leader = () if demand.leader is None else (demand.leader,)
         for broker in (*leader, *demand.brokers):
-            used = self._bytes_at(broker)
+            used = share.bytes_at(broker)
             if used >= most:
-                return Full("bytes_per_broker", used, most, broker)
+                return Full("bytes_per_broker", used, most, broker, among_urgent=among)
         return None
 
     def lacks_cuts(self, demand: Demand) -> Full | None:
@@ -161,14 +193,6 @@ class Room:
         if not demand.raises_epoch or most is None or self._cuts < most:
             return None
         return Full("cuts_per_minute", self._cuts, most)
-
-    def fits_with_leader(self, demand: Demand) -> bool:
-        """Whether a step moves leadership and fits."""
-        return demand.moves_leader and self.fits(demand)
-
-    def fits_without_leader(self, demand: Demand) -> bool:
-        """Whether a step moves no leadership and fits."""
-        return not demand.moves_leader and self.fits(demand)
 
     def may_go_alone(self, demand: Demand) -> bool:
         """Whether a step goes once nothing else moves, though it never fits: it exceeds M or S."""
@@ -189,36 +213,81 @@ class Room:
 
         Under W that is by bytes copied to it and from it, then by the replicas being added there.
         """
-        by_bytes = self._limits.bytes_per_broker is not None
-        taken = ((by_bytes * self._bytes_at(b), self._on(b)) for b in step.adds)
+        by_bytes, whole = self._limits.bytes_per_broker is not None, self._whole
+        taken = ((by_bytes * whole.bytes_at(b), whole.on(b)) for b in step.adds)
         return max(taken, default=(0, 0))
 
-    def take(self, step: Step, leader: int | None, weight: int) -> None:
+    def take(self, move: Move, leader: int | None, weight: int, *, begins: bool) -> None:
         """Count a step that the decision takes.
 
         Args:
-            step: the step.
+            move: the step.
             leader: the leader that it copies from.
             weight: the bytes that each replica counts.
+            begins: whether its partition takes a place that it did not hold.
         """
-        self._leaders += step.moves_leader
-        self._cuts += raises_epoch(step)
-        self._adding += len(step.adds)
-        self._taken.update(step.adds)
-        if leader is not None:
-            self._taken_from[leader] += len(step.adds)
-            self._bytes_taken[leader] += weight * len(step.adds)
-        self._bytes += weight * len(step.adds)
-        for broker in step.adds:
-            self._bytes_taken[broker] += weight
-
-    def _bytes_at(self, broker: int) -> int:
-        return self._roster.bytes_at[broker] + self._bytes_taken[broker]
-
-    def _on(self, broker: int) -> int:
-        there = self._roster.adding[broker] + self._taken[broker]
-        return there + self._others.adding.get(broker, 0)
+        self._cuts += raises_epoch(move.step)
+        for share in (self._whole, self._urgent) if move.among_urgent else (self._whole,):
+            share.take(move, leader, weight, begins=begins)
 
     @staticmethod
     def _below(most: int | None, now: int) -> bool:
         return most is None or now < most
+
+
+class _Share:
+    """The use of the limits by all partitions, or by the urgent ones, during a decision.
+
+    Args:
+        used: what is in flight.
+        others: what other people add; it counts beside that.
+    """
+
+    def __init__(self, used: Usage, others: Foreign) -> None:
+        self._used = used
+        self._taken = Usage()
+        self.others = others
+
+    def take(self, move: Move, leader: int | None, weight: int, *, begins: bool) -> None:
+        self._taken.count(move.step, weight, holds_place=move.holds_place, alone=move.alone)
+        self._taken.places += begins
+        if leader is not None:
+            self._taken.count_at_leader(leader, len(move.step.adds), weight)
+
+    @property
+    def places(self) -> int:
+        return self._used.places + self._taken.places
+
+    @property
+    def steps_in_places(self) -> int:
+        return self._used.steps_in_places + self._taken.steps_in_places
+
+    @property
+    def alone(self) -> int:
+        return self._used.alone + self._taken.alone
+
+    @property
+    def leaders_moving(self) -> int:
+        return self._used.leaders_moving + self._taken.leaders_moving
+
+    @property
+    def replicas_adding(self) -> int:
+        ours = self._used.replicas_adding + self._taken.replicas_adding
+        return ours + self.others.count
+
+    @property
+    def bytes_adding(self) -> int:
+        return self._used.bytes_adding + self._taken.bytes_adding
+
+    def bytes_at(self, broker: int) -> int:
+        return self._used.bytes_at[broker] + self._taken.bytes_at[broker]
+
+    def on(self, broker: int) -> int:
+        """Return how many replicas are being added on a broker."""
+        ours = self._used.adding[broker] + self._taken.adding[broker]
+        return ours + self.others.adding.get(broker, 0)
+
+    def sent_by(self, leader: int) -> int:
+        """Return how many replicas are being copied from a leader."""
+        ours = self._used.sending[leader] + self._taken.sending[leader]
+        return ours + self.others.sending.get(leader, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -10,9 +9,10 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Order
-from ktui.pacing.queue import Demand, Demands, Queue, Rank, demands_by
+from ktui.pacing.queue import Demand, Demands, Precedence, Queue, Rank, demands_by
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import choices, next_step, next_steps
+from ktui.pacing.usage import Usage
 
 
 class _Entry(msgspec.Struct):
@@ -22,8 +22,11 @@ class _Entry(msgspec.Struct):
     situation: Situation
     begun: bool
     first: bool
-    placed: bool = False
-    """Whether the partition holds a place under P."""
+    urgent: bool = False
+    """Whether the partition goes as an urgent one; while a step is in flight, whether it went so.
+    """
+    place: tuple[Usage, ...] = ()
+    """What counts the place that the partition holds under P; empty without a place."""
     held: bool = False
     sender: int | None = None
     """The leader that the step in flight copies from; None if it adds nothing."""
@@ -35,10 +38,15 @@ class Roster:
     The caller reports observed situations (`seen`), submitted decisions (`submitted`), and steps
     that ended or were given up (`over`). `choosing.decide_steps` reads the roster and changes
     nothing. Done partitions leave the roster.
+
+    Args:
+        limits: the limits in force.
+        urgent_first: whether partitions with too few replicas in sync go before all others.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, urgent_first: bool = False) -> None:
         self.limits = limits
+        self.urgent_first = urgent_first
         self.queue = Queue()
         """Partitions not begun, with a first step."""
         self.between: dict[TopicPartition, tuple[Step, ...]] = {}
@@ -52,22 +60,12 @@ class Roster:
         """Partitions, begun or not, with no step to take."""
         self.batch = 0
         """The number of the last decision that submitted moves, or of the last wave."""
-        self.places_taken = 0
-        self.steps_in_places = 0
-        """Steps in flight that hold a place."""
-        self.leaders_moving = 0
-        self.steps_adding = 0
-        self.alone_in_flight = 0
-        """Steps in flight that no other step may join."""
-        self.replicas_adding = 0
-        self.adding: Counter[int] = Counter()
-        """Replicas that our steps are adding, by broker."""
-        self.sending: Counter[int] = Counter()
-        """Replicas that our steps are adding, by the leader that they are copied from."""
-        self.bytes_adding = 0
-        """Bytes of the replicas that our steps are adding."""
-        self.bytes_at: Counter[int] = Counter()
-        """The same by broker: copied to it, and copied from it where it leads."""
+        self.used = Usage()
+        """What all partitions of the run use of the limits."""
+        self.used_by_urgent = Usage()
+        """What those use that went as urgent ones."""
+        self.urgent_waiting: set[TopicPartition] = set()
+        """Urgent partitions in the queue or between steps."""
         self.cuts_lately = 0
         """Steps of ours within the last minute that raised a leader epoch; the caller counts."""
         self._entries: dict[TopicPartition, _Entry] = {}
@@ -97,7 +95,8 @@ class Roster:
     def seen(self, tp: TopicPartition, situation: Situation) -> Next:
         """Record a partition's present situation, and return what comes next.
 
-        A partition in flight keeps its step: only `over` ends a step.
+        A partition in flight keeps its step: only `over` ends a step. One that has become urgent,
+        or is not any more, changes its place in the queue.
         """
         entry = self._entries[tp]
         entry.situation = situation
@@ -136,7 +135,7 @@ class Roster:
     def still_adding(self) -> bool:
         """Whether a step that is not stalled is adding replicas."""
         stalled = sum(bool(self.in_flight[tp].step.adds) for tp in self.stalled)
-        return self.steps_adding > stalled
+        return self.used.steps_adding > stalled
 
     def stall(self, tp: TopicPartition, *, stalled: bool) -> None:
         """Mark a step in flight as stalled, so that no cut waits for it, or unmark it."""
@@ -179,28 +178,43 @@ class Roster:
     def rank(self, tp: TopicPartition) -> Rank:
         """Return a partition's sort key in the order in force."""
         entry = self._entries[tp]
-        order, later = self.limits.order, not entry.first
+        order, precedence = self.limits.order, self._precedence(entry)
         if order is Order.PLAN:
-            return (later, entry.number, "", 0)
+            return (precedence, entry.number, "", 0)
         size = entry.wanted.size
         rank = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
-        return (later, rank, tp.topic, tp.partition)
+        return (precedence, rank, tp.topic, tp.partition)
+
+    @staticmethod
+    def _precedence(entry: _Entry) -> Precedence:
+        if entry.first:
+            return Precedence.CALLED_OFF
+        return Precedence.URGENT if entry.urgent else Precedence.USUAL
 
     def situation(self, tp: TopicPartition) -> Situation:
         """Return a partition's last known situation."""
         return self._entries[tp].situation
 
     def goes_first(self, tp: TopicPartition) -> bool:
-        """Whether a partition goes before the others, whatever the order."""
+        """Whether an operator has called a partition off, or has given it another target."""
         return self._entries[tp].first
+
+    def is_urgent(self, tp: TopicPartition) -> bool:
+        """Whether a partition goes as an urgent one; in flight, whether it went so."""
+        return self._entries[tp].urgent
 
     def holds_place(self, tp: TopicPartition) -> bool:
         """Whether a partition counts under P."""
-        return self._entries[tp].placed
+        return bool(self._entries[tp].place)
 
     def weight(self, tp: TopicPartition) -> int:
         """Return the bytes that each replica of a partition counts under V and W."""
         return self._entries[tp].wanted.weight
+
+    def demand(self, tp: TopicPartition, step: Step) -> Demand:
+        """Return the demand of a step that a partition may take next."""
+        entry = self._entries[tp]
+        return Demand.of(step, entry.situation.leader, self.limits, among_urgent=entry.urgent)
 
     def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
         """Return the steps of which a partition may take any one next; empty if it has none."""
@@ -209,12 +223,15 @@ class Roster:
         return self.between.get(tp) or next_steps(self._entries[tp].situation, self.limits)
 
     def _file_all(self, entries: list[_Entry]) -> dict[TopicPartition, Next]:
+        for entry in entries:
+            self._judge_urgency(entry)
         entries.sort(key=lambda entry: self.rank(entry.wanted.tp))
         return {entry.wanted.tp: self._file(entry) for entry in entries}
 
     def _file(self, entry: _Entry) -> Next:
         """File a partition by its next step."""
         tp, step = entry.wanted.tp, next_step(entry.situation, self.limits)
+        self._judge_urgency(entry)
         if isinstance(step, Done):
             self._leave(self._entries.pop(tp))
         elif entry.held:
@@ -225,28 +242,40 @@ class Roster:
         elif not entry.begun:
             self.blocked.pop(tp, None)
             self.queue.put(tp, self.rank(tp), self._demands(entry, step))
+            self._note_urgent(entry)
         else:
             self._file_begun(entry, step)
         return step
 
     def _demands(self, entry: _Entry, step: Step) -> Demands:
-        leader, steps = entry.situation.leader, choices(entry.situation, step, self.limits)
-        return tuple(dict.fromkeys(Demand.of(each, leader, self.limits) for each in steps))
+        steps = choices(entry.situation, step, self.limits)
+        return tuple(dict.fromkeys(self.demand(entry.wanted.tp, each) for each in steps))
 
     def _file_begun(self, entry: _Entry, step: Step) -> None:
-        tp, placed = entry.wanted.tp, entry.placed
+        tp, placed = entry.wanted.tp, bool(entry.place)
         self._leave(entry)
         if step.cut:
             self.ready[tp] = step
         else:
             self._place(entry, placed=placed or self._has_places)
             self.between[tp] = choices(entry.situation, step, self.limits)
+            self._note_urgent(entry)
+
+    def _judge_urgency(self, entry: _Entry) -> None:
+        urgent = entry.wanted.urgent or entry.situation.urgency is not None
+        entry.urgent = self.urgent_first and urgent
+
+    def _note_urgent(self, entry: _Entry) -> None:
+        if entry.urgent:
+            self.urgent_waiting.add(entry.wanted.tp)
+        else:
+            self.urgent_waiting.discard(entry.wanted.tp)
 
     @property
     def _has_places(self) -> bool:
         """Whether a place is free, for a partition that was blocked or begun by another process."""
         most = self.limits.partitions
-        return most is None or self.places_taken < most
+        return most is None or self.used.places < most
 
     def _leave(self, entry: _Entry) -> None:
         """Remove a partition from its queue or set, and free its place."""
@@ -255,26 +284,39 @@ class Roster:
         self.between.pop(tp, None)
         self.ready.pop(tp, None)
         self.blocked.pop(tp, None)
+        self.urgent_waiting.discard(tp)
         self._place(entry, placed=False)
 
     def _place(self, entry: _Entry, *, placed: bool) -> None:
-        self.places_taken += placed - entry.placed
-        entry.placed = placed
+        for usage in entry.place:
+            usage.places -= 1
+        entry.place = self._counting(entry) if placed else ()
+        for usage in entry.place:
+            usage.places += 1
+
+    def _counting(self, entry: _Entry) -> tuple[Usage, ...]:
+        """What counts a partition's place and step."""
+        return (self.used, self.used_by_urgent) if entry.urgent else (self.used,)
 
     def _fly(self, move: Move) -> None:
         entry = self._entries[move.tp]
         self._leave(entry)
-        entry.begun = True
+        entry.begun, entry.urgent = True, move.among_urgent
         self._place(entry, placed=move.holds_place)
         self.in_flight[move.tp] = move
-        self._count(move, 1)
+        self._count(entry, move, 1)
         self._copy_from(entry.situation.leader, entry, move.step)
 
     def _land(self, tp: TopicPartition) -> None:
         self.stalled.discard(tp)
-        move = self.in_flight.pop(tp)
-        self._count(move, -1)
-        self._copy_from(None, self._entries[tp], move.step)
+        entry, move = self._entries[tp], self.in_flight.pop(tp)
+        self._count(entry, move, -1)
+        self._copy_from(None, entry, move.step)
+
+    def _count(self, entry: _Entry, move: Move, sign: int) -> None:
+        weight, placed, alone = entry.wanted.weight, move.holds_place, move.alone
+        for usage in self._counting(entry):
+            usage.count(move.step, weight, sign, holds_place=placed, alone=alone)
 
     def _copy_from(self, leader: int | None, entry: _Entry, step: Step) -> None:
         """Count the replicas that a step in flight adds at the leader that they are copied from."""
@@ -285,20 +327,8 @@ class Roster:
             self._count_at(entry.sender, entry, len(step.adds))
 
     def _count_at(self, sender: int, entry: _Entry, adds: int) -> None:
-        self.sending[sender] += adds
-        self.bytes_at[sender] += adds * entry.wanted.weight
-
-    def _count(self, move: Move, sign: int) -> None:
-        weight = self.weight(move.tp)
-        self.steps_in_places += sign * move.holds_place
-        self.leaders_moving += sign * move.step.moves_leader
-        self.steps_adding += sign * bool(move.step.adds)
-        self.alone_in_flight += sign * move.alone
-        self.replicas_adding += sign * len(move.step.adds)
-        self.bytes_adding += sign * len(move.step.adds) * weight
-        for broker in move.step.adds:
-            self.adding[broker] += sign
-            self.bytes_at[broker] += sign * weight
+        for usage in self._counting(entry):
+            usage.count_at_leader(sender, adds, entry.wanted.weight)
 
 
 def _filing(limits: Limits) -> tuple[object, ...]:

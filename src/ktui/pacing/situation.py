@@ -9,6 +9,15 @@ import msgspec
 from ktui.cluster.partition import Brokers
 
 
+class Urgency(enum.StrEnum):
+    """The reason why a partition is urgent."""
+
+    UNDER_MIN_ISR = "under min ISR"
+    """Fewer are in sync than producers with acks=all need."""
+    ONE_IN_SYNC = "one in sync"
+    """One copy is in sync, and the target has more."""
+
+
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """A partition's present state and its target.
 
@@ -43,6 +52,19 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def min_isr(self) -> int:
         """How many replicas must stay in sync: never more than the target has."""
         return min(self.min_insync_replicas, len(self.target))
+
+    @property
+    def safe_in_sync(self) -> int:
+        """How many in sync are enough: two, and as many as producers need; at most all."""
+        return min(max(2, self.min_insync_replicas), len(self.target))
+
+    @property
+    def urgency(self) -> Urgency | None:
+        """Why the partition is urgent; None if it is not."""
+        if len(self.isr) >= self.safe_in_sync:
+            return None
+        below = len(self.isr) < self.min_isr
+        return Urgency.UNDER_MIN_ISR if below else Urgency.ONE_IN_SYNC
 
     @property
     def first(self) -> int:

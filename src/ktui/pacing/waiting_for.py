@@ -56,6 +56,8 @@ def waiting_for(
     situation: Situation,
     steps: Sequence[Step],
     others: Foreign,
+    *,
+    urgent: bool = False,
 ) -> WaitsFor | None:
     """Return the reason why a partition waits; None if it goes with the next decision.
 
@@ -66,18 +68,23 @@ def waiting_for(
         situation: its present state.
         steps: the steps of which it may take any one next; at least one.
         others: replicas that other people's reassignments are adding.
+        urgent: whether it goes as an urgent one.
     """
-    if roster.alone_in_flight:
-        return WaitsForLoneStep(next(move.tp for move in roster.in_flight.values() if move.alone))
     room = Room(roster, others)
-    demands = [Demand.of(step, situation.leader, roster.limits) for step in steps]
+    if room.is_closed(among_urgent=urgent):
+        return WaitsForLoneStep(_lone_step(roster, among_urgent=urgent))
+    demands = [
+        Demand.of(step, situation.leader, roster.limits, among_urgent=urgent) for step in steps
+    ]
     if tp in roster.ready:
         return _others_of_cut(roster, tp) or room.lacks(demands[0])
     begun = tp in roster.between
-    if not begun and roster.limits.mode is Mode.WAVE and wave_in_progress(roster):
+    waves = roster.limits.mode is Mode.WAVE and not urgent
+    if not begun and waves and wave_in_progress(roster):
         left = len(roster.in_flight) + len(roster.between) + len(roster.ready)
         return WaitsForNextWave(roster.batch, left)
-    if no_place := _place(roster, tp, room, begun=begun):
+    holds_place = begun and roster.holds_place(tp)
+    if no_place := room.lacks_place(holds_place=holds_place, among_urgent=urgent):
         return no_place
     lacking = [_room(roster, room, demand, others) for demand in demands]
     return None if None in lacking else lacking[0]
@@ -90,18 +97,21 @@ def _others_of_cut(roster: Roster, tp: TopicPartition) -> WaitsForCut | None:
     return WaitsForCut(len(roster.ready) - len(due), cut_batch_size(roster))
 
 
-def _place(roster: Roster, tp: TopicPartition, room: Room, *, begun: bool) -> Full | None:
-    most = roster.limits.partitions or 0
-    if begun and roster.holds_place(tp):
-        return Full("partitions", roster.steps_in_places, most) if room.free_steps <= 0 else None
-    if room.free_places > 0 and room.free_steps > 0:
-        return None
-    return Full("partitions", max(roster.places_taken, roster.steps_in_places), most)
+def _lone_step(roster: Roster, *, among_urgent: bool) -> TopicPartition:
+    moves = (move for move in roster.in_flight.values() if move.alone)
+    return next(move.tp for move in moves if move.among_urgent or not among_urgent)
 
 
 def _room(roster: Roster, room: Room, demand: Demand, others: Foreign) -> WaitsFor | None:
     if exceeded := room.exceeded(demand):
-        if not roster.in_flight and not others.count:
+        if _nothing_in_the_way(roster, demand, others):
             return room.lacks_cuts(demand)
         return WaitsToGoAlone(demand.adds, getattr(roster.limits, exceeded), exceeded)
     return room.lacks(demand)
+
+
+def _nothing_in_the_way(roster: Roster, demand: Demand, others: Foreign) -> bool:
+    """Whether a step that can never fit goes now: no other is in flight that it counts."""
+    if demand.among_urgent:
+        return not any(move.among_urgent for move in roster.in_flight.values())
+    return not roster.in_flight and not others.count

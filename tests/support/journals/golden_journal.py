@@ -81,6 +81,7 @@ from ktui.execution.run.events import (
     StepGate,
     StepOver,
     ThrottleChanged,
+    UrgencyChanged,
 )
 from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
 from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnStall, RunOptions
@@ -88,6 +89,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.situation import Urgency
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from support.journals.throttled_journals import BROKER_4, ORDERS
@@ -223,6 +225,9 @@ def events() -> list[AnyRunEvent]:
             topic="orders", partition=2, state=State.CHANGED_ELSEWHERE, reason="someone",
             replicas=(5, 6, 7),
         ),
+        UrgencyChanged(topic="orders", partition=3, why=Urgency.ONE_IN_SYNC),
+        UrgencyChanged(topic="orders", partition=4, why=Urgency.UNDER_MIN_ISR),
+        UrgencyChanged(topic="orders", partition=4),
         Replanned(topic="orders", partition=3, replicas=(1, 2, 5), before=(1, 2, 3)),
         StepGate(shut=True, reason="3 offline"),
         StepGate(shut=True, reason="the run starts at 2026-11-28 20:00", until=LATER),
@@ -332,7 +337,8 @@ def _started() -> Started:
     options = RunOptions(
         on_stall=OnStall.CANCEL, stall_timeout_s=120.5, on_foreign_change=OnForeignChange.REPLAN,
         on_foreign_throttle=OnForeignThrottle.GO_ON,
-        stop_on_failure=True, most_under_min_isr=3, most_offline=0, throttle=RATES,
+        stop_on_failure=True, urgent_first=True, most_under_min_isr=3, most_offline=0,
+        throttle=RATES,
         throttle_leaders=True, schedule=SCHEDULE, poll_s=2.0, record=False,
         on_event="/usr/local/bin/page drain", metrics_file="/var/lib/metrics/drain.prom",
         canary=True,
@@ -362,6 +368,7 @@ def _step(partition: int, batch: int = 1, elect: int | None = None) -> StepBegun
         topic="orders", partition=partition, batch=batch, replicas=(4, 1, 2), adding=(4,),
         removing=(3,), elect=elect, before=(1, 2, 3), leader=1, alters=True,
         moves_leader=elect is not None, cut=True, urgent=True, alone=True, holds_place=False,
+        among_urgent=True,
     )  # fmt: skip
 
 

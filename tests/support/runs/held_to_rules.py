@@ -98,9 +98,11 @@ class _Decision:
     def check(self) -> None:
         for step in self._begun:
             self._check_shut(step, self._before.tracks[step.tp])
-        self._check_places()
-        self._check_adds()
-        self._check_leaders()
+        self._check_urgency()
+        for among_urgent in (False, True):
+            self._check_places(among_urgent=among_urgent)
+            self._check_adds(among_urgent=among_urgent)
+            self._check_leaders(among_urgent=among_urgent)
         self._check_waves()
         for step in self._begun:
             self._check_step(step)
@@ -113,24 +115,41 @@ class _Decision:
         gated = self._before.gate.shut
         assert not gated or (back and not step.adding), "a step begins while the gate is shut"
 
-    def _flying(self) -> list[StepBegun]:
-        """Return the steps in flight once the decision is carried out."""
+    def _check_urgency(self) -> None:
+        """Check that exactly the partitions with too few replicas in sync go as urgent ones."""
+        for step in self._begun:
+            track, state = self._before.tracks[step.tp], self._seen.partitions[step.tp]
+            known = step.tp.topic in self._seen.topic_configs
+            enough = min(max(2, self._min_isr if known else 1), len(_goal(track, state).replicas))
+            urgent = self._before.options.urgent_first and len(state.isr) < enough
+            assert step.among_urgent == urgent, (step, state)
+
+    def _of(self, *, among_urgent: bool) -> list[StepBegun]:
+        """Return the steps of the decision that are bound by what all use, or the urgent ones."""
+        return [step for step in self._begun if step.among_urgent == among_urgent]
+
+    def _flying(self, *, among_urgent: bool) -> list[StepBegun]:
+        """Return the steps in flight that count for those, once the decision is carried out."""
         before = [
             t.step.begun for t in self._before.tracks_in_flight.values() if t.step is not None
         ]
-        return [*before, *self._begun]
+        every = (*before, *self._begun)
+        return [step for step in every if step.among_urgent or not among_urgent]
 
-    def _check_places(self) -> None:
-        most = self._limits.partitions
-        if most is not None and any(step.holds_place for step in self._begun):
-            assert sum(step.holds_place for step in self._flying()) <= most
-        firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
+    def _check_places(self, *, among_urgent: bool) -> None:
+        most, begun_now = self._limits.partitions, self._of(among_urgent=among_urgent)
+        flying = self._flying(among_urgent=among_urgent)
+        if most is not None and any(step.holds_place for step in begun_now):
+            assert sum(step.holds_place for step in flying) <= most
+        if among_urgent:
+            return
+        firsts = [step for step in begun_now if not self._before.tracks[step.tp].under_way]
         cancels = any(track.cancel for track in self._before.tracks.values())
         if most is not None and firsts and self._run.engines == 1 and not cancels:
             begun = {step.tp for step in self._begun}
             waiting = [t for t in self._before.tracks.values() if t.tp not in begun]
             between = sum(t.under_way and self._waits(t) for t in waiting)
-            assert between + sum(step.holds_place for step in self._flying()) <= most
+            assert between + sum(step.holds_place for step in flying) <= most
 
     def _waits(self, track: Track) -> bool:
         """Whether a partition waits for its next step, for no reason of its own."""
@@ -147,12 +166,15 @@ class _Decision:
             return True
         return not _as_left(track, state.replicas)
 
-    def _check_adds(self) -> None:
-        bound = [step for step in self._begun if step.adding and not step.urgent]
+    def _check_adds(self, *, among_urgent: bool) -> None:
+        begun_now = self._of(among_urgent=among_urgent)
+        bound = [step for step in begun_now if step.adding and not step.urgent]
         loose = {step.tp for step in self._begun if step.urgent}
-        flying, others = [s for s in self._flying() if s.tp not in loose], self._others()
+        every = self._flying(among_urgent=among_urgent)
+        flying = [step for step in every if step.tp not in loose]
+        others = Counter[int]() if among_urgent else self._others()
         if any(step.alone for step in bound):
-            assert len(self._flying()) == 1
+            assert len(every) == 1
             assert not others
             return
         if bound and self._limits.replica_movements is not None:
@@ -168,14 +190,16 @@ class _Decision:
         states = (s for tp, s in self._seen.partitions.items() if tp not in flying)
         return Counter(broker for state in states for broker in state.adding)
 
-    def _check_leaders(self) -> None:
-        most = self._limits.leader_movements
-        if most is not None and any(step.moves_leader for step in self._begun):
-            assert sum(step.moves_leader for step in self._flying()) <= most
+    def _check_leaders(self, *, among_urgent: bool) -> None:
+        most, begun_now = self._limits.leader_movements, self._of(among_urgent=among_urgent)
+        if most is not None and any(step.moves_leader for step in begun_now):
+            flying = self._flying(among_urgent=among_urgent)
+            assert sum(step.moves_leader for step in flying) <= most
 
     def _check_waves(self) -> None:
         """Nothing begins before the last wave has ended, apart from blocked and held partitions."""
-        firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
+        usual = self._of(among_urgent=False)
+        firsts = [step for step in usual if not self._before.tracks[step.tp].under_way]
         if self._limits.mode is Mode.WAVE and firsts:
             assert not self._before.tracks_in_flight
             going = [t for t in self._before.tracks.values() if self._goes_on(t)]

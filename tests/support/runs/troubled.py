@@ -50,9 +50,12 @@ class TroubledRun(KilledRun):
         seed: decides everything.
         folder: the folder of the journal.
         killed: whether its engine is killed now and then, too.
+        urgent_first: whether partitions with too few replicas in sync go first.
     """
 
-    def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
+    def __init__(
+        self, seed: int, folder: Path, *, killed: bool = False, urgent_first: bool = False
+    ) -> None:
         self.dice = dice = random.Random(seed)  # noqa: S311 - a test's dice
         self.min_isr = dice.choice((1, 1, 2, 2, 3))
         topics = {name: self._some_partitions() for name in (*OURS, THEIRS)}
@@ -60,7 +63,7 @@ class TroubledRun(KilledRun):
         partitions = [TopicPartition(name, n) for name in OURS for n in range(len(topics[name]))]
         targets = {tp: self._target(topics[tp.topic][tp.partition]) for tp in partitions}
         at = {dice.randint(1, 150) for _ in range(dice.randint(1, 5))} if killed else ()
-        options = self._options()
+        options = {"urgent_first": urgent_first, **self._options()}
         super().__init__(cluster, folder, targets, self._limits(), seed=seed, at=at, **options)
         self.rules = Rules(self, self.min_isr)
         self.acts = sorted(self._acts(topics), key=lambda due: due.at_s)

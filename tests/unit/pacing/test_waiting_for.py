@@ -152,7 +152,7 @@ def test_a_step_over_the_movement_limit_goes_alone_and_the_rest_wait_for_it() ->
         submit(alone)
         if tp(0) not in alone.in_flight:
             complete(alone)
-    assert alone.alone_in_flight
+    assert alone.used.alone
     left = [n for n in (1,) if tp(n) in alone]
     assert [why(alone, n) for n in left] == [WaitsForLoneStep(tp(0))] * len(left)
 

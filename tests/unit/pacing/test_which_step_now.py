@@ -199,7 +199,7 @@ def test_no_more_replicas_are_copied_from_one_leader_than_its_limit() -> None:
     roster = roster_of(limits, ALL_MOVE, ALL_MOVE, LEADER_STAYS, ((1, 0), (1, 0, 2)), ADDS_ONE)
 
     assert numbers(submit(roster)) == [0, 2, 3]
-    assert roster.sending == {0: 3, 1: 1}
+    assert roster.used.sending == {0: 3, 1: 1}
 
     complete(roster, 2)
 
@@ -226,9 +226,9 @@ def test_a_copy_counts_at_the_leader_that_sends_it_now() -> None:
     roster.seen(tp(0), replace(roster.situation(tp(0)), leader=1))
 
     assert numbers(submit(roster)) == [1]
-    assert roster.sending == {0: 1, 1: 2}
+    assert roster.used.sending == {0: 1, 1: 2}
     complete(roster)
-    assert not any(roster.sending.values())
+    assert not any(roster.used.sending.values())
 
 
 def test_a_step_that_copies_more_from_its_leader_than_the_limit_goes_alone() -> None:
@@ -638,7 +638,7 @@ def test_withdrawn_partitions_leave_nothing_behind_in_the_queue() -> None:
     assert len(roster.queue) == 0
     assert roster.queue.first(9) == []
     assert not roster.queue._tree
-    assert roster.replicas_adding == 0
+    assert roster.used.replicas_adding == 0
 
 
 def test_deciding_does_not_change_the_roster() -> None:

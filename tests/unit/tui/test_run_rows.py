@@ -22,11 +22,13 @@ from ktui.execution.run.events import (
     StateEntered,
     StepBegun,
     StepOver,
+    UrgencyChanged,
 )
 from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
+from ktui.pacing.situation import Urgency
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
 from ktui.tui.run_view.attached import limits_after
 from ktui.tui.run_view.rows import QueuePlaces, RunRows, steps_to_come
@@ -111,6 +113,16 @@ def test_a_blocked_partition_has_no_place_until_it_can_move() -> None:
     assert followed.rows.place(track) is None
     followed.happen(StateEntered(topic="a", partition=0, state=State.QUEUED))
     assert followed.rows.place(track) == 1
+
+
+def test_an_urgent_partition_has_the_first_place_until_it_is_well_again() -> None:
+    followed = FollowedRun(1, 1, 1)
+    tracks = list(followed.run.tracks.values())
+    urgent = UrgencyChanged(topic="a", partition=2, why=Urgency.ONE_IN_SYNC)
+    assert followed.happen(urgent) == {TopicPartition("a", 2)}
+    assert [followed.rows.place(track) for track in tracks] == [2, 3, 1]
+    followed.happen(UrgencyChanged(topic="a", partition=2))
+    assert [followed.rows.place(track) for track in tracks] == [1, 2, 3]
 
 
 def test_another_order_gives_all_partitions_new_places() -> None:

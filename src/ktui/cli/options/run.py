@@ -97,6 +97,12 @@ _RUN_OPTIONS = {
     "stop_on_failure": click.option(
         "--stop-on-failure", is_flag=True, help="Begin nothing more once a partition has failed."
     ),
+    "urgent_first": click.option(
+        "--urgent-first/--no-urgent-first",
+        default=_DEFAULTS.urgent_first,
+        help="Let partitions under min ISR, or with one copy in sync, go before all others. What "
+        "else is in flight takes no room from them under P, L, M, B, S, V and W.",
+    ),
     "most_under_min_isr": click.option(
         "--most-under-min-isr",
         type=click.IntRange(0),
@@ -124,6 +130,7 @@ def _run_options(  # noqa: PLR0913 - an option each
     stall_timeout: str | None,
     on_foreign_change: str,
     stop_on_failure: bool,
+    urgent_first: bool,
     most_under_min_isr: int | None,
     most_offline: int | None,
     on_event: str | None,
@@ -146,6 +153,7 @@ def _run_options(  # noqa: PLR0913 - an option each
         stall_timeout_s=stall_s,
         on_foreign_change=OnForeignChange(on_foreign_change),
         stop_on_failure=stop_on_failure,
+        urgent_first=urgent_first,
         most_under_min_isr=most_under_min_isr,
         most_offline=most_offline,
         on_event=on_event,

@@ -156,6 +156,8 @@ def _options(run: Run) -> Iterator[str]:
     chosen = run.options
     yield f"on stall {chosen.on_stall} (after {as_duration(chosen.stall_timeout_s)})"
     yield f"on foreign change {chosen.on_foreign_change}"
+    if chosen.urgent_first:
+        yield "urgent first"
     if chosen.stop_on_failure:
         yield "stop on failure"
     if run.until is not None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ktui.cluster.observation import Observation
+from ktui.cluster.observation import Census, Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
@@ -105,6 +105,8 @@ class Decider:
         self._polled: set[TopicPartition] = set()
         self._to_poll: set[TopicPartition] = set()
         """The partitions to poll next."""
+        self._census: Census | None = None
+        """The last census whose unhealthy partitions were judged."""
         self._blocked_at_s = 0.0
         self._unthrottleable: Resources = frozenset()
         """The topics and brokers on which no throttle could be set at the last review."""
@@ -125,7 +127,10 @@ class Decider:
     def interest(self) -> Interest:
         """What the next poll has to show."""
         return Interest(
-            partitions=frozenset(self._to_poll), fresh=True, unhealthy=self._options.gated
+            partitions=frozenset(self._to_poll),
+            fresh=True,
+            unhealthy=self._options.gated,
+            health=self._options.urgent_first,
         )
 
     @property
@@ -212,7 +217,7 @@ class Decider:
         events += pause_after_failure(events, self.run)
         events += self._gate(observed, unowned or forbidden)
         self._others = observed.others(self._roster.in_flight)
-        self._to_poll = self._next_to_poll()
+        self._to_poll = self._next_to_poll() | self._perhaps_urgent(seen.census)
         return events
 
     def keep_promise(self) -> list[AnyRunEvent]:
@@ -251,6 +256,17 @@ class Decider:
             self._blocked_at_s = self._polled_s
             to_poll |= roster.blocked.keys() | unseen
         return to_poll
+
+    def _perhaps_urgent(self, census: Census | None) -> set[TopicPartition]:
+        """Return the queued partitions that may be urgent by a census that was not judged yet."""
+        if not self._options.urgent_first or census is None or census is self._census:
+            return set()
+        self._census, roster = census, self._roster
+        return {
+            tp
+            for tp, in_sync in zip(census.unhealthy, census.in_sync or (), strict=False)
+            if tp in roster.queue and in_sync < roster.situation(tp).safe_in_sync
+        }
 
     @property
     def _ahead(self) -> int:

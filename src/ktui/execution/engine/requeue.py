@@ -14,19 +14,15 @@ from ktui.execution.run.destination import find_goal
 from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.situation import Blocked, BlockReason, Done, Situation
 from ktui.pacing.steps import next_step
 
 
 def steps_to_restore(tracks: Iterable[Track], batch: int) -> Decision:
     """Return a decision that restores the steps that a journal has in flight."""
-    moves = tuple(
-        Move(t.tp, t.step.begun.step, t.step.begun.alone, t.step.begun.holds_place)
-        for t in tracks
-        if t.step is not None
-    )
-    return Decision(batch, steps=moves)
+    begun = (t.step.begun for t in tracks if t.step is not None)
+    return Decision(batch, steps=tuple(each.move for each in begun))
 
 
 def as_journaled(track: Track) -> WantedPartition:

@@ -105,6 +105,7 @@ def _begun(move: Move, batch: int, seen: Situation) -> StepBegun:
         urgent=step.urgent,
         alone=move.alone,
         holds_place=move.holds_place,
+        among_urgent=move.among_urgent,
     )
 
 

@@ -10,7 +10,14 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.engine.confirmation import Debounce
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.destination import goal_text
-from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEntered, StepOver
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Paused,
+    PauseOrigin,
+    StateEntered,
+    StepOver,
+    UrgencyChanged,
+)
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import Track
@@ -24,7 +31,7 @@ from ktui.execution.run.unanswered import (
     open_request_text,
 )
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation
+from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation, Step
 from ktui.progress.timeline import Progress
 
 
@@ -50,7 +57,7 @@ class WorkingState:
 
     def __init__(self, run: Run, heard: LastHeard = always_heard) -> None:
         self.run = run
-        self.roster = Roster(run.limits)
+        self.roster = Roster(run.limits, urgent_first=run.options.urgent_first)
         self.doubts = Debounce()
         self.unanswered = Unanswered(left_open(run), heard)
         self.progress = Progress()
@@ -144,7 +151,21 @@ class WorkingState:
     def note_situation(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
         """Record the situation of a waiting partition; return the events if its state changes."""
         following = self.roster.seen(track.tp, situation)
-        return standing_events(track, following, situation.replicas)
+        return [
+            *standing_events(track, following, situation.replicas),
+            *self._urgency_change(track, following, situation),
+        ]
+
+    def _urgency_change(
+        self, track: Track, following: Next, situation: Situation
+    ) -> list[AnyRunEvent]:
+        """Return the event that a partition with a next step is urgent, or is not any more."""
+        goes_first = self.roster.urgent_first and isinstance(following, Step)
+        why = situation.urgency if goes_first else None
+        if why is track.urgency or isinstance(following, Done):
+            return []
+        tp = track.tp
+        return [UrgencyChanged(topic=tp.topic, partition=tp.partition, why=why)]
 
 
 def state_event(

@@ -10,6 +10,7 @@ from ktui.execution.run.pace import ASSUMED_BYTES_S, Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import local_minute
 from ktui.execution.run.track import Track
+from ktui.execution.run.urgency_text import urgent_text
 from ktui.pacing.limits import LETTERS
 from ktui.pacing.room import Full
 from ktui.pacing.waiting_for import WaitsForCut, WaitsForLoneStep, WaitsForNextWave, WaitsToGoAlone
@@ -69,7 +70,17 @@ def wait_code(cause: WaitCause) -> str:
 
 
 def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
-    """Return why a partition of a run waits, as text."""
+    """Return why a partition of a run waits, as text, and why it is urgent if it is."""
+    reason = _reason_in_turn(cause, run, track)
+    if track.urgency is None:
+        return reason
+    short, sentence = f"{urgent_text(track.urgency)}; {reason.short}", reason.sentence
+    if isinstance(cause, Full) and cause.among_urgent:
+        sentence += " Only what urgent partitions have in flight counts for it."
+    return WaitReason(short, f"It goes first ({urgent_text(track.urgency)}). {sentence}")
+
+
+def _reason_in_turn(cause: WaitCause, run: Run, track: Track) -> WaitReason:
     match cause:
         case HeldBy():
             return _held_reason(cause, run)

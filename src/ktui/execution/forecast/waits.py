@@ -17,7 +17,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.expected import expected_situation
-from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
@@ -118,7 +118,8 @@ class Waits:
     def _waits(self, track: Track, situation: Situation, steps: Sequence[Step]) -> WaitsFor | None:
         if not steps:
             return None
-        return waiting_for(self._roster, track.tp, situation, steps, self._others)
+        urgent = track.urgency is not None
+        return waiting_for(self._roster, track.tp, situation, steps, self._others, urgent=urgent)
 
     def _situation(self, track: Track) -> Situation:
         """Prefer the polled state, if it has the same replicas as the run."""
@@ -139,7 +140,7 @@ class Waits:
     def _roster(self) -> Roster:
         """The partitions that have begun; the others take no room."""
         run = self._run
-        roster = Roster(run.limits)
+        roster = Roster(run.limits, urgent_first=run.options.urgent_first)
         roster.cuts_lately = run.cuts.count(self._now.timestamp())
         in_flight = {
             track.tp: track.step
@@ -156,10 +157,7 @@ class Waits:
             )
             for track in map(run.tracks.__getitem__, in_flight)
         )
-        moves = (
-            Move(tp, step.begun.step, step.begun.alone, step.begun.holds_place)
-            for tp, step in in_flight.items()
-        )
+        moves = (step.begun.move for step in in_flight.values())
         roster.submitted(Decision(run.batch, steps=tuple(moves)))
         for tp in in_flight:
             roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
@@ -171,6 +169,7 @@ class Waits:
                 track.planned.sized,
                 begun=True,
                 first=track.cancel is not None,
+                urgent=track.urgency is not None,
             )
             for track in self._between
             if self._may_go(track)

@@ -50,9 +50,11 @@ from ktui.execution.run.events import (
     StepGate,
     StepOver,
     ThrottleChanged,
+    UrgencyChanged,
 )
 from ktui.execution.run.held_text import held_text
 from ktui.execution.run.schedule import Schedule, local_minute
+from ktui.execution.run.urgency_text import urgent_text
 from ktui.pacing.limits import LETTERS, Limits, Mode, limit_figure
 from ktui.planning.names import join_some
 from ktui.quantities import as_count, as_rate
@@ -196,6 +198,9 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             return f"step finished: {now}" if event.reached else given_up
         case StateEntered():
             return f"{event.state.words}{_because(event.reason)}"
+        case UrgencyChanged():
+            well = "not urgent any more: it waits as the others do"
+            return well if event.why is None else f"{urgent_text(event.why)}: it goes first"
         case Replanned():
             now = f"someone else gave it {replica_list_text(event.replicas)}"
             return f"{now} instead of {replica_list_text(event.before)}; it goes on from there"

@@ -20,8 +20,9 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.states import State
 from ktui.json_input import checked_moment, decode_untrusted, unknown_field
+from ktui.pacing.decision import Move
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Step
+from ktui.pacing.situation import Step, Urgency
 from ktui.pacing.weight import LEAST, weight_of
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
@@ -449,6 +450,8 @@ class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
     alone: bool = False
     """Whether the step can never fit the limits, and was sent while nothing else was in flight."""
     holds_place: bool = True
+    among_urgent: bool = False
+    """Whether the partition was urgent, and the step counts with those of urgent ones."""
 
     @property
     def step(self) -> Step:
@@ -457,6 +460,11 @@ class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
             target=self.replicas, adds=self.adding, drops=self.removing, alters=self.alters,
             elects=self.elect, moves_leader=self.moves_leader, cut=self.cut, urgent=self.urgent,
         )  # fmt: skip
+
+    @property
+    def move(self) -> Move:
+        """The step of its partition in the terms of pacing."""
+        return Move(self.tp, self.step, self.alone, self.holds_place, self.among_urgent)
 
 
 class Elect(_OfPartition, frozen=True, kw_only=True, tag="elect"):
@@ -512,6 +520,13 @@ class StateEntered(_OfPartition, frozen=True, kw_only=True, tag="state"):
     """Its present replicas, where someone else has changed them."""
 
 
+class UrgencyChanged(_OfPartition, frozen=True, kw_only=True, tag="urgency"):
+    """A waiting partition goes before the others from now on, or does not any more."""
+
+    why: Urgency | None = None
+    """Why it is urgent; None if it is not any more."""
+
+
 class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):
     """Someone else changed a waiting partition's replicas; its move to the target starts there."""
 
@@ -560,7 +575,8 @@ class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
 AnyRunEvent = (
     Started | PlannedPart | Owned | EngineLeft | Exported | Imported | LimitsChanged | Paused
     | Continued | StepGate | ScheduleChanged | Outage
-    | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
+    | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | UrgencyChanged | Replanned
+    | Recovered
     | Ended
     | ThrottleChanged | BudgetShared | RateChosen | RateHeld
     | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged

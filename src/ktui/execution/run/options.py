@@ -51,6 +51,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Begin no step while more partitions outside the run are under min ISR; None: no check."""
     most_offline: int | None = None
     """Begin no step while more partitions outside the run are offline; None: no check."""
+    urgent_first: bool = False
+    """Let partitions with too few replicas in sync go before all others, with room of their own."""
     throttle: ThrottleRates = NO_THROTTLE
     """The rates that the run begins with; unlike the other options, they may change."""
     throttle_leaders: bool = False

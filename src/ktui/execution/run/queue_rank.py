@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Order
-from ktui.pacing.queue import Rank
+from ktui.pacing.queue import Precedence, Rank
 
 
 def is_queued(track: Track) -> bool:
@@ -15,10 +15,16 @@ def is_queued(track: Track) -> bool:
 
 
 def queue_rank(track: Track, order: Order) -> Rank:
-    """Rank a partition as the engine does: cancelled ones first, then by run order (KIP-1335)."""
-    later = track.cancel is None
+    """Rank a partition as the engine does: cancelled and urgent ones first, then by run order."""
+    precedence = _precedence(track)
     if order is Order.PLAN:
-        return (later, track.number, "", 0)
+        return (precedence, track.number, "", 0)
     size = track.planned.size
     first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
-    return (later, first, track.tp.topic, track.tp.partition)
+    return (precedence, first, track.tp.topic, track.tp.partition)
+
+
+def _precedence(track: Track) -> Precedence:
+    if track.cancel is not None:
+        return Precedence.CALLED_OFF
+    return Precedence.USUAL if track.urgency is None else Precedence.URGENT

@@ -50,6 +50,7 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
     ThrottleEvent,
+    UrgencyChanged,
 )
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.execution.run.pauses import Pauses
@@ -256,6 +257,8 @@ class Run:
                 self._elect(event, at)
             case Cancel():
                 self._cancel(event, at)
+            case UrgencyChanged():
+                self.tracks[event.tp].urgency = event.why
             case Replanned():
                 self.tracks[event.tp].replicas = event.replicas
             case PlannedPart():
@@ -416,7 +419,7 @@ class Run:
         else:
             self.troubled.pop(track.tp, None)
         if state.ended:
-            track.step = None
+            track.step, track.urgency = None, None
             self.tracks_in_flight.pop(track.tp, None)
             self.cancelling.pop(track.tp, None)
             if state in UNWELL:

@@ -10,6 +10,7 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Answered, Planned, StepBegun
 from ktui.execution.run.states import State
+from ktui.pacing.situation import Urgency
 
 
 class OpenStep(msgspec.Struct):
@@ -77,6 +78,8 @@ class Track(msgspec.Struct):
     """Whether the target is that of an extra plan, in place of an earlier one."""
     intermediate: Brokers = ()
     """Replicas that only an earlier target wanted: they are dropped first (KIP-236)."""
+    urgency: Urgency | None = None
+    """Why it goes before the others, as of its last poll between steps; None if it does not."""
 
     @property
     def tp(self) -> TopicPartition:

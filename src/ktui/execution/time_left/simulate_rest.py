@@ -13,7 +13,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import expected_situation, situation_before
-from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.simulate.fair_share import BrokerBandwidth, FairShareCopies
 from ktui.planning.simulate.schedule import (
@@ -146,7 +146,7 @@ def _in_flight(track: Track, step: OpenStep, headway: CopyProgress, every: float
             track.planned.sized,
             begun=True,
         ),
-        Move(track.tp, begun.step, begun.alone, begun.holds_place),
+        begun.move,
         {broker: every * size for broker, size in headway.left(track.tp, step).items()},
     )
 

@@ -27,6 +27,7 @@ from ktui.execution.run.events import (
     StateEntered,
     StepBegun,
     StepOver,
+    UrgencyChanged,
 )
 from ktui.execution.run.run import Run
 from ktui.pipeline.tables.run_rates import RateFacts, RunRates
@@ -273,6 +274,7 @@ def _partitions_of(event: AnyRunEvent) -> Sequence[TopicPartition]:
             | Answered()
             | StepOver()
             | StateEntered()
+            | UrgencyChanged()
             | Replanned()
         ) as one:
             return (one.tp,)

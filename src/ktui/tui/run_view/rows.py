@@ -25,6 +25,7 @@ from ktui.execution.run.events import (
     StateEntered,
     StepBegun,
     StepOver,
+    UrgencyChanged,
 )
 from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
@@ -38,7 +39,7 @@ from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 
 _NEVER_POLLED = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
-_OF_PARTITION = (Cancel, Elect, StateEntered, Replanned, StepBegun, StepOver)
+_OF_PARTITION = (Cancel, Elect, StateEntered, UrgencyChanged, Replanned, StepBegun, StepOver)
 
 
 class QueuePlaces:
@@ -147,6 +148,7 @@ class RunRows:
             event = entry.event
             if isinstance(event, _OF_PARTITION):
                 touched.add(event.tp)
+                moved = moved or isinstance(event, UrgencyChanged)  # its place in the queue changes
                 self._note_step(entry)
             elif isinstance(event, CancelAsked | Joined):  # their places in the queue change
                 moved = True

@@ -294,6 +294,7 @@ def test_status_exports_every_event_as_one_json_object_per_line(tmp_path: Path) 
         "urgent": False,
         "alone": False,
         "holds_place": True,
+        "among_urgent": False,
     }
     assert lines[4]["until"] == "2026-11-21T13:00:00.000Z"
     assert lines[5]["old"]["replicas"] == 1

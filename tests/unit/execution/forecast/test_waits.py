@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits
+from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting_tracks
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -24,12 +24,15 @@ from ktui.execution.run.events import (
     StepBegun,
     StepGate,
     StepOver,
+    UrgencyChanged,
 )
+from ktui.execution.run.options import RunOptions
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.pacing.room import Full
+from ktui.pacing.situation import Urgency
 from ktui.pacing.waiting_for import (
     WaitsFor,
     WaitsForCut,
@@ -38,7 +41,7 @@ from ktui.pacing.waiting_for import (
     WaitsToGoAlone,
 )
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.watch.words import waiting_words
+from ktui.tui.screens.watch.words import run_reason, waiting_words
 from support.journals.journals import owned, started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
@@ -46,7 +49,10 @@ FIRST, LAST = TopicPartition("a", 0), TopicPartition("a", 2)
 
 
 def a_run(
-    *events: AnyRunEvent, limits: Limits | None = None, target: tuple[int, ...] = (4, 2, 3)
+    *events: AnyRunEvent,
+    limits: Limits | None = None,
+    target: tuple[int, ...] = (4, 2, 3),
+    urgent_first: bool = False,
 ) -> Run:
     """Build a run of three partitions, the first of which is being given broker 4."""
     planned = tuple(Planned("a", n, None, target, (1, 2, 3), 1, size=10**9) for n in range(3))
@@ -55,7 +61,8 @@ def a_run(
         elect=None, before=(1, 2, 3), leader=1,
     )  # fmt: skip
     in_force = limits or Limits(replicas=1, partitions=1)
-    start = replace(started(3), limits=in_force)
+    options = RunOptions(urgent_first=urgent_first)
+    start = replace(started(3), limits=in_force, options=options)
     every = (start, PlannedPart(partitions=planned), owned(), begun, *events)
     return Run("drain").fold(JournalEntry(n, AT, event) for n, event in enumerate(every, start=1))
 
@@ -115,6 +122,38 @@ def test_a_row_is_too_late_as_assumed_while_nothing_has_been_copied() -> None:
     assert waits is HeldBy.TOO_LATE_AS_ASSUMED
     words = waiting_words(waits, run, run.tracks[LAST])
     assert "at 50 MB/s a replica. That is assumed" in words.sentence
+
+
+URGENT = UrgencyChanged(topic="a", partition=2, why=Urgency.UNDER_MIN_ISR)
+
+
+def test_a_row_of_an_urgent_partition_says_why_and_waits_only_for_urgent_ones() -> None:
+    limits = Limits(replicas=1, partitions=2, per_broker=1)
+    assert waits_for(a_run(URGENT, limits=limits, urgent_first=True)) is None
+
+    among_urgent = StepBegun(
+        topic="a", partition=1, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1, among_urgent=True,
+    )  # fmt: skip
+    second = a_run(URGENT, among_urgent, limits=limits, urgent_first=True)
+    waits = waits_for(second)
+    assert waits == Full("per_broker", 1, 1, broker=4, among_urgent=True)
+    words = waiting_words(waits, second, second.tracks[LAST])
+    assert words.short == "urgent: under min ISR; B 1 of 1, broker 4"
+    assert words.sentence == (
+        "It goes first (urgent: under min ISR). Its next step adds a replica on broker 4: B lets 1 "
+        "replica be added on one broker, and 1 is there. Only what urgent partitions have in "
+        "flight counts for it."
+    )
+
+
+def test_a_row_of_an_urgent_partition_that_goes_next_says_why() -> None:
+    run = a_run(URGENT, limits=Limits(replicas=1))
+    rows = RunRows(run)
+    piece = run_reason(run.tracks[LAST], rows)
+    assert piece is not None
+    assert piece.text == "urgent: under min ISR"
+    assert [track.tp for track in waiting_tracks(run)] == [LAST]
 
 
 def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:

@@ -13,6 +13,7 @@ from ktui.execution.forecast.waits import HeldBy, WaitCause
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.execution.run.urgency_text import urgent_text
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
@@ -149,6 +150,8 @@ def run_reason(track: Track, rows: RunRows) -> Piece | None:
     words, mover = track.reason, rows.movers.get(track.tp)
     if track.state is State.FOREIGN and (mover is not None or not words):
         words = foreign_words(mover)
+    if track.urgency is not None and track.state is State.QUEUED:
+        words = "; ".join(filter(None, (urgent_text(track.urgency), words)))
     return Piece(words, _ROLES.get(track.state, "waiting")) if words else None
 
 
