@@ -16,6 +16,7 @@ from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import leaders
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
+from ktui.planning.intents.placement import Rule, Strategy, placement
 from ktui.planning.intents.rack_repair import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.shed import shed
@@ -89,6 +90,10 @@ def intentions(draw: st.DrawFn) -> tuple[str, Intention]:
     some = draw(st.sets(st.sampled_from(BROKERS), min_size=1, max_size=3))
     one, two = draw(st.sampled_from(BROKERS)), draw(st.sampled_from(BROKERS))
     number, by = draw(st.integers(1, 4)), draw(st.sampled_from(By))
+    rules = [
+        Rule(topics="a", strategy=draw(st.sampled_from([Strategy.IN_RACK, Strategy.CROSS_RACK]))),
+        Rule(topics="*", strategy=Strategy.BALANCED_LEADERS),
+    ]
     tolerance = draw(st.sampled_from([0.0, 0.1, 0.5]))
     possible: list[tuple[str, Intention]] = [
         ("drain", lambda at, w: drain(at, some, w)),
@@ -100,6 +105,7 @@ def intentions(draw: st.DrawFn) -> tuple[str, Intention]:
         ("leaders", leaders),
         ("demote", lambda at, w: demote(at, some, w)),
         ("racks", rack_repair),
+        ("placement", lambda at, w: placement(at, rules, w)),
     ]
     return draw(st.sampled_from(possible))
 
@@ -148,7 +154,7 @@ def test_every_plan_keeps_to_brokers_room_budgets_and_scope(
                 room[broker] -= layout.size(target.tp)
                 assert room[broker] >= 0
         changes += target.replicas[0] != state.replicas[0]
-        if asked.rack_aware and name not in {"drain", "swap", "factor"}:
+        if asked.rack_aware and name not in {"drain", "swap", "factor", "placement"}:
             assert racks(layout, target.replicas) >= racks(layout, state.replicas)
     assert (plan.moves, plan.bytes, plan.leader_changes) == (moves, copied, changes)
     assert asked.max_moves is None or moves <= asked.max_moves
