@@ -18,6 +18,9 @@ from ktui.planning.intents.shares import Band, weighted_shares
 from ktui.planning.intents.spread_search import MOST_REPLICAS, Move, Search
 from ktui.planning.intents.wishes import Wishes
 
+_MOST_RECONSIDERED = 500
+"""With more moves, one that is larger than need be makes no difference."""
+
 
 class By(enum.StrEnum):
     """What brokers are to have an even share of."""
@@ -111,12 +114,64 @@ class _Evening:
         replicas = [(each[3], broker) for broker in self._among for each in self._by_size[broker]]
         while self.any_off() and self._step():
             pass
+        if not self._counts and len(self._moves) <= _MOST_RECONSIDERED:
+            while self._reconsider():
+                pass
         if len(replicas) <= MOST_REPLICAS:
             self._search(replicas, loads)
         for broker in self._among:
             if by := self._off(broker):
                 self._draft.leave(None, broker, self._obstacle(), round(by))
         return self._draft.made()
+
+    def _reconsider(self) -> bool:
+        """Undo moves, or make smaller ones instead, and return whether any bytes were saved."""
+        size, saved = self._draft.layout.size, False
+        for move in sorted(self._moves, key=lambda each: (-size(each[0]), each)):
+            tp, old, new = move
+            off = sum(map(self._off, self._among))
+            self._moves.remove(move)
+            self._shift(tp, new, old)
+            self._by_size.put(old, tp, size(tp))
+            if sum(map(self._off, self._among)) <= off:
+                saved = True
+            elif (better := self._smaller(move, off)) is not None:
+                saved = True
+                self._make(*better)
+            else:
+                self._make(*move)
+        return saved
+
+    def _smaller(self, move: Move, off: float) -> Move | None:
+        """Return a move of fewer bytes after which brokers are off by no more than this."""
+        tp, old, new = move
+        size = self._draft.layout.size(tp)
+        rest = sum(self._off(each) for each in self._among if each not in (old, new))
+        least = max(self._off(old), self._off(new)) + rest - off
+        sized = self._by_size[old]
+        for place in range(bisect_left(sized, least, key=lambda each: each[0]), len(sized)):
+            load, other = sized[place][0], sized[place][3]
+            if load >= size:
+                return None
+            after = (
+                self._bands[old].off(self._loads[old] - load)
+                + self._bands[new].off(self._loads[new] + load)
+                + rest
+            )
+            if after <= off and self._fits(other, old, new):
+                return other, old, new
+        return None
+
+    def _make(self, tp: TopicPartition, old: int, new: int) -> None:
+        self._shift(tp, old, new)
+        self._moves.append((tp, old, new))
+        self._by_size.remove(old, tp, self._draft.layout.size(tp))
+
+    def _shift(self, tp: TopicPartition, old: int, new: int) -> None:
+        load = self._load(tp)
+        self._draft.move(tp, old, new)
+        self._loads[old] -= load
+        self._loads[new] += load
 
     def _search(self, replicas: list[ReplicaOn], loads: Counter[int]) -> None:
         """Make other moves instead, if they copy less or bring more brokers into their bands."""
@@ -130,9 +185,7 @@ class _Evening:
         better = search.better_than(cost, loads)
         self._loads = loads
         for tp, old, new in self._moves if better is None else better:
-            draft.move(tp, old, new)
-            self._loads[old] -= self._load(tp)
-            self._loads[new] += self._load(tp)
+            self._shift(tp, old, new)
 
     def _relative(self, broker: int) -> tuple[float, int]:
         share = self._shares[broker]
@@ -153,12 +206,7 @@ class _Evening:
     def _move(self, old: int, new: int, *, strict: bool) -> bool:
         for tp in self._candidates(old, new, strict=strict):
             if self._fits(tp, old, new):
-                load = self._load(tp)
-                self._draft.move(tp, old, new)
-                self._moves.append((tp, old, new))
-                self._by_size.remove(old, tp, self._draft.layout.size(tp))
-                self._loads[old] -= load
-                self._loads[new] += load
+                self._make(tp, old, new)
                 return True
         return False
 
