@@ -234,3 +234,40 @@ def test_a_demoted_broker_is_last_everywhere_or_leads_for_a_reason_that_is_true(
             Why.LAST_REPLICA: not {*state.isr} & layout.pool.online - last,
             Why.MAX_LEADER_CHANGES: plan.leader_changes == asked.max_leader_changes,
         }[each.why]
+
+
+@given(layouts, st.sampled_from([By.BYTES, By.REPLICAS]), st.sampled_from([0.0, 0.1, 0.3]))
+def test_brokers_are_never_less_even_after_they_were_spread(
+    layout: Layout, by: By, tolerance: float
+) -> None:
+    plan = made(lambda at, w: spread(at, w, None, by, tolerance), layout, Wishes())
+
+    after = {target.tp: target.replicas for target in plan.plan.partitions}
+    for tp, brokers in after.items():
+        assert len({*brokers}) == len(brokers) == len(layout.partitions[tp].replicas)
+        assert racks(layout, brokers) >= racks(layout, layout.partitions[tp].replicas)
+    loads = [load_of(layout, {}, by), load_of(layout, after, by)]
+    if by is By.BYTES:
+        assert (
+            unevenness(layout, loads[1], tolerance)
+            <= unevenness(layout, loads[0], tolerance) + 1e-6
+        )
+
+
+def load_of(layout: Layout, after: dict[TopicPartition, Brokers], by: By) -> dict[int, int]:
+    loads = dict.fromkeys(sorted(layout.pool.online), 0)
+    for tp, state in layout.partitions.items():
+        for broker in after.get(tp, state.target):
+            if broker in loads and Wishes().includes(tp.topic):
+                loads[broker] += layout.size(tp) if by is By.BYTES else 1
+    return loads
+
+
+def unevenness(layout: Layout, loads: dict[int, int], tolerance: float) -> float:
+    weights = sum(map(layout.weight, loads))
+    off = 0.0
+    for broker, load in loads.items():
+        share = sum(loads.values()) * layout.weight(broker) / weights
+        low = 0 if broker in layout.pool.cordoned else share * (1 - tolerance)
+        off += max(load - share * (1 + tolerance), low - load, 0)
+    return off

@@ -6,6 +6,7 @@ import enum
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator
+from itertools import islice
 
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.arguments import check_brokers, check_tolerance
@@ -20,6 +21,12 @@ from ktui.planning.intents.wishes import Wishes
 
 _MOST_RECONSIDERED = 500
 """With more moves, one that is larger than need be makes no difference."""
+
+
+_SAMPLE = 100
+"""The replicas of a broker that are asked why they do not move."""
+_MOST_CHECKS = 1_500_000
+"""The moves that a plan looks at, at most; more find next to nothing."""
 
 
 class By(enum.StrEnum):
@@ -97,6 +104,7 @@ class _Evening:
         self._targets = [broker for broker in among if broker in open_]
         self._by_size = BySize(draft, among)
         self._moves: list[Move] = []
+        self._checks = 0
 
     def _load(self, tp: TopicPartition) -> int:
         return 1 if self._counts else self._draft.layout.size(tp)
@@ -119,9 +127,11 @@ class _Evening:
                 pass
         if len(replicas) <= MOST_REPLICAS:
             self._search(replicas, loads)
+        why: Why | None = None
         for broker in self._among:
             if by := self._off(broker):
-                self._draft.leave(None, broker, self._obstacle(), round(by))
+                why = self._obstacle() if why is None else why
+                self._draft.leave(None, broker, why, round(by))
         return self._draft.made()
 
     def _reconsider(self) -> bool:
@@ -133,7 +143,9 @@ class _Evening:
             self._moves.remove(move)
             self._shift(tp, new, old)
             self._by_size.put(old, tp, size(tp))
-            if sum(map(self._off, self._among)) <= off:
+            if len(self._draft.racks(self._draft.lists[tp])) < self._draft.floor(tp):
+                self._make(*move)
+            elif sum(map(self._off, self._among)) <= off:
                 saved = True
             elif (better := self._smaller(move, off)) is not None:
                 saved = True
@@ -193,6 +205,8 @@ class _Evening:
 
     def _step(self) -> bool:
         """Make one move that helps, and return whether there is one."""
+        if self._checks > _MOST_CHECKS or self._draft.budget.lacks(0):
+            return False
         full = sorted(self._among, key=self._relative, reverse=True)
         empty = sorted(self._targets, key=self._relative)
         return any(
@@ -205,6 +219,8 @@ class _Evening:
 
     def _move(self, old: int, new: int, *, strict: bool) -> bool:
         for tp in self._candidates(old, new, strict=strict):
+            if self._checks > _MOST_CHECKS:
+                return False
             if self._fits(tp, old, new):
                 self._make(tp, old, new)
                 return True
@@ -240,7 +256,8 @@ class _Evening:
 
     def _fits(self, tp: TopicPartition, old: int, new: int) -> bool:
         draft = self._draft
-        if draft.why_not(tp, old, new):
+        self._checks += 1
+        if new in draft.original(tp) or draft.why_not(tp, old, new):
             return False
         size, leader = draft.cost(tp, old)
         return draft.budget.lacks(size, leader=leader) is None
@@ -252,7 +269,7 @@ class _Evening:
             for new in self._targets:
                 if old == new or not (self._off(old) or self._off(new)):
                     continue
-                for tp in self._candidates(old, new, strict=False):
+                for tp in islice(self._candidates(old, new, strict=False), _SAMPLE):
                     size, leader = draft.cost(tp, old)
                     if why := draft.why_not(tp, old, new) or draft.budget.lacks(
                         size, leader=leader
