@@ -25,7 +25,7 @@ _MOST_RECONSIDERED = 500
 
 _SAMPLE = 100
 """The replicas of a broker that are asked why they do not move."""
-_MOST_CHECKS = 1_500_000
+_MOST_CHECKS = 600_000
 """The moves that a plan looks at, at most; more find next to nothing."""
 
 
@@ -105,6 +105,7 @@ class _Evening:
         self._by_size = BySize(draft, among)
         self._moves: list[Move] = []
         self._checks = 0
+        self._moving = True
 
     def _load(self, tp: TopicPartition) -> int:
         return 1 if self._counts else self._draft.layout.size(tp)
@@ -127,6 +128,7 @@ class _Evening:
                 pass
         if len(replicas) <= MOST_REPLICAS:
             self._search(replicas, loads)
+        self._checks, self._moving = 0, False
         why: Why | None = None
         for broker in self._among:
             if by := self._off(broker):
@@ -243,9 +245,14 @@ class _Evening:
         if not strict:
             most = max(from_old - low.low, high.high - to_new, needed)
         enough = bisect_left(sized, needed, key=lambda each: each[0])
+        if self._moving and (left := self._draft.budget.bytes_left) is not None:
+            most = min(most, left)
         end = bisect_right(sized, most, key=lambda each: each[0])
         for place in (*range(enough, end), *range(min(enough, end) - 1, -1, -1)):
             size, tp = sized[place][0], sized[place][3]
+            self._checks += 1
+            if self._checks > _MOST_CHECKS:
+                return
             if size and (strict or self._helps(size, old, new)):
                 yield tp
 
