@@ -16,6 +16,7 @@ from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import leaders
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
+from ktui.planning.intents.placement import Rule, Strategy, placement
 from ktui.planning.intents.rack_repair import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.shed import shed
@@ -89,6 +90,10 @@ def intentions(draw: st.DrawFn) -> tuple[str, Intention]:
     some = draw(st.sets(st.sampled_from(BROKERS), min_size=1, max_size=3))
     one, two = draw(st.sampled_from(BROKERS)), draw(st.sampled_from(BROKERS))
     number, by = draw(st.integers(1, 4)), draw(st.sampled_from(By))
+    rules = [
+        Rule(topics="a", strategy=draw(st.sampled_from([Strategy.IN_RACK, Strategy.CROSS_RACK]))),
+        Rule(topics="*", strategy=Strategy.BALANCED_LEADERS),
+    ]
     tolerance = draw(st.sampled_from([0.0, 0.1, 0.5]))
     possible: list[tuple[str, Intention]] = [
         ("drain", lambda at, w: drain(at, some, w)),
@@ -100,6 +105,7 @@ def intentions(draw: st.DrawFn) -> tuple[str, Intention]:
         ("leaders", leaders),
         ("demote", lambda at, w: demote(at, some, w)),
         ("racks", rack_repair),
+        ("placement", lambda at, w: placement(at, rules, w)),
     ]
     return draw(st.sampled_from(possible))
 
@@ -148,7 +154,7 @@ def test_every_plan_keeps_to_brokers_room_budgets_and_scope(
                 room[broker] -= layout.size(target.tp)
                 assert room[broker] >= 0
         changes += target.replicas[0] != state.replicas[0]
-        if asked.rack_aware and name not in {"drain", "swap", "factor"}:
+        if asked.rack_aware and name not in {"drain", "swap", "factor", "placement"}:
             assert racks(layout, target.replicas) >= racks(layout, state.replicas)
     assert (plan.moves, plan.bytes, plan.leader_changes) == (moves, copied, changes)
     assert asked.max_moves is None or moves <= asked.max_moves
@@ -228,3 +234,40 @@ def test_a_demoted_broker_is_last_everywhere_or_leads_for_a_reason_that_is_true(
             Why.LAST_REPLICA: not {*state.isr} & layout.pool.online - last,
             Why.MAX_LEADER_CHANGES: plan.leader_changes == asked.max_leader_changes,
         }[each.why]
+
+
+@given(layouts, st.sampled_from([By.BYTES, By.REPLICAS]), st.sampled_from([0.0, 0.1, 0.3]))
+def test_brokers_are_never_less_even_after_they_were_spread(
+    layout: Layout, by: By, tolerance: float
+) -> None:
+    plan = made(lambda at, w: spread(at, w, None, by, tolerance), layout, Wishes())
+
+    after = {target.tp: target.replicas for target in plan.plan.partitions}
+    for tp, brokers in after.items():
+        assert len({*brokers}) == len(brokers) == len(layout.partitions[tp].replicas)
+        assert racks(layout, brokers) >= racks(layout, layout.partitions[tp].replicas)
+    loads = [load_of(layout, {}, by), load_of(layout, after, by)]
+    if by is By.BYTES:
+        assert (
+            unevenness(layout, loads[1], tolerance)
+            <= unevenness(layout, loads[0], tolerance) + 1e-6
+        )
+
+
+def load_of(layout: Layout, after: dict[TopicPartition, Brokers], by: By) -> dict[int, int]:
+    loads = dict.fromkeys(sorted(layout.pool.online), 0)
+    for tp, state in layout.partitions.items():
+        for broker in after.get(tp, state.target):
+            if broker in loads and Wishes().includes(tp.topic):
+                loads[broker] += layout.size(tp) if by is By.BYTES else 1
+    return loads
+
+
+def unevenness(layout: Layout, loads: dict[int, int], tolerance: float) -> float:
+    weights = sum(map(layout.weight, loads))
+    off = 0.0
+    for broker, load in loads.items():
+        share = sum(loads.values()) * layout.weight(broker) / weights
+        low = 0 if broker in layout.pool.cordoned else share * (1 - tolerance)
+        off += max(load - share * (1 + tolerance), low - load, 0)
+    return off

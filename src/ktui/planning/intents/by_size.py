@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 
 from ktui.cluster.partition import TopicPartition
@@ -64,3 +64,7 @@ class BySize:
         sized = self._of[broker]
         key = (size, tp.topic, tp.partition)
         del sized[bisect_left(sized, key, key=lambda each: each[:3])]
+
+    def put(self, broker: int, tp: TopicPartition, size: int) -> None:
+        """Put back a replica that has not moved after all."""
+        insort(self._of[broker], (size, tp.topic, tp.partition, tp), key=lambda each: each[:3])

@@ -43,7 +43,7 @@ def even_leaders(
     leads = Counter(draft.lists[tp][0] for tp in counted)
     among = sorted({*brokers} & layout.pool.online)
     free = [tp for tp in counted if not draft.fixed(tp)]
-    shares = weighted_shares(layout, among, leads, _most(draft, among, leads, free))
+    shares = weighted_shares(layout, among, leads, leads_possible(draft, among, leads, free))
     bands = {broker: Band.around(shares[broker], tolerance, whole=True) for broker in among}
     if all(band.off(leads[broker]) == 0 for broker, band in bands.items()):
         raise CannotMake("Every broker leads its share of the partitions already.")
@@ -54,7 +54,7 @@ def even_leaders(
     return draft.made()
 
 
-def _most(
+def leads_possible(
     draft: Draft,
     brokers: Collection[int],
     leads: Mapping[int, int],

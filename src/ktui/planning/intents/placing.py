@@ -83,6 +83,8 @@ class Placer:
     def _make_way(self, tp: TopicPartition, old: int | None, least_racks: int | None) -> int | None:
         """Place new replicas again until a broker has room, and return that broker."""
         draft = self._draft
+        if self._checks > _MOST_CHECKS:
+            return None
         steps: dict[int, _Step | None] = {}
         arriving: dict[int, int] = {}
         for broker in draft.targets:
@@ -107,6 +109,7 @@ class Placer:
         draft, before = self._draft, steps[broker]
         fresh = draft.fresh.get(broker, {})
         size = draft.layout.size
+        self._checks += len(fresh)
         for other in sorted(fresh, key=lambda each: (size(each), each.topic, each.partition)):
             if size(other) < lacking or other == tp or (before and before.passes(other)):
                 continue

@@ -29,17 +29,17 @@ def rack_repair(layout: Layout, wishes: Wishes) -> MadePlan:
             "Fewer than two racks have brokers that may get replicas: set broker.rack on brokers."
         )
     size = layout.size
-    wanted = [tp for tp in draft.in_scope() if _racks_lacking(draft, tp)]
+    wanted = [tp for tp in draft.in_scope() if racks_lacking(draft, tp)]
     if not wanted:
         raise CannotMake("Every partition is on as many racks as it can be: nothing to repair.")
     placer = Placer(draft)
     for tp in sorted(wanted, key=lambda tp: (size(tp), tp.topic, tp.partition)):
-        if why := draft.immovable(tp) or _repair(draft, placer, tp):
+        if why := draft.immovable(tp) or repair(draft, placer, tp):
             draft.leave(tp, None, why)
     return draft.made()
 
 
-def _racks_lacking(draft: Draft, tp: TopicPartition) -> int:
+def racks_lacking(draft: Draft, tp: TopicPartition) -> int:
     """Return how many more racks a partition could be on."""
     brokers = draft.lists[tp]
     racks = draft.racks(brokers)
@@ -47,9 +47,9 @@ def _racks_lacking(draft: Draft, tp: TopicPartition) -> int:
     return min(len(brokers), len(reachable)) - len(racks)
 
 
-def _repair(draft: Draft, placer: Placer, tp: TopicPartition) -> Why | None:
+def repair(draft: Draft, placer: Placer, tp: TopicPartition) -> Why | None:
     """Move replicas of a partition to racks that it lacks, and return why it lacks some still."""
-    while _racks_lacking(draft, tp):
+    while racks_lacking(draft, tp):
         surplus = _surplus(draft, tp)
         old = next((each for each in surplus if not _lacks(draft, tp, each)), None)
         if old is None:

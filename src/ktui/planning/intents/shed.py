@@ -58,14 +58,16 @@ def _shed(draft: Draft, broker: int, wanted: int, movable: list[TopicPartition])
         chosen = _choose(draft, free, wanted - freed)
         if not chosen:
             return freed, Why.MAX_BYTES if budget.bytes_left is not None else why
+        gone = set[TopicPartition]()
         for tp in sorted(chosen, key=lambda tp: (-size(tp), tp.topic, tp.partition)):
             if draft.budget.lacks(size(tp), leader=draft.cost(tp, broker)[1]):
                 continue
-            free.remove(tp)
+            gone.add(tp)
             if placer.place(tp, broker):
                 freed += size(tp)
             else:
                 why = obstacle(draft, tp, broker)
+        free = [tp for tp in free if tp not in gone]
     if freed < wanted and (lacks := budget.lacks(min(map(size, free), default=0))):
         why = lacks
     return freed, why

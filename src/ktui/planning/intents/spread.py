@@ -6,6 +6,7 @@ import enum
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator
+from itertools import islice
 
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.arguments import check_brokers, check_tolerance
@@ -17,6 +18,15 @@ from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
 from ktui.planning.intents.shares import Band, weighted_shares
 from ktui.planning.intents.spread_search import MOST_REPLICAS, Move, Search
 from ktui.planning.intents.wishes import Wishes
+
+_MOST_RECONSIDERED = 500
+"""With more moves, one that is larger than need be makes no difference."""
+
+
+_SAMPLE = 100
+"""The replicas of a broker that are asked why they do not move."""
+_MOST_CHECKS = 600_000
+"""The moves that a plan looks at, at most; more find next to nothing."""
 
 
 class By(enum.StrEnum):
@@ -94,6 +104,8 @@ class _Evening:
         self._targets = [broker for broker in among if broker in open_]
         self._by_size = BySize(draft, among)
         self._moves: list[Move] = []
+        self._checks = 0
+        self._moving = True
 
     def _load(self, tp: TopicPartition) -> int:
         return 1 if self._counts else self._draft.layout.size(tp)
@@ -111,12 +123,69 @@ class _Evening:
         replicas = [(each[3], broker) for broker in self._among for each in self._by_size[broker]]
         while self.any_off() and self._step():
             pass
+        if not self._counts and len(self._moves) <= _MOST_RECONSIDERED:
+            while self._reconsider():
+                pass
         if len(replicas) <= MOST_REPLICAS:
             self._search(replicas, loads)
+        self._checks, self._moving = 0, False
+        why: Why | None = None
         for broker in self._among:
             if by := self._off(broker):
-                self._draft.leave(None, broker, self._obstacle(), round(by))
+                why = self._obstacle() if why is None else why
+                self._draft.leave(None, broker, why, round(by))
         return self._draft.made()
+
+    def _reconsider(self) -> bool:
+        """Undo moves, or make smaller ones instead, and return whether any bytes were saved."""
+        size, saved = self._draft.layout.size, False
+        for move in sorted(self._moves, key=lambda each: (-size(each[0]), each)):
+            tp, old, new = move
+            off = sum(map(self._off, self._among))
+            self._moves.remove(move)
+            self._shift(tp, new, old)
+            self._by_size.put(old, tp, size(tp))
+            if len(self._draft.racks(self._draft.lists[tp])) < self._draft.floor(tp):
+                self._make(*move)
+            elif sum(map(self._off, self._among)) <= off:
+                saved = True
+            elif (better := self._smaller(move, off)) is not None:
+                saved = True
+                self._make(*better)
+            else:
+                self._make(*move)
+        return saved
+
+    def _smaller(self, move: Move, off: float) -> Move | None:
+        """Return a move of fewer bytes after which brokers are off by no more than this."""
+        tp, old, new = move
+        size = self._draft.layout.size(tp)
+        rest = sum(self._off(each) for each in self._among if each not in (old, new))
+        least = max(self._off(old), self._off(new)) + rest - off
+        sized = self._by_size[old]
+        for place in range(bisect_left(sized, least, key=lambda each: each[0]), len(sized)):
+            load, other = sized[place][0], sized[place][3]
+            if load >= size:
+                return None
+            after = (
+                self._bands[old].off(self._loads[old] - load)
+                + self._bands[new].off(self._loads[new] + load)
+                + rest
+            )
+            if after <= off and self._fits(other, old, new):
+                return other, old, new
+        return None
+
+    def _make(self, tp: TopicPartition, old: int, new: int) -> None:
+        self._shift(tp, old, new)
+        self._moves.append((tp, old, new))
+        self._by_size.remove(old, tp, self._draft.layout.size(tp))
+
+    def _shift(self, tp: TopicPartition, old: int, new: int) -> None:
+        load = self._load(tp)
+        self._draft.move(tp, old, new)
+        self._loads[old] -= load
+        self._loads[new] += load
 
     def _search(self, replicas: list[ReplicaOn], loads: Counter[int]) -> None:
         """Make other moves instead, if they copy less or bring more brokers into their bands."""
@@ -130,9 +199,7 @@ class _Evening:
         better = search.better_than(cost, loads)
         self._loads = loads
         for tp, old, new in self._moves if better is None else better:
-            draft.move(tp, old, new)
-            self._loads[old] -= self._load(tp)
-            self._loads[new] += self._load(tp)
+            self._shift(tp, old, new)
 
     def _relative(self, broker: int) -> tuple[float, int]:
         share = self._shares[broker]
@@ -140,6 +207,8 @@ class _Evening:
 
     def _step(self) -> bool:
         """Make one move that helps, and return whether there is one."""
+        if self._checks > _MOST_CHECKS or self._draft.budget.lacks(0):
+            return False
         full = sorted(self._among, key=self._relative, reverse=True)
         empty = sorted(self._targets, key=self._relative)
         return any(
@@ -152,13 +221,10 @@ class _Evening:
 
     def _move(self, old: int, new: int, *, strict: bool) -> bool:
         for tp in self._candidates(old, new, strict=strict):
+            if self._checks > _MOST_CHECKS:
+                return False
             if self._fits(tp, old, new):
-                load = self._load(tp)
-                self._draft.move(tp, old, new)
-                self._moves.append((tp, old, new))
-                self._by_size.remove(old, tp, self._draft.layout.size(tp))
-                self._loads[old] -= load
-                self._loads[new] += load
+                self._make(tp, old, new)
                 return True
         return False
 
@@ -179,9 +245,14 @@ class _Evening:
         if not strict:
             most = max(from_old - low.low, high.high - to_new, needed)
         enough = bisect_left(sized, needed, key=lambda each: each[0])
+        if self._moving and (left := self._draft.budget.bytes_left) is not None:
+            most = min(most, left)
         end = bisect_right(sized, most, key=lambda each: each[0])
         for place in (*range(enough, end), *range(min(enough, end) - 1, -1, -1)):
             size, tp = sized[place][0], sized[place][3]
+            self._checks += 1
+            if self._checks > _MOST_CHECKS:
+                return
             if size and (strict or self._helps(size, old, new)):
                 yield tp
 
@@ -192,7 +263,8 @@ class _Evening:
 
     def _fits(self, tp: TopicPartition, old: int, new: int) -> bool:
         draft = self._draft
-        if draft.why_not(tp, old, new):
+        self._checks += 1
+        if new in draft.original(tp) or draft.why_not(tp, old, new):
             return False
         size, leader = draft.cost(tp, old)
         return draft.budget.lacks(size, leader=leader) is None
@@ -204,7 +276,7 @@ class _Evening:
             for new in self._targets:
                 if old == new or not (self._off(old) or self._off(new)):
                     continue
-                for tp in self._candidates(old, new, strict=False):
+                for tp in islice(self._candidates(old, new, strict=False), _SAMPLE):
                     size, leader = draft.cost(tp, old)
                     if why := draft.why_not(tp, old, new) or draft.budget.lacks(
                         size, leader=leader

@@ -99,7 +99,8 @@ class Search:
     def _fits(self, tp: TopicPartition, old: int, new: int) -> bool:
         size, leader = self._draft.cost(tp, old)
         return (
-            self._draft.budget.lacks(size, leader=leader) is None
+            new not in self._draft.original(tp)
+            and self._draft.budget.lacks(size, leader=leader) is None
             and self._draft.why_not(tp, old, new) is None
         )
 

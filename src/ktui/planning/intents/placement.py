@@ -1,0 +1,204 @@
+"""Topics are placed by rules: on one rack, on as many as possible, or where they are named."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.planning.intents.arguments import check_targets
+from ktui.planning.intents.draft import Draft
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.leader_flow import LeaderFlow
+from ktui.planning.intents.leaders import leads_possible
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
+from ktui.planning.intents.placing import Placer
+from ktui.planning.intents.rack_repair import racks_lacking, repair
+from ktui.planning.intents.shares import Band, weighted_shares
+from ktui.planning.intents.wishes import Wishes
+from ktui.planning.names import join_named
+
+
+class Strategy(enum.StrEnum):
+    """Where the replicas of a partition are to be."""
+
+    ANY = "any"
+    """Where they are."""
+    BALANCED_LEADERS = "balanced-leaders"
+    """Where they are; each broker is the preferred leader of its share of the topic."""
+    IN_RACK = "in-rack"
+    """All on one rack."""
+    CROSS_RACK = "cross-rack"
+    """Each on another rack."""
+    STATIC = "static"
+    """On the brokers that the rule names."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """How topics are placed."""
+
+    topics: str
+    """A name, or a shell pattern."""
+    strategy: Strategy
+    lists: Mapping[int, Brokers] = {}
+    """The replicas of each partition by its number, if static; others stay where they are."""
+
+
+def placement(layout: Layout, rules: Sequence[Rule], wishes: Wishes) -> MadePlan:
+    """Make a plan by which topics are placed by the first rule whose pattern they match.
+
+    Topics without a rule stay as they are. As few replicas move as the rules need.
+
+    Args:
+        layout: the cluster.
+        rules: the rules.
+        wishes: what may be changed, and how much.
+
+    Raises:
+        CannotMake: a static list is wrong, or all topics are placed by their rules already.
+    """
+    for rule in rules:
+        _check(layout, rule)
+    draft = Draft(layout, wishes)
+    placing = _Placing(draft)
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for tp in draft.in_scope():
+        by_topic.setdefault(tp.topic, []).append(tp)
+    for topic, partitions in by_topic.items():
+        first = next((each for each in rules if fnmatchcase(topic, each.topics)), None)
+        if first is not None:
+            placing.apply(first, partitions)
+    made = draft.made()
+    if not made.plan.partitions and not made.left:
+        raise CannotMake("Every topic is placed by its rule already, or has none.")
+    return made
+
+
+def _check(layout: Layout, rule: Rule) -> None:
+    """Check the lists of a rule.
+
+    Raises:
+        CannotMake: one of them is empty, or names a broker twice or one that can get no replicas.
+    """
+    if rule.strategy is Strategy.STATIC and not rule.lists:
+        raise CannotMake(f"The static rule for {rule.topics} names no replicas.")
+    for number, brokers in sorted(rule.lists.items()):
+        if not brokers or len({*brokers}) < len(brokers):
+            raise CannotMake(
+                f"The rule for {rule.topics} gives partition {number} the replicas "
+                f"{[*brokers]}: name each broker once, and at least one."
+            )
+        check_targets(layout, brokers)
+
+
+class _Placing:
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._placer = Placer(draft)
+
+    def apply(self, rule: Rule, partitions: Sequence[TopicPartition]) -> None:
+        """Place the partitions of a topic by a rule.
+
+        Raises:
+            CannotMake: a static rule names a partition that the topic does not have.
+        """
+        if unknown := sorted(rule.lists.keys() - {tp.partition for tp in partitions}):
+            topic = partitions[0].topic
+            raise CannotMake(f"Topic {topic} has no {join_named('partition', unknown)}.")
+        if rule.strategy is Strategy.BALANCED_LEADERS:
+            self._balance(partitions)
+            return
+        for tp in partitions:
+            if why := self._place(rule, tp):
+                self._draft.leave(tp, None, why)
+
+    def _place(self, rule: Rule, tp: TopicPartition) -> Why | None:
+        """Place a partition, and return why it is not placed by the rule."""
+        draft = self._draft
+        match rule.strategy:
+            case Strategy.IN_RACK if self._outside(tp):
+                return draft.immovable(tp) or self._gather(tp)
+            case Strategy.CROSS_RACK if len(draft.racks(draft.lists[tp])) < len(draft.lists[tp]):
+                if not racks_lacking(draft, tp):
+                    return Why.RACK
+                return draft.immovable(tp) or repair(draft, self._placer, tp)
+            case Strategy.STATIC if (brokers := rule.lists.get(tp.partition)) is not None:
+                if draft.lists[tp] != brokers:
+                    return draft.immovable(tp) or self._set(tp, brokers)
+        return None
+
+    def _balance(self, partitions: Iterable[TopicPartition]) -> None:
+        draft = self._draft
+        counted = [tp for tp in partitions if draft.lists[tp]]
+        leads = Counter(draft.lists[tp][0] for tp in counted)
+        free = [tp for tp in counted if not draft.fixed(tp)]
+        among = sorted(draft.layout.pool.online)
+        most = leads_possible(draft, among, leads, free)
+        shares = weighted_shares(draft.layout, among, leads, most)
+        bands = {broker: Band.around(share, 0, whole=True) for broker, share in shares.items()}
+        flow = LeaderFlow(draft, free, bands, leads)
+        why = flow.even() or Why.NO_REPLICA
+        if flow.off() and counted:
+            draft.leave(counted[0], None, why)
+
+    # ------------------------------------------------------------------ on one rack
+
+    def _outside(self, tp: TopicPartition) -> bool:
+        of = self._draft.layout.pool.racks
+        brokers = self._draft.lists[tp]
+        return len({of.get(broker) for broker in brokers}) > 1 or of.get(brokers[0]) is None
+
+    def _gather(self, tp: TopicPartition) -> Why | None:
+        """Move the replicas of a partition to the rack that needs the fewest moves."""
+        draft, of = self._draft, self._draft.layout.pool.racks
+        brokers = draft.lists[tp]
+        reached: list[tuple[int, bool, str, list[int]]] = []
+        for rack in draft.racks([*brokers, *draft.targets]):
+            free = [
+                broker
+                for broker in draft.targets
+                if of.get(broker) == rack and broker not in brokers and draft.has_room(tp, broker)
+            ]
+            outside = sum(of.get(broker) != rack for broker in brokers)
+            if outside <= len(free):
+                reached.append((outside, of.get(brokers[0]) != rack, rack, free))
+        if not reached:
+            return Why.NO_BROKER
+        _, _, rack, free = min(reached)
+        free.sort(key=lambda each: (draft.of_topic[tp.topic][each], draft.bytes[each], each))
+        moved = [broker for broker in brokers if of.get(broker) != rack]
+        if why := self._lacks(tp, len(moved), leader=brokers[0] in moved):
+            return why
+        for old, new in zip(moved, free, strict=False):
+            draft.move(tp, old, new)
+        return None
+
+    # ------------------------------------------------------------------ where it is named
+
+    def _set(self, tp: TopicPartition, brokers: Brokers) -> Why | None:
+        draft, before = self._draft, self._draft.lists[tp]
+        new = [broker for broker in brokers if broker not in before]
+        if not all(draft.has_room(tp, broker) for broker in new):
+            return Why.ROOM
+        if why := self._lacks(tp, len(new), leader=brokers[0] != before[0]):
+            return why
+        for broker in new:
+            draft.add(tp, broker)
+        for broker in before:
+            if broker not in brokers:
+                draft.drop(tp, broker)
+        draft.reorder(tp, brokers)
+        return None
+
+    def _lacks(self, tp: TopicPartition, moves: int, *, leader: bool) -> Why | None:
+        """Return the budget that a change of a partition exceeds."""
+        trial, size = self._draft.budget.trial(), self._draft.layout.size(tp)
+        for _ in range(moves):
+            if why := trial.lacks(size):
+                return why
+            trial.take(size)
+        return trial.lacks_leader_change() if leader else None
