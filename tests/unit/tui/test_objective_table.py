@@ -49,7 +49,7 @@ def test_each_broker_has_a_row_with_its_figure_its_rate_and_why_that_moved_last(
     lines = [line.plain.rstrip() for line in objective_table(P99, held, 72)]
 
     assert lines == [
-        "p99<150ms held in 19 of 21 windows. In ░ a rate stays, below it rises.",
+        "p99<150ms held in 19 of 21 windows. Mean in ░: the rate stays; below, it rises.",
         "broker   0        120    150ms        p99    rate in  why",
         "2 sends  ▕███████████████│███»▏     212ms",
         "4        ▕█████████▌··░░░│    ▏      95ms   1.0 MB/s  least: b2 212ms",
@@ -65,7 +65,7 @@ def test_one_figure_of_all_has_one_row() -> None:
 
     first, heading, row = (line.plain for line in objective_table(lag, held, 72))
 
-    assert "Too rarely: the band is lower." in first
+    assert "Mean in ░: the rate stays" in first
     assert heading.split() == ["broker", "0", "3200", "5000", "lag", "rate", "in", "why"]
     assert row.split()[0] == "all"
     assert row.rstrip().endswith("4500    12 MB/s  stays: 4500")

@@ -27,17 +27,17 @@ class RateCause(enum.StrEnum):
 
 
 class RateReason(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a rate moved last, or stays, with the facts of the window that decided it."""
+    """Why a rate moved last, or stays, with the facts that decided it."""
 
     cause: RateCause
     figure: float | None = None
-    """The figure, in the objective's unit; None if there was none."""
+    """The mean of the windows' figures, or one that was far over; None if there was none."""
     of: int | None = None
     """The broker whose figure it was; None for one of all brokers."""
     used: float | None = None
     """The share of the rate that was in use; None while unknown."""
     aim: float = 1.0
-    """The part of the objective to stay below: less than 1 after too many windows above it."""
+    """The part of the objective that the mean stays below, so that single windows are below it."""
 
 
 class HeldBroker(msgspec.Struct, frozen=True, omit_defaults=True):

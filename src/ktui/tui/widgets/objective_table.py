@@ -49,7 +49,7 @@ def objective_table(objective: Objective, held: RateHeld | None, width: int) -> 
     rows = rows or [_Row("all", held.rate, held.figure, held.why)]
     names = max(len("broker"), *(len(row.name) for row in rows))
     lines = [_heading(objective, rows, names), *(_line(objective, row, names) for row in rows)]
-    return [_sentence(objective, held, rows), *(content(cut_pieces(line, width)) for line in lines)]
+    return [_sentence(objective, held), *(content(cut_pieces(line, width)) for line in lines)]
 
 
 def broker_objective(
@@ -72,12 +72,11 @@ def _of_broker(of: HeldBroker) -> _Row:
     return _Row(str(of.broker) if of.rate is not None else sends, of.rate, of.figure, of.why)
 
 
-def _sentence(objective: Objective, held: RateHeld, rows: list[_Row]) -> Content:
+def _sentence(objective: Objective, held: RateHeld) -> Content:
     kept = f"{objective} held in {held.kept:,} of {as_count(held.windows, 'window')}."
     if held.figure is None:
         return Content.assemble((f"{kept} ", "$dim"), (f"No figure: {held.reason}.", "$warning"))
-    careful = " Too rarely: the band is lower." if any(row.aim < 1.0 for row in rows) else ""
-    return Content.styled(f"{kept}{careful} In ░ a rate stays, below it rises.", "$dim")
+    return Content.styled(f"{kept} Mean in ░: the rate stays; below, it rises.", "$dim")
 
 
 def _heading(objective: Objective, rows: list[_Row], names: int) -> list[Piece]:

@@ -136,7 +136,9 @@ def test_a_rate_that_its_broker_does_not_use_is_not_raised_while_another_one_is(
 
     assert held.rates[4] == 10 * MB
     assert held.rates[5] > 20 * MB
-    assert held.brokers[1].why == RateReason(RateCause.UNUSED, QUIET, of=4, used=0.55)
+    why = held.brokers[1].why
+    assert why is not None
+    assert (why.cause, why.figure, why.used) == (RateCause.UNUSED, QUIET, 0.55)
 
 
 def test_without_a_figure_of_a_broker_or_of_its_leader_its_rate_is_the_least_and_others_go_on() -> (
@@ -178,6 +180,8 @@ def test_a_broker_into_which_nothing_more_is_copied_is_forgotten() -> None:
 def test_one_figure_of_all_drives_one_rate_into_all() -> None:
     rates = ObjectiveRates(BELOW, RateHeld(rate=40 * MB))
 
-    held = rates.window(Window(0.0, Figure(200.0), {4: (1,)}, Flows()))
+    held = rates.window(Window(0.0, Figure(400.0), {4: (1,)}, Flows()))
 
-    assert held == RateHeld(rate=30 * MB, figure=200.0, why=RateReason(RateCause.OVER, 200.0))
+    assert (held.rate, held.figure, held.rates) == (20 * MB, 400.0, {})
+    assert held.why is not None
+    assert held.why.cause is RateCause.FAR_OVER
