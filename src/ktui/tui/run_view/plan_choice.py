@@ -19,13 +19,13 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
-from ktui.planning.intents.left_text import left_lines
-from ktui.planning.intents.made_plan import Left, MadePlan
+from ktui.planning.intents.before_after import BeforeAfter
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
 from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
+from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
 
@@ -86,6 +86,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What happens in the run that the plan is added to."""
     figures: Preflight | None
     """None if there is nothing to do."""
+    change: BeforeAfter | None = None
+    """What every broker has before and after, of a plan that was made and is a run of its own."""
 
     def lines(self) -> list[ColouredLine]:
         """Return the lines of everything found."""
@@ -111,8 +113,8 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     base: PreflightBase
     unfinished: Sequence[tuple[str, int]]
     """Runs without an engine, and how many of the plan's partitions each has left."""
-    left: Sequence[Left] = ()
-    """What a generated plan was asked for, and does not do."""
+    generated: GeneratedPlan | None = None
+    """What the plan was made from; None for that of a file."""
     measured: bool = False
     """Whether the inbound traffic has been measured, as far as it can be."""
 
@@ -139,13 +141,15 @@ class ChosenPlan(msgspec.Struct, frozen=True):
                 notes=[(note, _COLOURS[Severity.WARNING]) for note in self.notes()],
                 measuring=bool(throttle) and not self.measured,
                 figures=figures,
+                change=None if self.generated is None else self.generated.change,
             )
 
         return await asyncio.to_thread(computed)
 
     def notes(self) -> list[str]:
         """Return what there is to say besides findings: about the plan, and about other runs."""
-        return [*left_lines(self.left), *(_unfinished(*run) for run in self.unfinished)]
+        made = [] if self.generated is None else self.generated.notes
+        return [*made, *(_unfinished(*run) for run in self.unfinished)]
 
     def known(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Leave out what is not known only because it has not been measured yet."""
@@ -166,11 +170,12 @@ async def read_chosen_plan(
         RunProblem: the state directory cannot be read.
     """
     path = request.file
+    generated = None
     if request.source is PlanSource.FILE:
-        made = MadePlan(plan=await asyncio.to_thread(read_plan, path))
+        plan = await asyncio.to_thread(read_plan, path)
     else:
-        made = await asyncio.to_thread(request.generate, await engines.read_placement())
-    plan = made.plan
+        generated = await asyncio.to_thread(generate_plan, request, await engines.read_layout())
+        plan = generated.plan
     snapshot = await engines.read_snapshot(plan)
     if snapshot.listed:
         movers = await asyncio.to_thread(find_movers, state_dir, cluster_id)
@@ -180,7 +185,7 @@ async def read_chosen_plan(
     left = await asyncio.to_thread(
         lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
     )
-    return ChosenPlan(path, plan, snapshot, base, left, made.left)
+    return ChosenPlan(path, plan, snapshot, base, left, generated)
 
 
 def _unfinished(name: str, left: int) -> str:
