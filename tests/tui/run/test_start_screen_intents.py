@@ -64,7 +64,7 @@ async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checke
         await choose(watch, source)
         assert labels(watch) == fields
         await type_fields(watch, *typed)
-        await watch.until(lambda: "to change broker" in preview(watch))
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
         assert "↵ checks this plan against the cluster." in watch.text
 
         await watch.press("enter")
@@ -109,13 +109,13 @@ async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(
     async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
         await choose(watch, PlanSource.SWAP)
         await type_fields(watch, "3", "6")
-        await watch.until(lambda: "to change broker" in preview(watch))
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
 
         rows = watch.app.screen.query_one(PreviewPane).text.splitlines()
         figures = {row.split()[0]: row.split()[2:] for row in rows if row[:1].isdigit()}
-        assert figures["3"] == "14 GiB → 0 B 8 → 0 3 → 0".split()
-        assert figures["6"] == "0 B → 14 GiB 0 → 8 0 → 3".split()
-        assert figures["1"] == "8.0 GiB 5 1".split()
+        assert figures["3"] == ["14", "GiB", "→", "0", "B", "8", "→", "0", "3", "→", "0"]
+        assert figures["6"] == ["0", "B", "→", "14", "GiB", "0", "→", "8", "0", "→", "3"]
+        assert figures["1"] == ["8.0", "GiB", "5", "1"]
         bars = {row.split()[0]: row.split()[1] for row in rows if row[:1].isdigit()}
         assert {*bars["3"]} == {"░"}
         assert {*bars["6"]} == {"▓"}
@@ -136,7 +136,7 @@ async def test_what_a_plan_leaves_undone_is_shown_with_it(tmp_path: Path) -> Non
     async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
         await choose(watch, PlanSource.DEMOTE)
         await watch.type("1,2,3")
-        await watch.until(lambda: "to change broker" in preview(watch))
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
         assert "stay as they are: " in preview(watch)
 
 

@@ -32,7 +32,7 @@ class GeneratedPlan(msgspec.Struct, frozen=True, kw_only=True):
             if change.replicas
             else "nothing to copy"
         )
-        leaders = f"{as_count(change.leaders, 'preferred leader')} to change"
+        leaders = as_count(change.leaders, "leader change")
         return f"{as_count(len(self.plan.partitions), 'partition')}: {copied}, {leaders}"
 
 

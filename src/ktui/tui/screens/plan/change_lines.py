@@ -85,7 +85,10 @@ def _rest(
     changed = sum(each.before != each.after for each in brokers)
     less = changed - sum(each.before != each.after for each in shown)
     same = len(brokers) - len(shown) - less
-    parts = [(less, "change less"), (same, "do not change")]
+    parts = [
+        (less, "changes less" if less == 1 else "change less"),
+        (same, "does not change" if same == 1 else "do not change"),
+    ]
     words = " and ".join(f"{count:,} more that {what}" for count, what in parts if count)
     yield [Piece(f"and {words}", "dim")]
 

@@ -17,9 +17,9 @@ from ktui.tui.run_view.plan_choice import ColouredLine, PlanPreview
 from ktui.tui.screens.plan.change_lines import Line, change_lines
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
 
-_LEAST_ROWS = 8
-_OTHER_LINES = 20
-"""The lines of the screen that do not show brokers: the header, fields, headings and keys."""
+_LEAST_ROWS = 6
+_SKETCH_LINES, _PREVIEW_LINES = 15, 20
+"""The lines that do not show brokers: the header, fields, headings, keys; and what stands above."""
 
 
 class PreviewPane(Widget):
@@ -133,7 +133,11 @@ class PreviewPane(Widget):
             self._lines += _wrapped(line, self._width)
         if preview.figures is not None:
             self._lines += preview_lines(
-                preview.figures, self._sections, self._width, preview.change, self._rows
+                preview.figures,
+                self._sections,
+                self._width,
+                preview.change,
+                self._rows(_PREVIEW_LINES),
             )
 
     def _draw_sketch(self, sketch: GeneratedPlan) -> None:
@@ -141,12 +145,12 @@ class PreviewPane(Widget):
         for line in ((sketch.headline, "bold"), *notes):
             self._lines += _wrapped(line, self._width)
         self._lines.append([])
-        self._lines += change_lines(sketch.change, self._width, self._rows)
+        rows = self._rows(_SKETCH_LINES + len(self._lines))
+        self._lines += change_lines(sketch.change, self._width, rows)
 
-    @property
-    def _rows(self) -> int:
-        """The brokers that fit on the screen, beside or below the fields."""
-        return max(_LEAST_ROWS, self.app.size.height - _OTHER_LINES)
+    def _rows(self, other_lines: int) -> int:
+        """Return how many brokers fit on the screen, beside or below the fields."""
+        return max(_LEAST_ROWS, self.app.size.height - other_lines)
 
 
 def _apart(line: Line) -> Iterator[Piece]:

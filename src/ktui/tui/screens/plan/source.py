@@ -36,27 +36,21 @@ _SOURCES: Mapping[PlanSource, _Source] = {
     PlanSource.DRAIN: _Source(
         "drain", "These brokers give up all their replicas. They may be down."
     ),
-    PlanSource.FILL: _Source(
-        "fill", "These brokers get their share of all replicas, and no others get any."
-    ),
-    PlanSource.SWAP: _Source(
-        "swap", "The new broker takes over all that the old one has, also as the preferred leader."
-    ),
+    PlanSource.FILL: _Source("fill", "These brokers get their share of all replicas."),
+    PlanSource.SWAP: _Source("swap", "The new broker takes the place of the old one everywhere."),
     PlanSource.FACTOR: _Source(
-        "replication factor", "Every partition of these topics gets so many replicas."
+        "replication factor", "Each partition of these topics gets so many replicas."
     ),
     PlanSource.SPREAD: _Source(
         "spread", "Brokers become even, with as few bytes copied as possible.", ("by", "among")
     ),
-    PlanSource.SHED: _Source("shed", "The broker gives up just enough bytes."),
-    PlanSource.LEADERS: _Source(
-        "leaders", "Each broker leads its share of the partitions. Nothing is copied."
-    ),
+    PlanSource.SHED: _Source("shed", "The broker gives up just enough bytes, and no more."),
+    PlanSource.LEADERS: _Source("leaders", "Each broker leads its share. Nothing is copied."),
     PlanSource.DEMOTE: _Source(
-        "demote", "These brokers lead nothing while others are in sync. Nothing is copied."
+        "demote", "These brokers come last in every list. Nothing is copied."
     ),
     PlanSource.RACK_REPAIR: _Source(
-        "rack repair", "Partitions get onto as many racks as they can be on. Nothing else moves."
+        "rack repair", "Partitions get onto as many racks as they can be on."
     ),
 }
 """All sources, in the order of the choice."""
@@ -68,7 +62,7 @@ _FIELDS = {
     "topics": ("topics", "orders, or orders,pay-*: all their partitions"),
     "factor": ("replicas", "3: how many each partition is to have"),
     "broker": ("broker", "3: gives up replicas"),
-    "until": ("until", "80%: no more of its disks is in use; 200GB: it gave up so much"),
+    "until": ("until", "80%: its disks are at most that full; 200GB: so much less"),
     "by": ("even in", ""),
     "within": ("within", "10%: how far a broker may be off its share"),
     "among": ("brokers", "1,2,7: only among these; empty: all that are up"),
