@@ -147,3 +147,28 @@ async def test_a_cluster_that_needs_no_such_plan_has_none(tmp_path: Path) -> Non
         await watch.press("enter")
         await watch.until(lambda: "! Every partition is on as many racks" in report(watch))
         assert "▸1 plan" in watch.text
+
+
+async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last(
+    tmp_path: Path,
+) -> None:
+    async with watching_runs(cluster(internal=True), tmp_path, size=LARGE) as watch:
+        await choose(watch, PlanSource.DRAIN)
+        await watch.type("3")
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await go_to(watch, "limits")
+        assert watch.line("order  ").split()[1] == "plan"
+
+
+async def test_a_plan_of_a_file_is_asked_for_again_after_another_was_tried(tmp_path: Path) -> None:
+    async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
+        await choose(watch, PlanSource.DRAIN)
+        await watch.type("3")
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
+        await watch.press("shift+tab", "left")
+        assert not preview(watch)
+        assert "A plan is a JSON file" in report(watch)
+        # nothing is lost on the way there and back
+        await watch.press("right")
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
