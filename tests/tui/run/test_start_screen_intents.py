@@ -36,6 +36,10 @@ def preview(watch: RunWatched) -> str:
     return joined_words(watch.app.screen.query_one(PreviewPane).text)
 
 
+def shown(watch: RunWatched, name: str) -> str:
+    return joined_words(str(watch.app.screen.query_one(name).render()))
+
+
 def labels(watch: RunWatched) -> list[str]:
     """Return the labels of the fields that are shown in the first step."""
     lines = watch.app.screen.query("SourceForm .line")
@@ -138,6 +142,11 @@ async def test_what_a_plan_leaves_undone_is_shown_with_it(tmp_path: Path) -> Non
         await watch.type("1,2,3")
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
         assert "stay as they are: " in preview(watch)
+        # nor is it forgotten once the plan is checked
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await watch.until(lambda: "stay as they are: " in shown(watch, "#plan-read"))
+        assert "stay as they are: " in shown(watch, "#plan-findings")
 
 
 async def test_a_cluster_that_needs_no_such_plan_has_none(tmp_path: Path) -> None:

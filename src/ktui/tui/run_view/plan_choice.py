@@ -79,7 +79,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     findings: Sequence[Finding]
     notes: Sequence[ColouredLine] = ()
-    """Warnings that are about other runs."""
+    """Warnings that are about other runs, or about what the plan leaves undone."""
     measuring: bool = False
     """Whether the traffic that a throttle is compared with is still being measured."""
     in_run: Sequence[ColouredLine] = ()
@@ -138,7 +138,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
             found = (*check_plan(self.plan, self.snapshot, allowed), *figures.warnings)
             return PlanPreview(
                 findings=self.known(found),
-                notes=[(note, _COLOURS[Severity.WARNING]) for note in self.notes()],
+                notes=[*self.undone, *self.notes()],
                 measuring=bool(throttle) and not self.measured,
                 figures=figures,
                 change=None if self.generated is None else self.generated.change,
@@ -146,10 +146,16 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
         return await asyncio.to_thread(computed)
 
-    def notes(self) -> list[str]:
-        """Return what there is to say besides findings: about the plan, and about other runs."""
-        made = [] if self.generated is None else self.generated.notes
-        return [*made, *(_unfinished(*run) for run in self.unfinished)]
+    @property
+    def undone(self) -> list[ColouredLine]:
+        """What a plan that ktui made leaves undone, or could not take into account."""
+        notes = [] if self.generated is None else self.generated.notes
+        return [(note, _COLOURS[Severity.WARNING]) for note in notes]
+
+    def notes(self) -> list[ColouredLine]:
+        """Return the warnings that are about other runs."""
+        runs = (_unfinished(*run) for run in self.unfinished)
+        return [(run, _COLOURS[Severity.WARNING]) for run in runs]
 
     def known(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Leave out what is not known only because it has not been measured yet."""
@@ -222,6 +228,7 @@ def check_extra_plan(
     by_itself = [] if figures is None else [("", ""), (_BY_ITSELF, "$dim")]
     preview = PlanPreview(
         findings=chosen.known(found),
+        notes=chosen.undone,
         measuring=bool(run.throttled.rates) and not idle and not chosen.measured,
         in_run=[*in_run, *by_itself],
         figures=figures,

@@ -585,9 +585,10 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         self._show_step()
 
     def _show_found(self) -> None:
-        """Show what is wrong with the plan that was read."""
+        """Show what is wrong with the plan that was read, or what ktui could not plan."""
         problems = finding_lines(findings_of(PLAN, self._found))
-        self._show_read(problems or [(self._is_read, "$dim")])
+        undone = [] if self._chosen is None else self._chosen.undone
+        self._show_read([*(problems or [(self._is_read, "$dim")]), *undone])
 
     @property
     def _is_read(self) -> str:
@@ -622,7 +623,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
             self._sketch_soon()
         elif self._chosen is not None:
             self._show_read([("Press ↵ to read it.", "$dim")])
-        elif self._reading is None or self._reading.source is not PlanSource.FILE:
+        elif not self._is_checked(request):
             self._show_read([(self.BEFORE, "")])
 
     def show_answer(self, words: str, colour: str) -> None:
