@@ -75,9 +75,10 @@ async def tick(watch: RunWatched, box: str, step: str) -> None:
 
 def report(watch: RunWatched) -> str:
     """Return what is shown about the plan, in whatever step: what was read, found and computed."""
-    names = ("#plan-read", "#plan-findings")
-    found = [str(watch.app.screen.query_one(name).render()) for name in names]
-    return "\n".join([*found, watch.app.screen.query_one(PreviewPane).text])
+    screen = watch.app.screen
+    found = [*map(screen.query_one, ("#plan-read", "#plan-findings")), *screen.query(".wrong")]
+    words = [str(widget.render()) for widget in found]
+    return "\n".join([*words, watch.app.screen.query_one(PreviewPane).text])
 
 
 def answer_line(watch: RunWatched) -> str:

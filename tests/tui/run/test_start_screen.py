@@ -342,21 +342,3 @@ async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
             "run drain-3 waits for resume, with 1 partition left that this plan has, too"
             in joined_words(report(watch))
         )
-
-
-async def test_a_drain_is_generated_previewed_and_started(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
-        await watch.press("n", "shift+tab", "right", "tab")
-        await watch.type("12")
-        await watch.press("enter")
-        await watch.until(lambda: "There is no broker 12; the cluster has" in report(watch))
-        await watch.press("backspace", "backspace")
-        await watch.type("1")
-        await watch.press("enter")
-        await watch.until(lambda: "The plan is read" in report(watch))
-        assert "2 → 0" in " ".join(watch.text.split())
-        await confirm(watch, "drain-1")
-        await watch.until(lambda: watch.app.attached is not None)
-        await watch.pass_until("ENDED")
-        assert watch.app.attached is not None
-        assert all(1 not in track.target for track in watch.app.attached.run.tracks.values())

@@ -1,29 +1,102 @@
-"""What an operator types to have a plan generated."""
+"""What an operator types to have a plan made."""
 
 from __future__ import annotations
 
 import pytest
 
-from ktui.planning.check.placement import Placement
 from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.replication_factor import BrokerPool
-from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
+from ktui.planning.intents.spread import By
+from ktui.tui.run_view.plan_request import NEEDED, PlanRequest, PlanSource, WrongField
+from support.layouts import healthy, layout, targets
 
-EMPTY = Placement({}, BrokerPool(online=frozenset({1, 2})), frozenset({1, 2}))
-DRAIN, FACTOR = PlanSource.DRAIN, PlanSource.FACTOR
+CLUSTER = layout(
+    {**healthy((1, 2), (1, 2), (1, 3), (1, 2)), **healthy((1, 2), (2, 1), topic="pay")},
+    brokers=range(1, 5),
+)
+DRAIN, FACTOR, SPREAD, SHED = (
+    PlanSource.DRAIN,
+    PlanSource.FACTOR,
+    PlanSource.SPREAD,
+    PlanSource.SHED,
+)
 
 
-def test_a_generated_plan_has_a_name() -> None:
-    assert PlanRequest(source=DRAIN, brokers="3, 7").file.name == "drain-3-7.json"
-    assert (
-        PlanRequest(source=FACTOR, topics="orders", factor="3").file.name
-        == "orders-3-replicas.json"
-    )
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        (PlanRequest(source=DRAIN, brokers="3, 7"), "drain-3-7.json"),
+        (PlanRequest(source=FACTOR, topics="orders", factor="3"), "orders-3-replicas.json"),
+        (PlanRequest(source=PlanSource.SWAP, old="1", new="9"), "swap-1-9.json"),
+        (PlanRequest(source=SPREAD, among="1,2", by=By.LEADERS), "spread-leaders-1-2.json"),
+        (PlanRequest(source=SHED, broker="1", until="80%"), "shed-1.json"),
+        (PlanRequest(source=PlanSource.LEADERS, brokers="3"), "leaders.json"),
+        (PlanRequest(source=PlanSource.RACK_REPAIR), "rack-repair.json"),
+    ],
+)
+def test_a_plan_that_is_made_has_a_name(request_: PlanRequest, name: str) -> None:
+    assert request_.file.name == name
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "3.5", "9" * 30, "٣"])
-def test_what_is_no_number_is_named(text: str) -> None:
-    with pytest.raises(CannotMake, match=r"brokers: .* is not a whole number from 0"):
-        PlanRequest(source=DRAIN, brokers=text).generate(EMPTY)
-    with pytest.raises(CannotMake, match=r"replicas: .* is not a whole number from 1"):
-        PlanRequest(source=FACTOR, topics="a", factor=text).generate(EMPTY)
+def test_what_is_no_number_is_named_with_its_field(text: str) -> None:
+    wrong = {
+        "brokers": PlanRequest(source=DRAIN, brokers=text),
+        "among": PlanRequest(source=SPREAD, among=text),
+        "broker": PlanRequest(source=SHED, broker=text, until="1GB"),
+        "old": PlanRequest(source=PlanSource.SWAP, old=text, new="2"),
+        "new": PlanRequest(source=PlanSource.SWAP, old="1", new=text),
+    }
+    for field, request in wrong.items():
+        with pytest.raises(WrongField, match=r"brokers?: .* is not a whole number from 0") as said:
+            request.generate(CLUSTER)
+        assert said.value.field == field
+    with pytest.raises(WrongField, match=r"replicas: .* is not a whole number from 1"):
+        PlanRequest(source=FACTOR, topics="a", factor=text).generate(CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "words"),
+    [
+        (PlanRequest(source=DRAIN, brokers="1,9"), "brokers", "There is no broker 9"),
+        (PlanRequest(source=PlanSource.SWAP, old="9", new="1"), "old", "There is no broker 9"),
+        (PlanRequest(source=PlanSource.SWAP, old="1", new="9"), "new", "There is no broker 9"),
+        (PlanRequest(source=FACTOR, topics="ay", factor="2"), "topics", "no topic ay"),
+        (PlanRequest(source=FACTOR, topics="x*", factor="2"), "topics", "No topic matches 'x*'"),
+        (PlanRequest(source=FACTOR, topics="a", factor="2"), "factor", "has 2 replicas already"),
+        (PlanRequest(source=SPREAD, within="lots"), "within", "'lots' is no share"),
+        (PlanRequest(source=SPREAD, within="300%"), "within", "'300%' is no share"),
+        (PlanRequest(source=SHED, broker="1", until="80%"), "until", "does not report how large"),
+        (PlanRequest(source=SHED, broker="1", until="half"), "until", "'half' is neither a share"),
+    ],
+)
+def test_what_does_not_fit_the_cluster_names_its_field(
+    request_: PlanRequest, field: str, words: str
+) -> None:
+    with pytest.raises(WrongField) as said:
+        request_.generate(CLUSTER)
+    assert said.value.field == field
+    assert words in str(said.value)
+
+
+def test_topics_may_be_patterns() -> None:
+    made = PlanRequest(source=FACTOR, topics="p*", factor="3").generate(CLUSTER)
+
+    assert targets(made).keys() == {"pay-0", "pay-1"}
+
+
+def test_racks_are_kept_only_where_every_live_broker_has_one() -> None:
+    partitions = healthy((1, 3))
+    drain_1 = PlanRequest(source=DRAIN, brokers="1")
+    racked = layout(partitions, brokers=range(1, 4), racks="abb")
+    unracked = layout(partitions, brokers=range(1, 4), racks="a")
+
+    with pytest.raises(CannotMake, match="on fewer racks"):
+        PlanRequest(source=SHED, broker="1", until="1").generate(racked)
+    assert targets(drain_1.generate(unracked)) == {"a-0": (3, 2)}
+
+
+def test_only_what_a_source_needs_has_to_be_typed() -> None:
+    for source, fields in NEEDED.items():
+        typed = PlanRequest(source=source, **dict.fromkeys(fields, "1"))  # type: ignore[arg-type]
+        assert typed.words
+    assert not PlanRequest(source=PlanSource.SWAP, old="1").words

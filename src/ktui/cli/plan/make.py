@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import NoReturn
@@ -22,17 +21,16 @@ from ktui.cli.plan.intention import Intention, Made
 from ktui.cli.plan.made_report import finding_lines, left_lines, made_json, made_text
 from ktui.cli.plan.make_options import MakeOptions
 from ktui.cli.plan.start_command import start_command
-from ktui.cli.plan.wanted import rack_notes, weighted, wishes_of
-from ktui.cluster.errors import Failure
+from ktui.cli.plan.wanted import weighted, wishes_of
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import default_name
 from ktui.pacing.limits import Order
 from ktui.planning.intents.before_after import before_after
 from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.layout_warnings import rack_warnings, unread_warnings
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.intents.wishes import INTERNAL_TOPICS, Wishes
-from ktui.planning.names import join_named
 from ktui.planning.plan import Plan
 
 NOT_ALL = 3
@@ -51,7 +49,9 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
     layout = weighted(answer.layout, wanted)
     wishes = wishes_of(wanted, layout, intention.topics_by)
     if not wanted.json:
-        for line in (*_unread(answer.failures), *rack_notes(wanted, layout)):
+        for line in unread_warnings(answer.failures):
+            print_note(line)
+        for line in rack_warnings(layout) if wanted.rack_aware is None else ():
             print_note(line)
     made = _make(intention, layout, wishes)
     how = _in_its_order(how, made.plan)
@@ -73,17 +73,6 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
 async def _read(cluster: Cluster) -> LayoutAnswer:
     async with aclosing(cluster.reader()) as reader:
         return await read_layout(reader)
-
-
-def _unread(failures: Sequence[Failure]) -> Iterator[str]:
-    """Warn of brokers whose log dirs could not be read, with the reason of the first."""
-    if failures:
-        brokers = [each.broker for each in failures]
-        yield (
-            f"warning: the log dirs of {join_named('broker', brokers)} could not be read, so the "
-            "room there is unknown, and so are sizes that no other broker reports: "
-            f"{failures[0].answer}"
-        )
 
 
 def _make(intention: Intention, layout: Layout, wishes: Wishes) -> MadePlan:

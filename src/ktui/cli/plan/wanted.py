@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from ktui.cli.context.errors import BadInput
 from ktui.cli.plan.make_options import EXCLUDE, RACK_AWARE, WEIGHT, MakeOptions
 from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.layout_warnings import without_rack
 from ktui.planning.intents.wishes import Wishes
 from ktui.planning.names import closest_names, join_all, join_named, join_some, shortened
 
@@ -44,22 +45,6 @@ def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
         rack_aware=not unracked if options.rack_aware is None else options.rack_aware,
         keep_order=options.keep_order,
     )
-
-
-def without_rack(layout: Layout) -> Sequence[int]:
-    """Return the live brokers whose rack is not known."""
-    racks = layout.pool.racks
-    return [broker for broker in sorted(layout.pool.online) if racks.get(broker) is None]
-
-
-def rack_notes(options: MakeOptions, layout: Layout) -> Iterator[str]:
-    """Warn where racks are not kept because only some brokers have one."""
-    unracked = without_rack(layout)
-    if options.rack_aware is None and 0 < len(unracked) < len(layout.pool.online):
-        yield (
-            f"warning: no rack is known of {join_named('broker', unracked)}, so the plan does not "
-            "keep partitions on their racks"
-        )
 
 
 def weighted(layout: Layout, options: MakeOptions) -> Layout:

@@ -34,8 +34,8 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
-from ktui.planning.check.placement import Placement, read_placement
 from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.producers import Producers
@@ -97,9 +97,9 @@ class SimulatedEngines:
     canary = True
     """The default: simulated producers measure an objective."""
 
-    async def read_placement(self) -> Placement:
-        """Read what a plan can be generated from."""
-        return await read_placement(self._cluster.reader())
+    async def read_layout(self) -> LayoutAnswer:
+        """Read what a plan is made from."""
+        return await read_layout(self._cluster.reader())
 
     async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""

@@ -24,8 +24,8 @@ from ktui.execution.run.events import Started
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
-from ktui.planning.check.placement import Placement, read_placement
 from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.plan import Plan
 
 
@@ -67,9 +67,9 @@ class ProcessEngines:
         """Whether the context has a canary measure the objective of runs."""
         return self._context.canary
 
-    async def read_placement(self) -> Placement:
-        """Read what a plan can be generated from."""
-        return await read_placement(self._reader)
+    async def read_layout(self) -> LayoutAnswer:
+        """Read what a plan is made from."""
+        return await read_layout(self._reader)
 
     async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot.

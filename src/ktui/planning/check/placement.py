@@ -35,21 +35,12 @@ class PlacementAnswer(msgspec.Struct, frozen=True):
     failures: Sequence[Failure]
 
 
-async def read_placement(reader: ClusterReader) -> Placement:
-    """Read what a plan can be generated from.
-
-    A broker that does not report its log dirs counts as not cordoned.
-
-    Raises:
-        ClusterError: the brokers, the topics or the reassignments cannot be read.
-    """
-    return (await read_with_log_dirs(reader, ())).placement
-
-
 async def read_with_log_dirs(
     reader: ClusterReader, sized: Collection[TopicPartition] | None
 ) -> PlacementAnswer:
-    """Read the same, with the answers of all live brokers about their log dirs.
+    """Read a placement, with the answers of all live brokers about their log dirs.
+
+    A broker that does not report its log dirs counts as not cordoned.
 
     Args:
         reader: the cluster.

@@ -10,7 +10,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.placement import Placement
+from ktui.planning.intents.read_layout import LayoutAnswer
 from ktui.planning.plan import Plan
 
 
@@ -39,8 +39,8 @@ class EngineLauncher(Protocol):
         """
         ...
 
-    async def read_placement(self) -> Placement:
-        """Read what a plan can be generated from: all partitions, and the brokers.
+    async def read_layout(self) -> LayoutAnswer:
+        """Read what a plan is made from: all partitions with their sizes, and the brokers' room.
 
         Raises:
             ClusterError: the cluster cannot be asked.

@@ -19,13 +19,13 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
-from ktui.planning.intents.left_text import left_lines
-from ktui.planning.intents.made_plan import Left, MadePlan
+from ktui.planning.intents.before_after import BeforeAfter
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
 from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
+from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
 
@@ -79,13 +79,15 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     findings: Sequence[Finding]
     notes: Sequence[ColouredLine] = ()
-    """Warnings that are about other runs."""
+    """Warnings that are about other runs, or about what the plan leaves undone."""
     measuring: bool = False
     """Whether the traffic that a throttle is compared with is still being measured."""
     in_run: Sequence[ColouredLine] = ()
     """What happens in the run that the plan is added to."""
     figures: Preflight | None
     """None if there is nothing to do."""
+    change: BeforeAfter | None = None
+    """What every broker has before and after, of a plan that was made and is a run of its own."""
 
     def lines(self) -> list[ColouredLine]:
         """Return the lines of everything found."""
@@ -111,8 +113,8 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     base: PreflightBase
     unfinished: Sequence[tuple[str, int]]
     """Runs without an engine, and how many of the plan's partitions each has left."""
-    left: Sequence[Left] = ()
-    """What a generated plan was asked for, and does not do."""
+    generated: GeneratedPlan | None = None
+    """What the plan was made from; None for that of a file."""
     measured: bool = False
     """Whether the inbound traffic has been measured, as far as it can be."""
 
@@ -136,16 +138,24 @@ class ChosenPlan(msgspec.Struct, frozen=True):
             found = (*check_plan(self.plan, self.snapshot, allowed), *figures.warnings)
             return PlanPreview(
                 findings=self.known(found),
-                notes=[(note, _COLOURS[Severity.WARNING]) for note in self.notes()],
+                notes=[*self.undone, *self.notes()],
                 measuring=bool(throttle) and not self.measured,
                 figures=figures,
+                change=None if self.generated is None else self.generated.change,
             )
 
         return await asyncio.to_thread(computed)
 
-    def notes(self) -> list[str]:
-        """Return what there is to say besides findings: about the plan, and about other runs."""
-        return [*left_lines(self.left), *(_unfinished(*run) for run in self.unfinished)]
+    @property
+    def undone(self) -> list[ColouredLine]:
+        """What a plan that ktui made leaves undone, or could not take into account."""
+        notes = [] if self.generated is None else self.generated.notes
+        return [(note, _COLOURS[Severity.WARNING]) for note in notes]
+
+    def notes(self) -> list[ColouredLine]:
+        """Return the warnings that are about other runs."""
+        runs = (_unfinished(*run) for run in self.unfinished)
+        return [(run, _COLOURS[Severity.WARNING]) for run in runs]
 
     def known(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Leave out what is not known only because it has not been measured yet."""
@@ -166,11 +176,12 @@ async def read_chosen_plan(
         RunProblem: the state directory cannot be read.
     """
     path = request.file
+    generated = None
     if request.source is PlanSource.FILE:
-        made = MadePlan(plan=await asyncio.to_thread(read_plan, path))
+        plan = await asyncio.to_thread(read_plan, path)
     else:
-        made = await asyncio.to_thread(request.generate, await engines.read_placement())
-    plan = made.plan
+        generated = await asyncio.to_thread(generate_plan, request, await engines.read_layout())
+        plan = generated.plan
     snapshot = await engines.read_snapshot(plan)
     if snapshot.listed:
         movers = await asyncio.to_thread(find_movers, state_dir, cluster_id)
@@ -180,7 +191,7 @@ async def read_chosen_plan(
     left = await asyncio.to_thread(
         lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
     )
-    return ChosenPlan(path, plan, snapshot, base, left, made.left)
+    return ChosenPlan(path, plan, snapshot, base, left, generated)
 
 
 def _unfinished(name: str, left: int) -> str:
@@ -217,6 +228,7 @@ def check_extra_plan(
     by_itself = [] if figures is None else [("", ""), (_BY_ITSELF, "$dim")]
     preview = PlanPreview(
         findings=chosen.known(found),
+        notes=chosen.undone,
         measuring=bool(run.throttled.rates) and not idle and not chosen.measured,
         in_run=[*in_run, *by_itself],
         figures=figures,

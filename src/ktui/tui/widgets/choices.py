@@ -22,7 +22,7 @@ _LABEL_CELLS = 17
 
 
 class Choices(Widget):
-    """Shows the choices one below another, or side by side.
+    """Shows the choices one below another, or side by side in as many lines as they need.
 
     Args:
         label: the label in front of the choices.
@@ -65,18 +65,32 @@ class Choices(Widget):
 
     def render(self) -> Content:
         """Draw the label and the choices."""
-        pieces = [self._piece(place) for place in range(len(self._words))]
-        label = Piece(self._label, self.LABEL_ROLE)
-        if self._across:
-            gaps = [part for piece in pieces for part in (Piece(_GAP), piece)][1:]
-            return content(cut_pieces([label, *gaps], self.content_size.width))
-        lines = [
-            [Piece(" " * len(self._label)) if place else label, piece]
-            for place, piece in enumerate(pieces)
-        ]
-        return Content("\n").join(
-            content(cut_pieces(line, self.content_size.width)) for line in lines
-        )
+        width = self.content_size.width
+        lines = []
+        for number, places in enumerate(self._rows(width)):
+            label = Piece(" " * len(self._label) if number else self._label, self.LABEL_ROLE)
+            gaps = [part for place in places for part in (Piece(_GAP), self._piece(place))][1:]
+            lines.append(content(cut_pieces([label, *gaps], width)))
+        return Content("\n").join(lines)
+
+    def get_content_height(self, _container: object, _viewport: object, width: int) -> int:
+        """Return how many lines the choices need."""
+        return len(self._rows(width))
+
+    def _rows(self, width: int) -> list[list[int]]:
+        """Return the indexes of the choices in each line."""
+        if not self._across:
+            return [[place] for place in range(len(self._words))]
+        rows, end = [[0]], len(self._label) + pieces_width([self._piece(0)])
+        for place in range(1, len(self._words)):
+            cells = pieces_width([self._piece(place)])
+            if end + len(_GAP) + cells <= width:
+                rows[-1].append(place)
+                end += len(_GAP) + cells
+            else:
+                rows.append([place])
+                end = len(self._label) + cells
+        return rows
 
     def _piece(self, place: int) -> Piece:
         chosen = place == self._place
@@ -88,13 +102,16 @@ class Choices(Widget):
         at = event.get_content_offset(self)
         if at is None:
             return
-        place = at.y if not self._across else self._across_at(at.x)
-        if place is not None and place < len(self._words):
+        rows = self._rows(self.content_size.width)
+        if not 0 <= at.y < len(rows):
+            return
+        place = self._across_at(at.x, rows[at.y]) if self._across else at.y
+        if place is not None:
             self.post_message(self.Chosen(self, place))
 
-    def _across_at(self, x: int) -> int | None:
+    def _across_at(self, x: int, places: Sequence[int]) -> int | None:
         start = len(self._label)
-        for place in range(len(self._words)):
+        for place in places:
             end = start + pieces_width([self._piece(place)])
             if start <= x < end:
                 return place

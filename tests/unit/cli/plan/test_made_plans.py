@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.planning.check.placement import read_placement
+from ktui.planning.intents.read_layout import read_layout
 from ktui.planning.read.read import read_plan
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
@@ -77,11 +77,11 @@ def test_the_same_cluster_gets_the_same_plan(words: tuple[str, ...]) -> None:
 async def test_nothing_is_sent_to_the_cluster(
     words: tuple[str, ...], six: SimulatedCluster
 ) -> None:
-    before = (await read_placement(six.reader())).partitions
+    before = (await read_layout(six.reader())).layout.partitions
 
     await asyncio.to_thread(plan, *words)
 
-    assert (await read_placement(six.reader())).partitions == before
+    assert (await read_layout(six.reader())).layout.partitions == before
 
 
 @pytest.mark.usefixtures("six")

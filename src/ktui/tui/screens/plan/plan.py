@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -24,8 +25,10 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable
 from ktui.planning.check.findings import Finding, Severity
 from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.read_layout import LayoutAnswer
 from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
+from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import (
     ChosenPlan,
@@ -35,7 +38,7 @@ from ktui.tui.run_view.plan_choice import (
     plan_problem,
     read_chosen_plan,
 )
-from ktui.tui.run_view.plan_request import PlanRequest
+from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.crumbs import Crumbs
 from ktui.tui.screens.plan.preview import PreviewPane, coloured
@@ -56,6 +59,14 @@ _FORM = 50
 _SOON_S = 0.2
 """Pause in typing, in seconds, after which the preview is computed again."""
 _OTHER_PLAN = "This is the plan that was read before."
+_DESCRIBE = (
+    "What such a plan does to each broker is shown as you type. Nothing is sent before you have"
+    " read what the check finds, and typed the run's name."
+)
+_MAKING = "Working out the plan …"
+_TO_CHECK = "↵ checks this plan against the cluster."
+_LAYOUT_S = 30.0
+"""How long, in seconds, plans are shown that are made from what was read of the cluster."""
 NOT_READ = "No plan was read yet: choose one in step 1, and press enter there."
 BEING_COMPUTED = "What it does is being worked out; press enter again."
 
@@ -125,6 +136,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         & #plan-preview { margin-top: 1; }
         & .warned { color: $warning; height: auto; margin-bottom: 1; }
         & .means { color: $dim; height: auto; padding-left: 17; }
+        & #line-by { height: auto; }
         & .-away { display: none; }
         & #plan-columns { layout: vertical; height: auto; }
         &.-wide #plan-columns { layout: horizontal; }
@@ -172,6 +184,11 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         self._found: Sequence[Finding] = ()
         self._place = 0
         """The index of the step that is shown."""
+        self._layout: LayoutAnswer | None = None
+        """What plans are made from while one types; None before it is read."""
+        self._layout_at_s = 0.0
+        self._sketches = 0
+        """How many times something was typed or chosen that a plan is made from."""
         self._changes = 0
         """How many times something was typed or chosen that the preview depends on."""
         self.previews = 0
@@ -434,13 +451,17 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
     async def _read(self, request: PlanRequest) -> None:
         """Read or generate the plan, and read the cluster; show any error in full."""
         self._chosen = None
+        self._source.show_problem(None)
         self.show_preview(None)
         await self.show_obstacles()
         self._show_read([(f"Reading {request.words}, and looking at the cluster …", "$dim")])
         cluster_id = services(self).cluster_id or ""
         try:
             chosen = await read_chosen_plan(request, self._engines, self._state_dir, cluster_id)
-        except (BadPlan, CannotMake, ClusterError, RunProblem) as problem:
+        except CannotMake as problem:
+            self._show_no_plan(problem)
+            return
+        except (BadPlan, ClusterError, RunProblem) as problem:
             self._show_read([(str(problem), "$error")])
             return
         except Unreadable as why:
@@ -449,6 +470,65 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         self._chosen = chosen
         self.open_form(chosen)
         await self.preview()
+        if self._source.request != request:
+            self._another_plan()
+
+    # ---------------------------------------------------------- a plan that is made while one types
+
+    def _sketch_soon(self) -> None:
+        """Make the plan once typing pauses, and show what it does; nothing is checked yet."""
+        self._sketches += 1
+        if "sketch" not in {worker.group for worker in self.workers}:
+            self.run_worker(self._sketch_later(), group="sketch", exit_on_error=False)
+
+    async def _sketch_later(self) -> None:
+        """Make the plan that is typed, one at a time, until nothing more has been typed."""
+        made = -1
+        while made != self._sketches:
+            made = self._sketches
+            await asyncio.sleep(_SOON_S)
+            if made == self._sketches:
+                await self._sketch()
+
+    async def _sketch(self) -> None:
+        request = self._source.request
+        if request.source is PlanSource.FILE or self._source.empty_field:
+            return
+        if self._is_checked(request):
+            return
+        self._show_read([(_MAKING, "$dim")])
+        sketch: GeneratedPlan | None = None
+        problem: CannotMake | ClusterError | None = None
+        try:
+            layout = await self._layout_for_sketches()
+            sketch = await asyncio.to_thread(generate_plan, request, layout)
+        except (CannotMake, ClusterError) as why:
+            problem = why
+        if request != self._source.request or self._is_checked(request):
+            return  # what was typed has changed, or enter was pressed in the meantime
+        if isinstance(problem, CannotMake):
+            self._show_no_plan(problem)
+            return
+        self.query_one(PreviewPane).show_sketch(sketch)
+        self._show_read([(str(problem), "$error") if problem else (_TO_CHECK, "$dim")])
+
+    def _is_checked(self, request: PlanRequest) -> bool:
+        """Return whether enter was pressed for just this plan, and there is none newer."""
+        reads = "plan" in {worker.group for worker in self.workers}
+        return request == self._reading and (reads or self._chosen is not None)
+
+    async def _layout_for_sketches(self) -> LayoutAnswer:
+        """Return what plans are made from, read again once it is old."""
+        if self._layout is None or time.monotonic() - self._layout_at_s > _LAYOUT_S:
+            self._layout = await self._engines.read_layout()
+            self._layout_at_s = time.monotonic()
+        return self._layout
+
+    def _show_no_plan(self, problem: CannotMake) -> None:
+        """Show at its field why there is no such plan."""
+        self._source.show_problem(problem)
+        self.query_one(PreviewPane).show_sketch(None)
+        self._show_read([])
 
     def _show_read(self, lines: Sequence[ColouredLine]) -> None:
         show_lines(self, "#plan-read", lines)
@@ -505,9 +585,10 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         self._show_step()
 
     def _show_found(self) -> None:
-        """Show what is wrong with the plan that was read."""
+        """Show what is wrong with the plan that was read, or what ktui could not plan."""
         problems = finding_lines(findings_of(PLAN, self._found))
-        self._show_read(problems or [(self._is_read, "$dim")])
+        undone = [] if self._chosen is None else self._chosen.undone
+        self._show_read([*(problems or [(self._is_read, "$dim")]), *undone])
 
     @property
     def _is_read(self) -> str:
@@ -526,14 +607,24 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     @on(SourceForm.Changed)
     def _another_plan(self) -> None:
-        """Show that what was read is not the plan that is typed."""
+        """Show that what was read is not the plan that is typed, and what that one would do."""
+        request = self._source.request
+        self._source.show_problem(None)
+        is_read = self._chosen is not None and request == self._reading
+        makes = request.source is not PlanSource.FILE
+        if is_read or not makes or self._source.empty_field:
+            self.query_one(PreviewPane).show_sketch(None)
         if self._chosen is not None:
-            is_read = self._source.request == self._reading
             self.show_outdated("" if is_read else _OTHER_PLAN)
-            if is_read:
-                self._show_found()
-            else:
-                self._show_read([("Press ↵ to read it.", "$dim")])
+        if is_read:
+            self._show_found()
+        elif makes:
+            self._show_read([(_DESCRIBE if self._source.empty_field else _MAKING, "$dim")])
+            self._sketch_soon()
+        elif self._chosen is not None:
+            self._show_read([("Press ↵ to read it.", "$dim")])
+        elif not self._is_checked(request):
+            self._show_read([(self.BEFORE, "")])
 
     def show_answer(self, words: str, colour: str) -> None:
         """Show an answer below the fields of the step."""

@@ -12,8 +12,14 @@ from textual.widget import Widget
 
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import Paint
+from ktui.tui.run_view.generated_plan import GeneratedPlan
 from ktui.tui.run_view.plan_choice import ColouredLine, PlanPreview
-from ktui.tui.screens.plan.preview_lines import EVERYTHING, Line, Section, preview_lines
+from ktui.tui.screens.plan.change_lines import Line, change_lines
+from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
+
+_LEAST_ROWS = 6
+_SKETCH_LINES, _PREVIEW_LINES = 15, 20
+"""The lines that do not show brokers: the header, fields, headings, keys; and what stands above."""
 
 
 class PreviewPane(Widget):
@@ -27,6 +33,7 @@ class PreviewPane(Widget):
     def __init__(self) -> None:
         super().__init__(id="plan-preview")
         self._preview: PlanPreview | None = None
+        self._sketch: GeneratedPlan | None = None
         self._sections: Sequence[Section] = EVERYTHING
         self._outdated = ""
         self._lines: list[Line] = []
@@ -35,9 +42,17 @@ class PreviewPane(Widget):
         self._paint: Paint | None = None
 
     def show(self, preview: PlanPreview | None) -> None:
-        """Show another preview; None for none."""
+        """Show another preview; None for none, though a sketch stays until there is one."""
         self._preview, self._outdated = preview, ""
+        if preview is not None:
+            self._sketch = None
         self._redraw()
+
+    def show_sketch(self, sketch: GeneratedPlan | None) -> None:
+        """Show in place of the preview what a plan does that is not checked yet; None for none."""
+        if sketch is not self._sketch:
+            self._sketch = sketch
+            self._redraw()
 
     def show_sections(self, sections: Sequence[Section]) -> None:
         """Show other sections."""
@@ -104,15 +119,38 @@ class PreviewPane(Widget):
         self.refresh(layout=True)
 
     def _draw(self) -> None:
-        preview = self._preview
+        preview, sketch = self._preview, self._sketch
         self._lines = []
-        if preview is None or not self._sections or not self._width:
+        if not self._sections or not self._width:
+            return
+        if sketch is not None:
+            self._draw_sketch(sketch)
+            return
+        if preview is None:
             return
         outdated = [(self._outdated, "$warning")] if self._outdated else []
         for line in (*outdated, *preview.in_run):
             self._lines += _wrapped(line, self._width)
         if preview.figures is not None:
-            self._lines += preview_lines(preview.figures, self._sections, self._width)
+            self._lines += preview_lines(
+                preview.figures,
+                self._sections,
+                self._width,
+                preview.change,
+                self._rows(_PREVIEW_LINES),
+            )
+
+    def _draw_sketch(self, sketch: GeneratedPlan) -> None:
+        notes = [(note, "$warning") for note in sketch.notes]
+        for line in ((sketch.headline, "bold"), *notes):
+            self._lines += _wrapped(line, self._width)
+        self._lines.append([])
+        rows = self._rows(_SKETCH_LINES + len(self._lines))
+        self._lines += change_lines(sketch.change, self._width, rows)
+
+    def _rows(self, other_lines: int) -> int:
+        """Return how many brokers fit on the screen, beside or below the fields."""
+        return max(_LEAST_ROWS, self.app.size.height - other_lines)
 
 
 def _apart(line: Line) -> Iterator[Piece]:

@@ -7,14 +7,14 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from ktui.planning.check.disks import LOW, DiskLoad
+from ktui.planning.intents.before_after import BeforeAfter
 from ktui.planning.preflight import text
 from ktui.planning.preflight.broker_shares import BrokerShare
 from ktui.planning.preflight.preflight import Preflight
 from ktui.quantities import as_bytes
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.change_bar import change_bar, change_legend
-
-Line = list[Piece]
+from ktui.tui.screens.plan.change_lines import Line, change_lines
 
 _MOST_BROKERS = 40
 """With more brokers than this, those that do not change are left out."""
@@ -42,15 +42,35 @@ class Section(enum.Enum):
 EVERYTHING = (Section.TIME, Section.BROKERS, Section.SHAPES, Section.FIGURES)
 
 
-def preview_lines(figures: Preflight, sections: Sequence[Section], width: int) -> list[Line]:
-    """Draw sections of a preview, with an empty line between them."""
-    drawn = [list(_section(figures, section, width)) for section in sections]
+def preview_lines(
+    figures: Preflight,
+    sections: Sequence[Section],
+    width: int,
+    change: BeforeAfter | None = None,
+    rows: int = _MOST_BROKERS,
+) -> list[Line]:
+    """Draw sections of a preview, with an empty line between them.
+
+    Args:
+        figures: what the plan costs, and does to the brokers.
+        sections: the sections.
+        width: the width in cells.
+        change: what brokers have before and after; shown in place of their replicas, if given.
+        rows: how many brokers fit, of those.
+    """
+    drawn = [list(_section(figures, section, width, change, rows)) for section in sections]
     return [line for lines in drawn if lines for line in ([], *lines)][1:]
 
 
-def _section(figures: Preflight, section: Section, width: int) -> Iterator[Line]:
+def _section(
+    figures: Preflight, section: Section, width: int, change: BeforeAfter | None, rows: int
+) -> Iterator[Line]:
     if section is Section.BROKERS:
-        yield from _brokers(figures, width)
+        if change is None:
+            yield from _brokers(figures, width)
+        else:
+            yield from change_lines(change, width, rows)
+            yield from _disks_of(figures, width, rows)
     elif section is Section.FIGURES:
         yield from ([Piece(line)] for line in text.figures(figures))
     elif section is Section.SHAPES:
@@ -85,6 +105,29 @@ def _brokers(figures: Preflight, width: int) -> Iterator[Line]:
     if (more := len(figures.shares) - len(shares)) > 0:
         yield [Piece(f"and {more:,} more that do not change", "dim")]
     yield change_legend()
+
+
+def _disks_of(figures: Preflight, width: int, rows: int) -> Iterator[Line]:
+    """Draw the disks of brokers below what they have before and after."""
+    loads = {load.broker: load for load in figures.brokers}
+    changed = [share for share in figures.shares if share.broker in loads]
+    if not changed:
+        return
+    shown = sorted(
+        sorted(changed, key=lambda each: -_copied(loads[each.broker]))[:rows],
+        key=lambda each: each.broker,
+    )
+    ids = max(len("broker"), *(len(str(share.broker)) for share in shown))
+    yield []
+    disks = _disks(shown, loads, width - ids)
+    for name, disk in zip(_names(shown, ids), disks, strict=True):
+        yield [name, *disk]
+    if more := len(changed) - len(shown):
+        yield [Piece(f"and {more:,} more that copy less", "dim")]
+
+
+def _copied(load: DiskLoad) -> int:
+    return (load.bytes_in or 0) + (load.bytes_out or 0)
 
 
 def _shown(shares: Sequence[BrokerShare]) -> Sequence[BrokerShare]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+import msgspec
 from textual import on
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -18,6 +19,8 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
+from ktui.pacing.limits import Limits, Order
+from ktui.planning.intents.wishes import INTERNAL_TOPICS
 from ktui.planning.objective import canary_in_words
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
@@ -132,7 +135,18 @@ class StartScreen(PlanScreen):
 
     def _show_defaults(self) -> None:
         """Show the limits of the empty fields, which depend on those typed."""
-        self._limits_form.show(self._engines.limits(self._limits_form.typed), None, {})
+        limits = self._engines.limits(self._limits_form.typed)
+        if self._has_internal_topics and limits.order is Limits().order:
+            limits = msgspec.structs.replace(limits, order=Order.PLAN)
+        self._limits_form.show(limits, None, {})
+
+    @property
+    def _has_internal_topics(self) -> bool:
+        """Whether ktui made the plan, and put Kafka's own topics last in it."""
+        chosen = self._chosen
+        if chosen is None or chosen.generated is None:
+            return False
+        return any(each.topic in INTERNAL_TOPICS for each in chosen.plan.partitions)
 
     @property
     def _limits_form(self) -> LimitsForm:

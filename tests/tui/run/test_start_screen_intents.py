@@ -1,0 +1,183 @@
+"""Plans that are made of what an operator wants of brokers and topics, on the start screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.tui.run_view.plan_request import PlanSource
+from ktui.tui.screens.plan.preview import PreviewPane
+from ktui.tui.screens.plan.start import StartScreen
+from support.cli.made_plan import cluster
+from support.views.plan_steps import answer_line, confirm, field, go_to, joined_words, report
+from support.views.running import RunWatched, a_quiet_cluster, watching_runs
+from support.views.watching import LARGE, SMALL
+
+
+async def choose(watch: RunWatched, source: PlanSource) -> None:
+    """Choose where the plan comes from, and go to the first field."""
+    await watch.press("n")
+    assert isinstance(watch.app.screen, StartScreen)
+    times = list(PlanSource).index(source)
+    await watch.press("shift+tab", *["right"] * times)
+    if source not in {PlanSource.LEADERS, PlanSource.RACK_REPAIR}:
+        await watch.press("tab")
+
+
+async def type_fields(watch: RunWatched, *texts: str) -> None:
+    for number, text in enumerate(texts):
+        if number:
+            await watch.press("tab")
+        await watch.type(text)
+
+
+def preview(watch: RunWatched) -> str:
+    return joined_words(watch.app.screen.query_one(PreviewPane).text)
+
+
+def shown(watch: RunWatched, name: str) -> str:
+    return joined_words(str(watch.app.screen.query_one(name).render()))
+
+
+def labels(watch: RunWatched) -> list[str]:
+    """Return the labels of the fields that are shown in the first step."""
+    lines = watch.app.screen.query("SourceForm .line")
+    shown = [line for line in lines if line.display and not line.has_class("-away")]
+    return [str(line.query("Static").first().render()) for line in shown]
+
+
+INTENTIONS = {
+    PlanSource.DRAIN: (["brokers"], ["3"], "drain-3"),
+    PlanSource.FILL: (["brokers"], ["6"], "fill-6"),
+    PlanSource.SWAP: (["old broker", "new broker"], ["3", "6"], "swap-3-6"),
+    PlanSource.FACTOR: (["topics", "replicas"], ["ord*", "4"], "ord--4-replicas"),
+    PlanSource.SPREAD: (["within", "brokers"], [], "spread-bytes"),
+    PlanSource.SHED: (["broker", "until"], ["3", "4GB"], "shed-3"),
+    PlanSource.LEADERS: ([], [], "leaders"),
+    PlanSource.DEMOTE: (["brokers"], ["3"], "demote-3"),
+}
+
+
+@pytest.mark.parametrize("source", INTENTIONS, ids=lambda source: source.value)
+async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checked_by_enter(
+    source: PlanSource, tmp_path: Path
+) -> None:
+    fields, typed, name = INTENTIONS[source]
+    async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
+        await choose(watch, source)
+        assert labels(watch) == fields
+        await type_fields(watch, *typed)
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
+        assert "↵ checks this plan against the cluster." in watch.text
+
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
+        await go_to(watch, "start")
+        if source is PlanSource.FACTOR:
+            assert "The plan has the problems above" in answer_line(watch)
+        else:
+            assert field(watch, "#start-name").value == name
+        assert not watch.state_dir.run_dirs()
+
+
+async def test_a_drain_is_shown_as_it_is_typed_then_checked_and_started(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
+        await choose(watch, PlanSource.DRAIN)
+        await watch.type("12")
+        await watch.until(lambda: "! There is no broker 12; the cluster has" in report(watch))
+        below = watch.app.screen.query_one("#wrong-brokers").region
+        assert below.y == field(watch, "#plan-brokers").region.y + 1
+        await watch.press("backspace")
+        await watch.until(lambda: "2 partitions: 2 replicas to copy" in preview(watch))
+        assert "There is no broker" not in report(watch)
+
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        # another plan is only shown, until it is checked in its turn
+        await watch.press("backspace", "2")
+        await watch.until(lambda: "↵ checks this plan" in report(watch))
+        await watch.press("backspace", "1")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await confirm(watch, "drain-1")
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_until("ENDED")
+        assert watch.app.attached is not None
+        assert all(1 not in track.target for track in watch.app.attached.run.tracks.values())
+
+
+async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(
+    tmp_path: Path,
+) -> None:
+    async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
+        await choose(watch, PlanSource.SWAP)
+        await type_fields(watch, "3", "6")
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
+
+        rows = watch.app.screen.query_one(PreviewPane).text.splitlines()
+        figures = {row.split()[0]: row.split()[2:] for row in rows if row[:1].isdigit()}
+        assert figures["3"] == ["14", "GiB", "→", "0", "B", "8", "→", "0", "3", "→", "0"]
+        assert figures["6"] == ["0", "B", "→", "14", "GiB", "0", "→", "8", "0", "→", "3"]
+        assert figures["1"] == ["8.0", "GiB", "5", "1"]
+        bars = {row.split()[0]: row.split()[1] for row in rows if row[:1].isdigit()}
+        assert {*bars["3"]} == {"░"}
+        assert {*bars["6"]} == {"▓"}
+        assert {*bars["1"]} == {"█", "·"}
+
+
+async def test_what_spread_makes_even_is_a_choice(tmp_path: Path) -> None:
+    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+        await choose(watch, PlanSource.SPREAD)
+        assert field(watch, "#plan-within").value == "10%"
+        await watch.until(lambda: "replicas to copy" in preview(watch))
+        watch.app.screen.query_one("#plan-by").focus()
+        await watch.press("left")
+        await watch.until(lambda: "nothing to copy" in preview(watch))
+
+
+async def test_what_a_plan_leaves_undone_is_shown_with_it(tmp_path: Path) -> None:
+    async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
+        await choose(watch, PlanSource.DEMOTE)
+        await watch.type("1,2,3")
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
+        assert "stay as they are: " in preview(watch)
+        # nor is it forgotten once the plan is checked
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await watch.until(lambda: "stay as they are: " in shown(watch, "#plan-read"))
+        assert "stay as they are: " in shown(watch, "#plan-findings")
+
+
+async def test_a_cluster_that_needs_no_such_plan_has_none(tmp_path: Path) -> None:
+    async with watching_runs(cluster(), tmp_path) as watch:
+        await choose(watch, PlanSource.RACK_REPAIR)
+        await watch.until(lambda: "! Every partition is on as many racks" in report(watch))
+        await watch.press("enter")
+        await watch.until(lambda: "! Every partition is on as many racks" in report(watch))
+        assert "▸1 plan" in watch.text
+
+
+async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last(
+    tmp_path: Path,
+) -> None:
+    async with watching_runs(cluster(internal=True), tmp_path, size=LARGE) as watch:
+        await choose(watch, PlanSource.DRAIN)
+        await watch.type("3")
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await go_to(watch, "limits")
+        assert watch.line("order  ").split()[1] == "plan"
+
+
+async def test_a_plan_of_a_file_is_asked_for_again_after_another_was_tried(tmp_path: Path) -> None:
+    async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
+        await choose(watch, PlanSource.DRAIN)
+        await watch.type("3")
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
+        await watch.press("shift+tab", "left")
+        assert not preview(watch)
+        assert "A plan is a JSON file" in report(watch)
+        # nothing is lost on the way there and back
+        await watch.press("right")
+        await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
