@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -25,7 +24,6 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable
 from ktui.planning.check.findings import Finding, Severity
 from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.intents.read_layout import LayoutAnswer
 from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
@@ -39,6 +37,7 @@ from ktui.tui.run_view.plan_choice import (
     read_chosen_plan,
 )
 from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
+from ktui.tui.run_view.recent_layout import RecentLayout
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.crumbs import Crumbs
 from ktui.tui.screens.plan.preview import PreviewPane, coloured
@@ -65,8 +64,6 @@ _DESCRIBE = (
 )
 _MAKING = "Working out the plan …"
 _TO_CHECK = "↵ checks this plan against the cluster."
-_LAYOUT_S = 30.0
-"""How long, in seconds, plans are shown that are made from what was read of the cluster."""
 NOT_READ = "No plan was read yet: choose one in step 1, and press enter there."
 BEING_COMPUTED = "What it does is being worked out; press enter again."
 
@@ -184,9 +181,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         self._found: Sequence[Finding] = ()
         self._place = 0
         """The index of the step that is shown."""
-        self._layout: LayoutAnswer | None = None
-        """What plans are made from while one types; None before it is read."""
-        self._layout_at_s = 0.0
+        self._layout = RecentLayout(engines)
         self._sketches = 0
         """How many times something was typed or chosen that a plan is made from."""
         self._changes = 0
@@ -500,7 +495,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         sketch: GeneratedPlan | None = None
         problem: CannotMake | ClusterError | None = None
         try:
-            layout = await self._layout_for_sketches()
+            layout = await self._layout.read()
             sketch = await asyncio.to_thread(generate_plan, request, layout)
         except (CannotMake, ClusterError) as why:
             problem = why
@@ -516,13 +511,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         """Return whether enter was pressed for just this plan, and there is none newer."""
         reads = "plan" in {worker.group for worker in self.workers}
         return request == self._reading and (reads or self._chosen is not None)
-
-    async def _layout_for_sketches(self) -> LayoutAnswer:
-        """Return what plans are made from, read again once it is old."""
-        if self._layout is None or time.monotonic() - self._layout_at_s > _LAYOUT_S:
-            self._layout = await self._engines.read_layout()
-            self._layout_at_s = time.monotonic()
-        return self._layout
 
     def _show_no_plan(self, problem: CannotMake) -> None:
         """Show at its field why there is no such plan."""
