@@ -137,6 +137,7 @@ def test_it_knows_why_its_rate_moved_last() -> None:
     assert [cause(10.0 * n, 40.0, 15.0 * MB) for n in (7, 8, 9)][-1] is RateCause.UNUSED
     assert cause(100.0, 20.0) is RateCause.NEAR_LIMIT
     assert cause(110.0, 400.0) is RateCause.FAR_OVER
+    assert control.why is not None
     assert control.why == RateReason(RateCause.FAR_OVER, 400.0, aim=control.why.aim)
     assert [cause(120.0, None), cause(130.0, None)] == [RateCause.FAR_OVER, RateCause.NO_FIGURE]
     assert [cause(300.0 + 10 * n, 20.0) for n in range(3)][-1] is RateCause.UNDER
