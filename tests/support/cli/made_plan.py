@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.fileproblem import FileProblem
 from ktui.planning.plan import Plan
 from ktui.planning.read.read import read_plan
 from ktui.simulated.clock import VirtualClock
@@ -82,5 +83,6 @@ def refused(*arguments: str) -> str:
     assert result.stdout == ""
     if result.exit_code == 2:
         return result.stderr
-    assert isinstance(result.exception, BadInput), (result.output, result.exception)
+    expected = (BadInput, FileProblem)
+    assert isinstance(result.exception, expected), (result.output, result.exception)
     return str(result.exception)

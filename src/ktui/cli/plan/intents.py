@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import click
 import msgspec
@@ -24,6 +25,7 @@ from ktui.cli.plan.make_options import (
     share_of,
     size_of,
 )
+from ktui.cli.plan.rules_file import read_rules
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.demote import demote
 from ktui.planning.intents.disk_use import bytes_above
@@ -31,6 +33,7 @@ from ktui.planning.intents.drain import drain
 from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import leaders
+from ktui.planning.intents.placement import placement
 from ktui.planning.intents.rack_repair import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.shed import shed
@@ -278,6 +281,28 @@ def rack_repair_command(*, wanted: MakeOptions, how: CheckOptions) -> None:
     make_plan(intention, wanted, how)
 
 
+@click.command("placement")
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@make_options
+def placement_command(path: Path, *, wanted: MakeOptions, how: CheckOptions) -> None:
+    """Plan to place topics by the rules in FILE, a list in YAML.
+
+    A topic follows the first rule whose `topics` it matches: a name or a shell pattern. Its
+    `strategy` is any, balanced-leaders, in-rack, cross-rack, or static with `lists`. Topics without
+    a rule stay as they are, and as few replicas move as the rules need.
+
+    The plan goes to standard output or to the file of -o, its summary to standard error. Nothing is
+    sent. Exit code 0, 3 if something is left undone, 2 if there is nothing to do or an error.
+    """
+    rules = read_rules(path)
+    intention = Intention(
+        name="placement",
+        words=f"place topics by {as_count(len(rules), 'rule')}",
+        make=lambda layout, wishes: placement(layout, rules, wishes),
+    )
+    make_plan(intention, wanted, how)
+
+
 def matching(layout: Layout, patterns: Collection[str]) -> list[str]:
     """Return the topics that match one of some shell patterns, sorted."""
     topics = {tp.topic for tp in layout.partitions}
@@ -308,4 +333,5 @@ COMMANDS = (
     leaders_command,
     demote_command,
     rack_repair_command,
+    placement_command,
 )
