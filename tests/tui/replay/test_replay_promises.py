@@ -15,7 +15,7 @@ WIDE = (200, 40)
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that cannot keep its time, for its objective lets it go at 4 MB/s at most."""
+    """A run that cannot keep its time, for its objective lets it go at 3.2 MB/s at most."""
     folder = tmp_path_factory.mktemp("driven")
     driven(folder, within_s=70, sizes=SIZES, name="driven")
     return folder / "driven"
@@ -30,7 +30,7 @@ async def test_a_replay_shows_a_promise_as_it_stood_at_the_moment_played(recordi
 
         await replay.press(*["right"] * 3)
         await replay.until_told("load<8 2 100% kept")
-        assert "throttle 4.0 MB/s into each broker" in replay.line("load<8")
+        assert "throttle 3.2 MB/s into each broker" in replay.line("load<8")
 
         await replay.press(*["right"] * 2)
         await replay.until_told("load<8 no figure 60% kept")
