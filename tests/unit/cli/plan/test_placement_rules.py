@@ -9,7 +9,6 @@ import pytest
 from support.cli.made_plan import cluster, made, refused
 from support.cli.plan_sandbox import PlanSandbox
 
-
 TWO_RACKS = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "b"}
 
 
