@@ -10,9 +10,10 @@ _WORDS = """
 a abandon abort abortable aborted about above absent accept acceptability acceptable accepted access
 acknowledgement acks active actively actually add added adding address adds administrative after
 again against agree aim algorithm alive all allocation allowed alone already also alter alterconfigs
-altered altering alterpartition alters an and another answer answered answers any anything anywhere
-api append appends are arrived as asc asked asking assigned assignment assignor associated assumed
-at attempt attempted attempts auth authenticated authentication authority authorization authorized
+altered altering alterpartition alters among an and another answer answered answers any anything
+anywhere api append appends are arrived as asc asked asking assigned assignment assignor associated
+assumed at attempt attempted attempts auth authenticated authentication authority
+authorization authorized
 auto.leader.rebalance.enable available avoid back backslash backslashes batch batched be because
 been before begin beginning begins begun behind being believes belongs below between bind blocked
 body bootstrap both break bring broker brokers budget budget_shared building but by byte bytes

@@ -59,9 +59,10 @@ def test_it_is_done_shortly_before_its_time_at_a_fraction_of_the_rate(tmp_path: 
     assert story.to_the_end().ended
 
     assert 0.9 * 300 <= _took_s(story) <= 300.0
-    rates = [each.rate or FULL_RATE for each in _chosen(story)]
-    assert max(rates) < 0.4 * FULL_RATE
-    assert len(rates) <= 300 / 30
+    *copying, cut = _chosen(story)
+    assert max(each.rate or FULL_RATE for each in copying) < 0.4 * FULL_RATE
+    assert cut.rate is None  # nothing is copied any more
+    assert len(copying) <= 300 / 30
     assert story.folded.throttled.clean
     assert settings_in(story.cluster) == {}
 
