@@ -28,7 +28,6 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.keep_objective import no_figure
-from ktui.execution.throttle.objective_control import HELD
 from ktui.pacing.limits import Limits
 from ktui.planning.objective import Objective
 from ktui.planning.plan import PartitionTarget, Plan
@@ -53,6 +52,8 @@ RUSH_S = (300.0, 700.0)
 """When producers write twice as much, in seconds from the start."""
 MB = 1_000_000
 LOW, HIGH, _FINELY = 2 * MB, 12 * MB, MB // 2
+HELD = 0.95
+"""The share of windows in which the figure has to be below the objective."""
 MOST_TIMES = 1.2
 """The most that ours may take, as a multiple of the best constant rate."""
 _AIMD_UP, _AIMD_DOWN = MB // 2, 0.5

@@ -185,7 +185,7 @@ def _figures(before: Holding, after: Holding) -> tuple[str, ...]:
 
 
 def left_lines(left: Iterable[Left], intention: Intention) -> list[str]:
-    """Say what stays undone, one line for each reason."""
+    """Return what stays undone, one line for each reason."""
     by_why: dict[Why, list[str]] = {}
     for each in left:
         by_why.setdefault(each.why, []).append(_left_in_words(each, intention))

@@ -18,8 +18,6 @@ from ktui.execution.run.throttle_ledger import FLOOR
 
 WINDOW_S = 10.0
 """Seconds of one window, which has one figure."""
-HELD = 0.95
-"""The share of windows in which the figure has to be below the objective."""
 _DEAD = 1
 """Windows after a change of the rate that do not show it yet."""
 _MEAN_OF, _FEWEST, _FEW = 6, 3, 2

@@ -62,6 +62,6 @@ class Budget:
         self.leader_changes += leader
 
     def give_back(self, size: int) -> None:
-        """Take back a move that is made otherwise."""
+        """Take back a move: another one replaces it."""
         self.moves -= 1
         self.bytes -= size

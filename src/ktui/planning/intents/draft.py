@@ -53,7 +53,7 @@ class Draft:
         self.fresh: dict[int, dict[TopicPartition, None]] = {}
         """The partitions that have a new replica on a broker."""
         self.in_place: set[TopicPartition] = set()
-        """The partitions whose lists stay as they are drafted, whoever is new."""
+        """The partitions whose lists keep their drafted order, also where a replica is new."""
         self._left: dict[tuple[TopicPartition | None, int | None], Left] = {}
         self._includes: dict[str, bool] = {}
         self._floors: dict[TopicPartition, int] = {}
@@ -229,7 +229,7 @@ class Draft:
         self._left[tp, broker] = Left(tp, broker, why, amount)
 
     def forget(self, tp: TopicPartition | None, broker: int | None) -> None:
-        """Take back a note of what the plan does not do."""
+        """Remove a note of what the plan does not do."""
         self._left.pop((tp, broker), None)
 
     # ------------------------------------------------------------------ the plan
