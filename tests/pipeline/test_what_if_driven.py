@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from pyspark.sql import Row
 
@@ -23,7 +25,15 @@ def test_the_run_has_its_promises_and_how_it_kept_them(drained_lake: DrainedLake
     assert run.objective == "load<8"
     assert (run.windows, run.kept) == (3, 3)
     assert run.late_ms == run.ended_t - run.by_t < 0
-    assert run.rate_changes == 6
+
+
+def test_changes_of_the_rate_are_counted_as_its_rates_are_listed(
+    drained_lake: DrainedLake, rates: list[Row]
+) -> None:
+    (run,) = records_of(drained_lake.first, RUNS, run_id=DRIVEN)
+    in_force = [(row.bytes_s, row.brokers) for row in rates]
+
+    assert run.rate_changes == sum(one != other for one, other in pairwise(in_force)) > 1
 
 
 def test_each_rate_has_the_promise_that_chose_it(rates: list[Row]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from ktui.cluster.clock import Clock, SystemClock
@@ -94,8 +94,17 @@ def setting(
 
 
 async def change(world: World, *changes: ConfigChange) -> None:
-    """Change settings, and check that each change was accepted."""
-    results = await world.writer.alter_configs(changes)
+    """Change settings, and check that each change was accepted.
+
+    A change whose answer was lost is sent again: brokers make none twice.
+    """
+
+    async def answered() -> Mapping[ConfigResource, WriteResult] | None:
+        results = await world.writer.alter_configs(changes)
+        lost = any(result.verdict is Verdict.UNKNOWN for result in results.values())
+        return None if lost else results
+
+    results = await until(answered, clock=world.clock)
     assert all(r.verdict is Verdict.ACCEPTED for r in results.values()), results
 
 
