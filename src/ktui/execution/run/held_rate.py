@@ -16,8 +16,6 @@ class RateCause(enum.StrEnum):
     """Down at once: the figure was more than twice as high."""
     UNDER = "under"
     """Up: the figure was below the band."""
-    NEAR_LIMIT = "near_limit"
-    """Up by little: the figure was below the band, and the rate near one that was too high."""
     IN_BAND = "in_band"
     """Stays: the figure was in the band."""
     UNUSED = "unused"

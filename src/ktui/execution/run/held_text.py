@@ -12,7 +12,6 @@ _MOVES = {
     RateCause.OVER: "down",
     RateCause.FAR_OVER: "down at once",
     RateCause.UNDER: "up",
-    RateCause.NEAR_LIMIT: "up by little, near a rate that was too high",
     RateCause.IN_BAND: "stays",
 }
 

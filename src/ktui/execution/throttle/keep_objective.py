@@ -71,7 +71,7 @@ class ObjectiveKeeper:
             return []
         later = {broker for broker, count in self._run.copies.onto.items() if count > 0}
         self._rates.keep(later | sources.keys())
-        held = self._rates.window(Window(now_s, figure, sources, flows))
+        held = self._rates.window(Window(figure, sources, flows))
         self._windows += 1
         self._kept += held.figure is not None and held.figure <= objective.below
         held = msgspec.structs.replace(held, windows=self._windows, kept=self._kept)

@@ -14,6 +14,7 @@ from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_rate import HeldBroker
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective_control import RateControl
+from ktui.execution.throttle.objective_margin import Margin
 from ktui.progress.flows import Flows
 
 
@@ -31,7 +32,6 @@ class Figure(NamedTuple):
 class Window(NamedTuple):
     """What was copied in a window, and what somebody felt."""
 
-    end_s: float
     figure: Figure
     sources: Mapping[int, Collection[int]]
     """The brokers that received copies, at least one, each with the leaders that it copied from."""
@@ -62,8 +62,12 @@ class ObjectiveRates:
     def __init__(self, below: float, before: RateHeld | None = None) -> None:
         self._below = below
         self._all = RateControl(below, FLOOR if before is None else before.rate)
+        self._margin = Margin()
         rates = {} if before is None else before.rates
-        self._of = {broker: RateControl(below, rate) for broker, rate in rates.items()}
+        self._of = {broker: self._control(rate) for broker, rate in rates.items()}
+
+    def _control(self, rate: int) -> RateControl:
+        return RateControl(self._below, rate, self._margin)
 
     def keep(self, brokers: Collection[int]) -> None:
         """Forget the rate of every other broker: nothing more is copied into it."""
@@ -75,15 +79,16 @@ class ObjectiveRates:
         if figure.brokers is not None:
             return self._by_broker(window, figure.brokers)
         used = [of.in_s for of in flows.brokers.values() if of.in_s is not None]
-        rate = self._all.window(window.end_s, figure.value, max(used, default=None))
+        rate = self._all.window(figure.value, max(used, default=None))
         return RateHeld(rate=rate, figure=figure.value, reason=figure.problem, why=self._all.why)
 
     def _by_broker(self, window: Window, figures: Mapping[int, float]) -> RateHeld:
         first = self._lowest
         felt = {b: _highest(figures, b, leaders) for b, leaders in window.sources.items()}
+        self._margin.learners = len(felt)
         for broker, (value, of) in felt.items():
-            control = self._of.setdefault(broker, RateControl(self._below, first))
-            control.window(window.end_s, value, window.flows.of(broker).in_s, of)
+            control = self._of.setdefault(broker, self._control(first))
+            control.window(value, window.flows.of(broker).in_s, of)
         worst = max(felt, key=lambda broker: felt[broker].rank)
         value, of = felt[worst]
         problem = window.figure.problem or f"none of broker {of}"

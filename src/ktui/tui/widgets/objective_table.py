@@ -24,7 +24,6 @@ _MOVES = {
     RateCause.OVER: "down",
     RateCause.FAR_OVER: "down",
     RateCause.UNDER: "up",
-    RateCause.NEAR_LIMIT: "up a bit",
     RateCause.IN_BAND: "stays",
 }
 

@@ -21,11 +21,6 @@ P99 = parse_objective("p99<150ms")
         (RateReason(RateCause.OVER, 212.0), FLOOR, "the least rate: p99 was 212ms"),
         (RateReason(RateCause.FAR_OVER, 400.0), 9 * MB, "down at once: p99 was 400ms"),
         (RateReason(RateCause.UNDER, 63.0), 9 * MB, "up: p99 was 63ms"),
-        (
-            RateReason(RateCause.NEAR_LIMIT, 110.0),
-            9 * MB,
-            "up by little, near a rate that was too high: p99 was 110ms",
-        ),
         (RateReason(RateCause.IN_BAND, 130.0), 9 * MB, "stays: p99 was 130ms"),
         (RateReason(RateCause.UNUSED, 63.0, used=0.55), 9 * MB, "stays: 55% of it is used"),
         (

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective_control import WINDOW_S, RateControl
+from ktui.execution.throttle.objective_control import RateControl
+from ktui.execution.throttle.objective_margin import Margin
 from ktui.execution.throttle.objective_rates import Figure, ObjectiveRates, Window
 from ktui.progress.flows import BrokerFlow, Flows
 
@@ -59,16 +60,16 @@ class Hosts:
         return figures
 
 
-def _window(number: int, figures: Mapping[int, float], sources: Sources, **used: float) -> Window:
+def _window(figures: Mapping[int, float], sources: Sources, **used: float) -> Window:
     flows = Flows({int(name[1:]): BrokerFlow(in_s=in_s) for name, in_s in used.items()})
-    return Window(number * WINDOW_S, Figure(None, brokers=figures), sources, flows)
+    return Window(Figure(None, brokers=figures), sources, flows)
 
 
 def _played(hosts: Hosts, sources: Sources, windows: int = 360) -> list[RateHeld]:
     rates, found = ObjectiveRates(BELOW), list[RateHeld]()
-    for number in range(windows):
+    for _ in range(windows):
         figures = hosts.figures(found[-1].rates if found else {})
-        found.append(rates.window(_window(number, figures, sources)))
+        found.append(rates.window(_window(figures, sources)))
     return found
 
 
@@ -108,21 +109,23 @@ FIGURES = st.none() | st.floats(0, 1e4)
 
 
 @given(st.lists(st.tuples(FIGURES, FIGURES, FIGURES, FIGURES)))
-def test_each_rate_is_that_of_a_control_which_sees_the_highest_of_its_own_figures_alone(
+def test_each_rate_is_driven_by_the_highest_of_its_own_figures_and_the_margin_by_all(
     windows: list[tuple[float | None, ...]],
 ) -> None:
     sources: Sources = {4: (1,), 5: (1, 2)}
-    rates, alone = ObjectiveRates(BELOW), {broker: RateControl(BELOW) for broker in sources}
+    margin = Margin()
+    margin.learners = len(sources)
+    rates = ObjectiveRates(BELOW)
+    expected = {broker: RateControl(BELOW, margin=margin) for broker in sources}
 
-    for number, row in enumerate(windows):
+    for row in windows:
         felt = dict(zip((1, 2, 4, 5), row, strict=True))
         figures = {broker: figure for broker, figure in felt.items() if figure is not None}
-        held = rates.window(_window(number, figures, sources, b4=1e9, b5=1e9))
+        held = rates.window(_window(figures, sources, b4=1e9, b5=1e9))
         for broker, leaders in sources.items():
             known = [figures[b] for b in (broker, *leaders) if b in figures]
             highest = max(known) if len(known) == 1 + len(leaders) else None
-            expected = alone[broker].window(number * WINDOW_S, highest, 1e9)
-            assert held.rates[broker] == expected >= FLOOR
+            assert held.rates[broker] == expected[broker].window(highest, 1e9) >= FLOOR
 
 
 def test_a_rate_that_its_broker_does_not_use_is_not_raised_while_another_one_is() -> None:
@@ -130,9 +133,9 @@ def test_a_rate_that_its_broker_does_not_use_is_not_raised_while_another_one_is(
     rates = ObjectiveRates(BELOW, before)
     figures = dict.fromkeys((1, 4, 5), QUIET)
 
-    for number in range(0, 20, 2):
+    for _ in range(0, 20, 2):
         used = {"b4": 5.5 * MB, "b5": 1e9}
-        held = rates.window(_window(number, figures, {4: (1,), 5: (1,)}, **used))
+        held = rates.window(_window(figures, {4: (1,), 5: (1,)}, **used))
 
     assert held.rates[4] == 10 * MB
     assert held.rates[5] > 20 * MB
@@ -148,8 +151,8 @@ def test_without_a_figure_of_a_broker_or_of_its_leader_its_rate_is_the_least_and
     rates = ObjectiveRates(BELOW, before)
     figures = {1: 130.0, 4: 130.0, 6: 130.0}
 
-    for number in range(2):
-        held = rates.window(_window(number, figures, {4: (1,), 5: (1,), 6: (2,)}))
+    for _ in range(2):
+        held = rates.window(_window(figures, {4: (1,), 5: (1,), 6: (2,)}))
 
     assert held.rates == {4: 10 * MB, 5: FLOOR, 6: FLOOR}
     assert (held.figure, held.reason) == (None, "none of broker 5")
@@ -161,7 +164,7 @@ def test_a_broker_that_begins_to_receive_has_the_lowest_rate_of_the_others() -> 
     before = RateHeld(rate=MB, brokers=(HeldBroker(4, 10 * MB), HeldBroker(5, 30 * MB)))
     rates = ObjectiveRates(BELOW, before)
 
-    held = rates.window(_window(0, dict.fromkeys((1, 4, 5, 6), 130.0), {6: (1,)}))
+    held = rates.window(_window(dict.fromkeys((1, 4, 5, 6), 130.0), {6: (1,)}))
 
     assert held.rates == {4: 10 * MB, 5: 30 * MB, 6: 10 * MB}
     assert held.rate == 10 * MB
@@ -172,7 +175,7 @@ def test_a_broker_into_which_nothing_more_is_copied_is_forgotten() -> None:
     rates = ObjectiveRates(BELOW, before)
     rates.keep({5})
 
-    held = rates.window(_window(0, dict.fromkeys((1, 5, 6), 130.0), {6: (1,)}))
+    held = rates.window(_window(dict.fromkeys((1, 5, 6), 130.0), {6: (1,)}))
 
     assert held.rates == {5: 30 * MB, 6: 30 * MB}
 
@@ -180,7 +183,7 @@ def test_a_broker_into_which_nothing_more_is_copied_is_forgotten() -> None:
 def test_one_figure_of_all_drives_one_rate_into_all() -> None:
     rates = ObjectiveRates(BELOW, RateHeld(rate=40 * MB))
 
-    held = rates.window(Window(0.0, Figure(400.0), {4: (1,)}, Flows()))
+    held = rates.window(Window(Figure(400.0), {4: (1,)}, Flows()))
 
     assert (held.rate, held.figure, held.rates) == (20 * MB, 400.0, {})
     assert held.why is not None
