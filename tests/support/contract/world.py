@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ktui.cluster.clock import Clock, SystemClock
@@ -99,12 +99,12 @@ async def change(world: World, *changes: ConfigChange) -> None:
     A change whose answer was lost is sent again: brokers make none twice.
     """
 
-    async def answered() -> Mapping[ConfigResource, WriteResult] | None:
-        results = await world.writer.alter_configs(changes)
-        lost = any(result.verdict is Verdict.UNKNOWN for result in results.values())
-        return None if lost else results
+    async def all_answered() -> bool:
+        results.update(await world.writer.alter_configs(changes))
+        return all(result.verdict is not Verdict.UNKNOWN for result in results.values())
 
-    results = await until(answered, clock=world.clock)
+    results: dict[ConfigResource, WriteResult] = {}
+    await until(all_answered, clock=world.clock)
     assert all(r.verdict is Verdict.ACCEPTED for r in results.values()), results
 
 

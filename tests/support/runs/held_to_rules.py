@@ -129,11 +129,17 @@ class _Decision:
         return [step for step in self._begun if step.among_urgent == among_urgent]
 
     def _flying(self, *, among_urgent: bool) -> list[StepBegun]:
-        """Return the steps in flight that count for those, once the decision is carried out."""
+        """Return the steps in flight that count for those, once the last of them has begun.
+
+        A partition that is called off goes before the urgent ones, which do not count it.
+        """
         before = [
             t.step.begun for t in self._before.tracks_in_flight.values() if t.step is not None
         ]
-        every = (*before, *self._begun)
+        begun = list(self._begun)
+        while begun and begun[-1].among_urgent != among_urgent:
+            begun.pop()
+        every = (*before, *begun)
         return [step for step in every if step.among_urgent or not among_urgent]
 
     def _check_places(self, *, among_urgent: bool) -> None:

@@ -104,7 +104,9 @@ async def test_a_drain_is_shown_as_it_is_typed_then_checked_and_started(tmp_path
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")
         assert watch.app.attached is not None
-        assert all(1 not in track.target for track in watch.app.attached.run.tracks.values())
+        run = watch.app.attached.run
+        assert all(1 not in track.target for track in run.tracks.values())
+        assert run.options.urgent_first
 
 
 async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(

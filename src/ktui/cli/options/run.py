@@ -73,6 +73,7 @@ def _next(text: str, now: datetime) -> datetime | None:
 
 LEAST_POLL_S, MOST_POLL_S = 0.1, 60.0
 _DEFAULTS = RunOptions()
+URGENT_FIRST = "--urgent-first"
 
 _RUN_OPTIONS = {
     "on_stall": click.option(
@@ -98,7 +99,7 @@ _RUN_OPTIONS = {
         "--stop-on-failure", is_flag=True, help="Begin nothing more once a partition has failed."
     ),
     "urgent_first": click.option(
-        "--urgent-first/--no-urgent-first",
+        f"{URGENT_FIRST}/--no-urgent-first",
         default=_DEFAULTS.urgent_first,
         help="Let partitions under min ISR, or with one copy in sync, go before all others. What "
         "else is in flight takes no room from them under P, L, M, B, S, V and W.",

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from ktui.cli.options.common import state_option
+from ktui.cli.options.run import URGENT_FIRST
 from ktui.cli.options.throttle import throttle_options
 from ktui.cli.output.gate import options_of_names
 from ktui.cli.plan.check_options import CheckOptions
@@ -28,6 +29,8 @@ _OF_THROTTLE = frozenset(parameter.name for parameter in _throttled.params)
 def start_command(output: Path | None, run: str, allowed: Allowances, how: CheckOptions) -> str:
     """Return the command that starts a plan, with the options that were given for its check.
 
+    A plan that ktui has made from an intention lets urgent partitions go first.
+
     Args:
         output: the plan's file; None for a pipe.
         run: the name of the run, where no file names it.
@@ -37,7 +40,7 @@ def start_command(output: Path | None, run: str, allowed: Allowances, how: Check
     plan = ["-", "--name", run] if output is None else [str(output)]
     limits = (word for name, value in how.limits.items() for word in (f"--{name}", str(value)))
     named = options_of_names(how.choice._asdict())
-    words = [*plan, *named, *limits, *_throttle_options(), *_allowances(allowed)]
+    words = [*plan, *named, URGENT_FIRST, *limits, *_throttle_options(), *_allowances(allowed)]
     return f"ktui start {shlex.join(words)}{state_option(how.state)}"
 
 

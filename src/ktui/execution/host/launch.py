@@ -38,14 +38,19 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     throttle_leaders: bool = False
     canary: bool = False
     """Whether a canary measures the objective of the throttle."""
+    urgent_first: bool = False
+    """Whether partitions with too few replicas in sync go before all others."""
     concurrent: bool = False
     """Whether the run may go on beside another live run of the cluster."""
 
     @property
     def options(self) -> RunOptions:
-        """The options of a run for which only the throttle and its figure were chosen."""
+        """The options of a run for which no others were chosen."""
         return RunOptions(
-            throttle=self.throttle, throttle_leaders=self.throttle_leaders, canary=self.canary
+            urgent_first=self.urgent_first,
+            throttle=self.throttle,
+            throttle_leaders=self.throttle_leaders,
+            canary=self.canary,
         )
 
 

@@ -227,9 +227,11 @@ def test_a_plan_with_kafkas_own_topics_is_started_in_its_own_order(
 ) -> None:
     plan_sandbox.cluster(cluster(internal=True))
 
-    assert made_json("drain", "3")["start"] == "ktui start - --name drain-3 --order plan"
+    assert made_json("drain", "3")["start"] == (
+        "ktui start - --name drain-3 --urgent-first --order plan"
+    )
     assert made_json("drain", "3", "--order", "size-asc")["start"].endswith("--order size-asc")
-    assert made_json("drain", "3", "--internal", "exclude")["start"].endswith("--name drain-3")
+    assert made_json("drain", "3", "--internal", "exclude")["start"].endswith("--urgent-first")
 
 
 @pytest.mark.usefixtures("six")
@@ -240,8 +242,8 @@ def test_the_command_that_starts_the_plan_has_the_options_of_its_check(tmp_path:
     result = plan(*words, "--partitions", "4", "--assume-rate", "80MB", "-o", str(file))
 
     assert result.stderr.splitlines()[-1] == (
-        f"start it: ktui start {file} --context prod-eu --partitions 4 --throttle 50MB "
-        "--throttle-leaders"
+        f"start it: ktui start {file} --context prod-eu --urgent-first --partitions 4 "
+        "--throttle 50MB --throttle-leaders"
     )
     assert "\ntime  5m 2s " in result.stderr  # 14 GiB at 50 MB/s
 

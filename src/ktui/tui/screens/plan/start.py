@@ -267,6 +267,7 @@ class StartScreen(PlanScreen):
             throttle=self._throttle.rates() or NO_THROTTLE,
             throttle_leaders=self._throttle.leaders,
             canary=self._throttle.canary,
+            urgent_first=self._chosen.generated is not None,
             concurrent=self._concurrent,
         )
         self._starting = True
