@@ -356,6 +356,16 @@ class ClusterWriter(Protocol):
         """
         ...
 
+    async def unregister_broker(
+        self, broker: int, *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        """Remove the registration of a broker that is down for good (UnregisterBroker).
+
+        A broker that is not registered is REFUSED with BROKER_ID_NOT_REGISTERED. Kafka checks
+        nothing else: it unregisters a live broker too, and one that partitions still name.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
         ...

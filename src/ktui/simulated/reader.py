@@ -44,6 +44,8 @@ class SimulatedReader:
         cluster = self._cluster
         brokers = {}
         for spec in cluster.spec.brokers:
+            if spec.id not in cluster.metadata.registered:
+                continue
             alive = spec.id not in cluster.metadata.fenced
             if alive or cluster.controller.rules.tells_fenced_brokers:
                 brokers[spec.id] = Broker(spec.id, host(spec.id), PORT, spec.rack, alive)
