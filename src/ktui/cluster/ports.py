@@ -37,6 +37,8 @@ class ClusterDescription(msgspec.Struct, frozen=True):
 
     True before Kafka 4.3, and where the cluster does not report its version.
     """
+    reports_fenced: bool = True
+    """Whether fenced brokers are among `brokers`. False before Kafka 4.1."""
 
     @property
     def online(self) -> frozenset[int]:
