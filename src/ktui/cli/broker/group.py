@@ -11,9 +11,10 @@ VERBS = {
     "empty": "ktui.cli.broker.empty:command",
     "cordon": "ktui.cli.broker.cordon:cordon",
     "uncordon": "ktui.cli.broker.cordon:uncordon",
+    "unregister": "ktui.cli.broker.unregister:command",
 }
 
 
 @click.command("broker", cls=LazyGroup, verbs=VERBS)
 def command() -> None:
-    """See what a broker holds, and keep new partitions from it."""
+    """See what a broker holds, and take it out of the cluster."""
