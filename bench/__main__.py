@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -60,7 +61,8 @@ PARTS = (*ALONE, *ON_A_CLUSTER)
 
 
 def main() -> None:
-    """Run the benchmarks named on the command line, or all."""
+    """Run the benchmarks named on the command line, or all. SIGTERM takes their labs down, too."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = sys.argv[1:] or PARTS
     if unknown := set(chosen) - set(PARTS):
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}. Choose from {', '.join(PARTS)}")
