@@ -67,6 +67,10 @@ class RateControl:
         """The logarithms of the last figures as parts of the objective, each as it would be at this
         rate."""
 
+    def forget(self) -> None:
+        """Forget the figures so far: those to come are of others."""
+        self._felt.clear()
+
     def window(self, figure: float | None, used: float | None, of: int | None = None) -> int:
         """Return the rate from the end of a window on.
 

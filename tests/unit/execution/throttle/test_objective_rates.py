@@ -14,7 +14,6 @@ from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective_control import RateControl
-from ktui.execution.throttle.objective_margin import Margin
 from ktui.execution.throttle.objective_rates import Figure, ObjectiveRates, Window
 from ktui.progress.flows import BrokerFlow, Flows
 
@@ -105,40 +104,54 @@ def test_a_leader_that_suffers_holds_back_those_that_copy_from_it_and_nobody_els
     assert _mean(found, 6) >= 0.75 * 40 * MB
 
 
-FIGURES = st.none() | st.floats(0, 1e4)
+FIGURES = st.floats(0, 1e4)
+ALIKE = st.floats(0.75, 1.4)
 
 
-@given(st.lists(st.tuples(FIGURES, FIGURES, FIGURES, FIGURES)))
-def test_each_rate_is_driven_by_the_highest_of_its_own_figures_and_the_margin_by_all(
-    windows: list[tuple[float | None, ...]],
+@given(st.lists(st.tuples(FIGURES, ALIKE, ALIKE, ALIKE, ALIKE)))
+def test_brokers_that_feel_much_alike_have_one_rate_which_the_highest_figure_of_all_drives(
+    windows: list[tuple[float, ...]],
 ) -> None:
     sources: Sources = {4: (1,), 5: (1, 2)}
-    margin = Margin()
-    margin.learners = len(sources)
-    rates = ObjectiveRates(BELOW)
-    expected = {broker: RateControl(BELOW, margin=margin) for broker in sources}
+    rates, alone = ObjectiveRates(BELOW), RateControl(BELOW)
 
-    for row in windows:
-        felt = dict(zip((1, 2, 4, 5), row, strict=True))
-        figures = {broker: figure for broker, figure in felt.items() if figure is not None}
+    for figure, *parts in windows:
+        figures = {b: figure * part for b, part in zip((1, 2, 4, 5), parts, strict=True)}
         held = rates.window(_window(figures, sources, b4=1e9, b5=1e9))
-        for broker, leaders in sources.items():
-            known = [figures[b] for b in (broker, *leaders) if b in figures]
-            highest = max(known) if len(known) == 1 + len(leaders) else None
-            assert held.rates[broker] == expected[broker].window(highest, 1e9) >= FLOOR
+        expected = alone.window(max(figures.values()), 1e9)
+        assert held.rates == {4: expected, 5: expected}
+        assert held.rate == expected >= FLOOR
 
 
-def test_a_rate_that_its_broker_does_not_use_is_not_raised_while_another_one_is() -> None:
+def test_a_broker_that_feels_no_more_than_others_again_has_their_rate_again() -> None:
+    sources: Sources = {4: (1,), 5: (2,), 6: (3,)}
+    rooms = dict.fromkeys((1, 2, 3), 400.0 * MB) | {4: 10.0 * MB, 5: 40.0 * MB, 6: 40.0 * MB}
+    hosts, rates = Hosts(rooms, sources), ObjectiveRates(BELOW)
+
+    def after(windows: int) -> Mapping[int, int]:
+        held = RateHeld(rate=FLOOR)
+        for _ in range(windows):
+            held = rates.window(_window(hosts.figures(held.rates), sources))
+        return held.rates
+
+    apart = after(120)
+    assert apart[4] < 10 * MB < apart[5] == apart[6]
+    rooms[4] = 40.0 * MB
+    together = after(180)
+    assert together[4] == together[5] == together[6]
+
+
+def test_a_common_rate_is_raised_while_a_broker_uses_it_and_not_without() -> None:
     before = RateHeld(rate=MB, brokers=(HeldBroker(4, 10 * MB), HeldBroker(5, 10 * MB)))
-    rates = ObjectiveRates(BELOW, before)
-    figures = dict.fromkeys((1, 4, 5), QUIET)
+    figures, sources = dict.fromkeys((1, 4, 5), QUIET), {4: (1,), 5: (1,)}
+    used, unused = ObjectiveRates(BELOW, before), ObjectiveRates(BELOW, before)
 
-    for _ in range(0, 20, 2):
-        used = {"b4": 5.5 * MB, "b5": 1e9}
-        held = rates.window(_window(figures, {4: (1,), 5: (1,)}, **used))
+    for _ in range(10):
+        raised = used.window(_window(figures, sources, b4=5.5 * MB, b5=1e9))
+        held = unused.window(_window(figures, sources, b4=5.5 * MB, b5=4 * MB))
 
-    assert held.rates[4] == 10 * MB
-    assert held.rates[5] > 20 * MB
+    assert raised.rates[4] == raised.rates[5] > 20 * MB
+    assert held.rates == {4: 10 * MB, 5: 10 * MB}
     why = held.brokers[1].why
     assert why is not None
     assert (why.cause, why.figure, why.used) == (RateCause.UNUSED, QUIET, 0.55)
@@ -160,13 +173,13 @@ def test_without_a_figure_of_a_broker_or_of_its_leader_its_rate_is_the_least_and
     assert held.brokers[4].why == RateReason(RateCause.NO_FIGURE, of=2)
 
 
-def test_a_broker_that_begins_to_receive_has_the_lowest_rate_of_the_others() -> None:
+def test_a_broker_that_begins_to_receive_has_the_common_rate() -> None:
     before = RateHeld(rate=MB, brokers=(HeldBroker(4, 10 * MB), HeldBroker(5, 30 * MB)))
     rates = ObjectiveRates(BELOW, before)
 
     held = rates.window(_window(dict.fromkeys((1, 4, 5, 6), 130.0), {6: (1,)}))
 
-    assert held.rates == {4: 10 * MB, 5: 30 * MB, 6: 10 * MB}
+    assert held.rates == {4: 10 * MB, 5: 30 * MB, 6: 30 * MB}
     assert held.rate == 10 * MB
 
 
