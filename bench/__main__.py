@@ -30,6 +30,7 @@ from bench import (
     what_if,
 )
 from bench.clusters import lab_with_a_dead_broker
+from bench.peers import run as peers
 from ktui.lab.layout import Lab
 
 ALONE: dict[str, Callable[[], None]] = {
@@ -39,6 +40,7 @@ ALONE: dict[str, Callable[[], None]] = {
     "simulate": simulating.run,
     "plan": plans.run,
     "make-plans": planning.run,
+    "peers": peers.run,
     "span": spanning.run,
     "disturb": disturbing.run,
     "latency": latency.run,

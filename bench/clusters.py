@@ -26,16 +26,23 @@ _LARGEST = 2_000
 
 
 @contextmanager
-def lab_with_a_dead_broker() -> Iterator[Lab]:
-    """Start five brokers and kill the last one; a move onto it hangs without any data."""
+def lab_of(brokers: int) -> Iterator[Lab]:
+    """Start a lab in a folder of its own, and end it with the block."""
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        lab = up(Path(folder) / "lab", LabRequest(), connect, lambda _: None)
+        lab = up(Path(folder) / "lab", LabRequest(brokers=brokers), connect, lambda _: None)
         try:
-            control.kill(lab, DEAD)
-            asyncio.run(_until_fenced(lab))
             yield lab
         finally:
             down(lab, keep=False)
+
+
+@contextmanager
+def lab_with_a_dead_broker() -> Iterator[Lab]:
+    """Start five brokers and kill the last one; a move onto it hangs without any data."""
+    with lab_of(DEAD) as lab:
+        control.kill(lab, DEAD)
+        asyncio.run(_until_fenced(lab))
+        yield lab
 
 
 async def _until_fenced(lab: Lab) -> None:

@@ -264,9 +264,9 @@ def test_only_a_replica_being_added_at_both_readings_has_a_rate(rows: Rows) -> N
 
 
 unsized = history.seen(
-    sample(0, ends={1: 50, 4: 0}, sizes=FULL, log_start=50),
-    sample(10, ends={1: 50, 4: 10}, sizes=FULL, log_start=50),
-    sample(20, ends={1: 51, 4: 20}, sizes=FULL, log_start=50, leader=None),
+    sample(0, ends={1: 50, 4: 50}, sizes=FULL, log_start=50),
+    sample(10, ends={1: 50, 4: 60}, sizes=FULL, log_start=50),
+    sample(20, ends={1: 51, 4: 70}, sizes=FULL, log_start=50, leader=None),
 )
 
 
@@ -275,6 +275,15 @@ def test_byte_rates_require_a_leader_with_messages_of_known_size(
 ) -> None:
     row = only(rows, unsized)
     assert known(row, "rate_messages_p50", "rate_bytes_p50") == (1, None)
+
+
+jumping = history.seen(
+    *(sample(10 * n, ends={1: 900, 4: end}, log_start=500) for n, end in enumerate((0, 510, 530))),
+)
+
+
+def test_a_jump_to_the_log_start_is_no_rate(rows: Rows) -> None:
+    assert known(only(rows, jumping), "rate_messages_p10", "rate_messages_p90") == (2, 2)
 
 
 throttled = history.seen(

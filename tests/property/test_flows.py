@@ -146,3 +146,29 @@ def test_no_flow_is_left_once_nothing_has_been_copied_for_the_window() -> None:
     quiet = [an_observation([], 40.0 + n) for n in range(60)]
 
     assert flows([*polls, *quiet])[-1].flows.brokers == {}
+
+
+@given(st.integers(0, 10**12), st.integers(0, 20), st.integers(1, 500))
+def test_the_jump_of_a_new_copy_to_the_start_of_the_log_brings_nothing_in(
+    start: int, waits_s: int, each: int
+) -> None:
+    """What lies before was deleted, or is in remote storage alone."""
+    tp, seconds = TopicPartition("orders", 0), 20
+    held = seconds * each
+    reached = [0] * waits_s + [start + n * each for n in range(seconds)]
+    seen = [
+        an_observation(
+            [a_move(tp)],
+            float(n),
+            ends={(tp, 1): start + held, (tp, ONTO): end},
+            starts={tp: start},
+            sizes={(tp, 1): held * MESSAGE, (tp, ONTO): max(0, end - start) * MESSAGE},
+        )
+        for n, end in enumerate(reached)
+    ]
+
+    made = flows(seen)
+
+    assert max(p.flows.of(ONTO).highest_in_s for p in made) <= each * MESSAGE * 1.001
+    lags = [p.timelines[tp].lanes[ONTO].lag_messages for p in made]
+    assert lags == [min(held, start + held - end) for end in reached]

@@ -76,8 +76,8 @@ class TopicConfig(msgspec.Struct, frozen=True):
 
     @property
     def offsets_measure_size(self) -> bool:
-        """Whether log offsets show how much is left to copy: not when compacted or tiered."""
-        return not (self.compacted or self.tiered)
+        """Whether log offsets show how much is left to copy: not when compacted."""
+        return not self.compacted
 
 
 class BrokerConfig(msgspec.Struct, frozen=True):

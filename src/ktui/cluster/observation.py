@@ -69,7 +69,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     ends: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     """Log end offsets of leaders and of replicas that are catching up."""
     starts: Mapping[TopicPartition, Reading] = msgspec.field(default_factory=dict)
-    """Log start offsets, at the leader."""
+    """The first offsets on the leaders' disks, where new replicas begin to copy.
+
+    That is the log start; on tiered topics what lies before it is in remote storage alone.
+    """
     sizes: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     """Bytes on disk (DescribeLogDirs partition_size)."""
     log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)

@@ -180,7 +180,7 @@ class ClusterReader(Protocol):
         ends: Collection[TopicPartition],
         starts: Collection[TopicPartition] = (),
     ) -> OffsetsAnswer:
-        """Return the log end and log start offsets of one broker's own replicas.
+        """Return where the logs of one broker's own replicas end, and where they start on its disk.
 
         Sends ListOffsets with replica_id -2, which followers answer too. A follower reports its own
         log end; a leader reports its log end rather than its high watermark. Needs Describe on the

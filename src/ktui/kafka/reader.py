@@ -130,7 +130,7 @@ class KafkaReader:
         errors: dict[TopicPartition, str] = {}
         answers = await asyncio.gather(
             self._offsets(broker, ends, offsets.LATEST),
-            self._offsets(broker, starts, offsets.EARLIEST),
+            self._offsets(broker, starts, offsets.EARLIEST_LOCAL),
         )
         found_ends, found_starts = (offsets.read_offsets(answer, errors) for answer in answers)
         return OffsetsAnswer(found_ends, found_starts, errors)

@@ -53,7 +53,8 @@ def follow_replica(
     size = poll.observation.sizes.get(replica)
     figures = compare_with_leader(leader, end, size)
     memory = before or LaneMemory(None, None, StillClock(poll.now_s))
-    messages = rates.advance(memory.messages, end, poll)
+    jumps = end is not None and _is_short(memory.messages, leader)
+    messages = rates.advance(None if jumps else memory.messages, end, poll)
     sizes = rates.advance(memory.size, size, poll)
     messages_s = rates.rate(messages, poll.now_s, poll.restart_s)
     sizes_s = rates.rate(sizes, poll.now_s, poll.restart_s)
@@ -86,6 +87,11 @@ def follow_replica(
     )
     left_s = None if stalls.starved(starving_s) else time_left(lag.value, lag.net, nets)
     return CatchUp(figures, messages_s, bytes_s, leader.bytes_s, left_s, remembered)
+
+
+def _is_short(before: Meter | None, leader: LeaderLog) -> bool:
+    """Whether a replica was short of the log's start: it jumps there, and copies nothing for it."""
+    return before is not None and leader.start is not None and before.value < leader.start.value
 
 
 def _sharing_changed(tp: TopicPartition, broker: int, poll: Poll) -> bool:

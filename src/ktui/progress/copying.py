@@ -19,7 +19,9 @@ class LeaderLog(msgspec.Struct, frozen=True, gc=False):
     start: Reading | None
     size: Reading | None
     by_offsets: bool
-    """Whether offsets measure what is left to copy; false for compacted and tiered topics."""
+    """Whether offsets measure what is left to copy; false for compacted topics."""
+    sizes_differ: bool
+    """Whether a replica in sync may be smaller on disk: on tiered topics."""
     ends: Meter | None
     sizes: Meter | None
     messages_s: float | None
@@ -57,7 +59,19 @@ def read_leader(state: PartitionState, memory: MoveMemory | None, poll: Poll) ->
     bytes_s = rates.rate(sizes, poll.now_s, poll.restart_s)
     if each is not None and messages_s is not None:
         bytes_s = messages_s * each
-    return LeaderLog(state.tp, end, start, size, by_offsets, ends, sizes, messages_s, bytes_s, each)
+    return LeaderLog(
+        tp=state.tp,
+        end=end,
+        start=start,
+        size=size,
+        by_offsets=by_offsets,
+        sizes_differ=config is not None and config.tiered,
+        ends=ends,
+        sizes=sizes,
+        messages_s=messages_s,
+        bytes_s=bytes_s,
+        message_bytes=each,
+    )
 
 
 def _message_bytes(
@@ -75,8 +89,10 @@ def compare_with_leader(
     """Compare a replica with its leader: its log end and bytes on disk, each with its own time."""
     messages = None
     if end is not None and leader.end is not None:
-        # The leader's reading may be the older one: a follower ahead of it has no lag.
-        messages = max(0, leader.end.value - end.value)
+        # The leader's reading may be the older one: a follower ahead of it has no lag. One that has
+        # not begun will begin where the leader's log does.
+        begun = end.value if leader.start is None else max(end.value, leader.start.value)
+        messages = max(0, leader.end.value - begun)
     share, approximate = _share(leader, end, size)
     newest = end if end is not None else size
     return ReplicaFigures(
@@ -97,7 +113,8 @@ def _lag_bytes(
     by_messages = None if messages is None or each is None else round(messages * each)
     if size is None or leader.size is None:
         return by_messages
-    if by_messages is not None and end is not None and end.at_s > size.at_s:
+    newer = end is not None and end.at_s > size.at_s
+    if by_messages is not None and (newer or leader.sizes_differ):
         return by_messages
     return max(0, leader.size.value - size.value)
 

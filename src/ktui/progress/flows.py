@@ -51,6 +51,8 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
     at_s: float
     value: int
     """The log end offset, or bytes on disk."""
+    start: int
+    """Where the leader's log starts: a copy below has yet to jump there. 0 for bytes on disk."""
     by_offsets: bool
     each: float | None
     """Bytes that one of `value` stands for; None while unknown."""
@@ -174,8 +176,13 @@ def _advanced(was: Counted | None, is_: Counted, broker: int, growth: _Growth) -
         return was
     if is_.each is None:  # counted once it is known how many bytes a message has
         return was
-    growth.add(broker, is_.leader, (is_.value - was.value) * is_.each)
+    growth.add(broker, is_.leader, _copied(was.value, is_.value, is_.start) * is_.each)
     return is_
+
+
+def _copied(before: int, now: int, start: int) -> int:
+    """Return what a copy has copied on the way, without the jump to the start of the log."""
+    return max(0, now - max(before, start))
 
 
 def _read(
@@ -198,12 +205,13 @@ def _read(
             each = was.each
         if each is not None or size is None or (was is not None and was.by_offsets):
             goal = None if whole is None else whole.value
-            return _counted(end, each, goal, state, by_offsets=True)
+            start = now.starts.get(state.tp)
+            return _counted(end, each, goal, state, start=0 if start is None else start.value)
     if size is None:
         return None
     full = None if leader is None else sizes.get(leader)
     goal = None if full is None else full.value
-    return _counted(size, 1.0, goal, state, by_offsets=False)
+    return _counted(size, 1.0, goal, state)
 
 
 def _counted(
@@ -211,10 +219,11 @@ def _counted(
     each: float | None,
     goal: int | None,
     state: PartitionState,
-    *,
-    by_offsets: bool,
+    start: int | None = None,
 ) -> Counted:
-    return Counted(reading.at_s, reading.value, by_offsets, each, goal, state.leader)
+    """Return how far a copy is; `start` is that of its leader's log, None for bytes on disk."""
+    by_offsets = start is not None
+    return Counted(reading.at_s, reading.value, start or 0, by_offsets, each, goal, state.leader)
 
 
 def _message_bytes(
@@ -240,7 +249,8 @@ def _add_finished(
         if state is None or earlier is None or state.topic_id != earlier.topic_id:
             continue
         if replica.broker in state.isr:
-            growth.add(replica.broker, was.leader, max(0, was.goal - was.value) * was.each)
+            copied = _copied(was.value, was.goal, was.start)
+            growth.add(replica.broker, was.leader, copied * was.each)
 
 
 def _advance(

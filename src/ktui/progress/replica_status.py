@@ -105,11 +105,13 @@ def _status_in(state: PartitionState, broker: int, *, alive: bool) -> ReplicaSta
 
 
 def _lag(seen: Observation, tp: TopicPartition, broker: int) -> int | None:
-    """Return the difference of the log ends of a replica and its leader."""
+    """Return the messages that a replica has yet to copy from its leader."""
     leader = seen.partitions[tp].leader
+    start = seen.starts.get(tp)
     ends = [seen.ends.get(Replica(tp, each)) for each in (leader, broker) if each is not None]
     match ends:
         case [first, second] if first is not None and second is not None:
-            return max(0, int(first.value - second.value))
+            begun = second.value if start is None else max(second.value, start.value)
+            return max(0, first.value - begun)
         case _:
             return None

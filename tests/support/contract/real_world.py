@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -52,9 +52,16 @@ class RealWorld:
             p.leader_id >= 0 for p in partitions_there
         )
 
-    async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+    async def make_topic(
+        self,
+        name: str,
+        partitions: Sequence[Sequence[int]],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._topics.append(name)
-        await asyncio.to_thread(workload.create_topic, self.connection, name, partitions)
+        await asyncio.to_thread(
+            workload.create_topic, self.connection, name, partitions, settings=settings
+        )
 
     async def delete_topic(self, name: str) -> None:
         self._topics.remove(name)

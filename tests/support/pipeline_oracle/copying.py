@@ -33,6 +33,8 @@ def pairs(listing: Listing) -> Iterator[Pair]:
             adding = broker in before.adding and broker in sample.adding
             if not adding or not 0 < passed <= NEAR_MS or second.value < first.value:
                 continue
+            if sample.log_start is not None and first.value < sample.log_start:
+                continue
             messages, each = second.value - first.value, _bytes_per_message(sample)
             messages_s = messages * 1000 / passed
             yield Pair(

@@ -75,6 +75,18 @@ def test_a_plan_that_names_the_topic_of_a_canary_is_warned_of_it() -> None:
     assert sentence.startswith("ktui-canary-night is the topic of a run's canary")
 
 
+def test_a_plan_that_copies_a_tiered_topic_is_told_what_is_copied() -> None:
+    tiered = {"orders": TopicConfig(min_insync_replicas=2, tiered=True)}
+    cluster = msgspec.structs.replace(_cluster(), configs=tiered)
+
+    severity, sentence = _check(_plan((0, (3, 4, 5))), cluster)
+
+    assert severity is Severity.NOTE
+    assert sentence.startswith("tiered: only what leaders have on disk is copied")
+    assert sentence.endswith(": orders-0")
+    assert check_plan(_plan((0, (2, 1, 3))), cluster) == ()
+
+
 def test_an_unknown_topic_is_a_problem_and_the_nearest_name_is_suggested() -> None:
     plan = _plan((0, (1, 2, 3)), (1, (2, 3, 1)), topic="order")
     finding = _only(check_plan(plan, _cluster()))

@@ -16,6 +16,7 @@ from support.simulated.observations import T0, a_move, a_partition, an_observati
 from support.simulated.seen_polls import Recorder, moving
 
 COMPACTED = {"orders": TopicConfig(compacted=True)}
+TIERED = {"orders": TopicConfig(tiered=True)}
 
 
 def lane(progress: Progress, broker: int = 4) -> Lane:
@@ -36,9 +37,47 @@ def test_the_share_counts_from_the_leaders_log_start() -> None:
     assert lane(folded([seen])).share == 0.5
 
 
-def test_a_follower_short_of_the_log_start_has_a_share_of_zero() -> None:
+def test_a_follower_short_of_the_log_start_has_all_of_the_log_left_to_copy_and_no_more() -> None:
     seen = an_observation([a_move()], ends={(T0, 1): 2_000, (T0, 4): 0}, starts={T0: 1_000})
-    assert lane(folded([seen])).share == 0.0
+    adding = lane(folded([seen]))
+    assert (adding.share, adding.lag_messages) == (0.0, 1_000)
+
+
+def test_the_jump_to_the_log_start_is_not_counted_as_copied() -> None:
+    copied = [0, *(10**9 + 100 * n for n in range(20))]
+    polls = [
+        an_observation(
+            [a_move()],
+            float(n),
+            ends={(T0, 1): 10**9 + 10_000, (T0, 4): end},
+            starts={T0: 10**9},
+            sizes={(T0, 1): 100_000, (T0, 4): max(0, end - 10**9) * 10},
+        )
+        for n, end in enumerate(copied)
+    ]
+
+    progress = folded(polls)
+
+    assert lane(progress).rate_messages_s == pytest.approx(100.0)
+    assert progress.flows.of(4).highest_in_s <= 1_000.0
+
+
+def test_a_follower_that_stays_short_of_the_log_start_is_stalled() -> None:
+    polls = [
+        an_observation(
+            [a_move()],
+            float(n),
+            ends={(T0, 1): 9_000, (T0, 4): 0},
+            starts={T0: 1_000 + n},
+            sizes={(T0, 1): 80_000, (T0, 4): 0},
+        )
+        for n in range(60)
+    ]
+
+    progress = folded(polls)
+
+    assert lane(progress).stall is not None
+    assert progress.flows.of(4).highest_in_s == 0.0
 
 
 def test_an_empty_log_is_caught_up() -> None:
@@ -98,6 +137,20 @@ def test_a_compacted_topic_is_measured_by_bytes_and_marked_approximate() -> None
     assert adding.share == 0.25
     assert adding.approximate
     assert adding.lag_messages == 100
+
+
+def test_a_replica_of_a_tiered_topic_may_be_smaller_than_its_leader_and_lags_by_messages() -> None:
+    """It began at the last tiered offset, 800 of the 1,000 messages on the leader's disk."""
+    seen = an_observation(
+        [a_move()],
+        ends={(T0, 1): 51_000, (T0, 4): 50_900},
+        starts={T0: 50_000},
+        sizes={(T0, 1): 10_000, (T0, 4): 1_000},
+        topic_configs=TIERED,
+    )
+    adding = lane(folded([seen]))
+    assert (adding.lag_messages, adding.lag_bytes) == (100, 1_000)
+    assert (adding.share, adding.approximate) == (0.9, False)
 
 
 def test_lag_is_shown_in_bytes_when_a_broker_refuses_log_ends() -> None:

@@ -1,4 +1,4 @@
-"""ListOffsets: log end and log start offsets of one broker's own replicas."""
+"""ListOffsets: where one broker's own replicas end, and where they start on its disk."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ _DEBUGGING_REPLICA = -2
 """Kafka's "debugging consumer": followers answer it too, and leaders report their log end."""
 
 LATEST = -1
-EARLIEST = -2
+EARLIEST_LOCAL = -4
+"""The first offset on the broker's disk: the log start, and on a tiered topic a later one."""
+_SINCE = 8
+"""The version that knows it."""
 
 
 def offsets_request(
     partitions: Collection[TopicPartition], timestamp: int, timeout_s: float
 ) -> Any:
-    """Build a request for where a broker's own replicas end (LATEST) or start (EARLIEST).
+    """Build a request for where a broker's own replicas end (LATEST) or start (EARLIEST_LOCAL).
 
     A request may not name a partition twice, so ends and starts are two requests.
     """
@@ -31,6 +34,7 @@ def offsets_request(
         replica_id=_DEBUGGING_REPLICA,
         isolation_level=0,
         timeout_ms=int(timeout_s * 1000),
+        min_version=_SINCE if timestamp == EARLIEST_LOCAL else 1,
         topics=[
             request.ListOffsetsTopic(
                 name=topic,

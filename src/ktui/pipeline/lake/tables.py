@@ -356,7 +356,7 @@ SAMPLES = Table(
             ),
             "by broker",
         ),
-        column("log_start", LONG, "log start offset at the leader", null=True),
+        column("log_start", LONG, "first offset on the leader's disk", null=True),
         column("log_start_read_t", LONG, "ms since 1970 in UTC, normalised", null=True),
         column(
             "sizes",

@@ -94,6 +94,8 @@ def _of_brokers(listed: DataFrame) -> DataFrame:
 def rate_pairs(listed: DataFrame) -> DataFrame:
     """Compute how much each adding replica grew between two readings of its log end offset.
 
+    A replica short of the leader's log start jumps there, which is no growth.
+
     Args:
         listed: as returned by `listings.listed`.
 
@@ -110,6 +112,7 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
         .where("end IS NOT NULL")
         .withColumn("last", last)
         .where("is_adding AND last.is_adding")
+        .where("log_start IS NULL OR last.end >= log_start")
         .select(
             *LISTING,
             "listing_t",

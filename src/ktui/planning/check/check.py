@@ -30,6 +30,7 @@ _PROBLEMS = frozenset(
         FindingKind.TOO_MANY_REPLICAS,
     }
 )
+_NOTES = frozenset({FindingKind.AT_TARGET, FindingKind.TIERED})
 _ALLOWABLE = {
     FindingKind.REPLICATION_FACTOR_CHANGE: Option.REPLICATION_FACTOR_CHANGE,
     FindingKind.BELOW_MIN_ISR: Option.BELOW_MIN_ISR,
@@ -102,4 +103,4 @@ def _severity(kind: FindingKind, allowed: Allowances) -> Severity:
         return Severity.NOTE if allowed.replication_factor_change else Severity.PROBLEM
     if kind is FindingKind.BELOW_MIN_ISR:
         return Severity.WARNING if allowed.below_min_isr else Severity.PROBLEM
-    return Severity.NOTE if kind is FindingKind.AT_TARGET else Severity.WARNING
+    return Severity.NOTE if kind in _NOTES else Severity.WARNING

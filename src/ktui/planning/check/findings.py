@@ -94,6 +94,7 @@ class FindingKind(enum.StrEnum):
     UNDER_REPLICATED = "under-replicated"
     FOREIGN_REASSIGNMENT = "foreign reassignment"
     CANARY_TOPIC = "topic of a canary"
+    TIERED = "tiered"
     ORIGINAL_DIFFERS = "original replicas differ"
     RACKS = "racks"
     SETTINGS_UNREADABLE = "topic settings unreadable"

@@ -39,8 +39,8 @@ async def measure_inbound(
     """Measure the inbound rate of each partition that gains a replica, and read throttle rates.
 
     The leaders' log ends are read twice, `MEASURED_S` apart. The inbound rate is their difference,
-    times the bytes of a message on the leader's disk. The rate stays unknown for compacted and
-    tiered topics, partitions of unknown size, and leaders that do not answer. The cost is two
+    times the bytes of a message on the leader's disk. The rate stays unknown for compacted topics,
+    partitions of unknown size, and leaders that do not answer. The cost is two
     requests to each leader and one more to each broker concerned, however many partitions.
 
     Returns:

@@ -25,6 +25,8 @@ _FIXED = {
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
     FindingKind.CANARY_TOPIC: "{0} is the topic of a run's canary, which measures the broker that "
     "leads each partition and is deleted at the run's end; leave it out of the plan: {names}",
+    FindingKind.TIERED: "tiered: only what leaders have on disk is copied and counted, and what is "
+    "in remote storage alone stays there: {names}",
     FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
 }
 

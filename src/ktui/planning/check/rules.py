@@ -122,9 +122,12 @@ class PlanRules:
         config = self._cluster.configs.get(target.topic)
         if config is None:
             yield Remark(FindingKind.SETTINGS_UNREADABLE)
-        elif after < config.min_insync_replicas:
+            return
+        if after < config.min_insync_replicas:
             cause = (after, config.min_insync_replicas)
             yield Remark(FindingKind.BELOW_MIN_ISR, cause, ("replicas",))
+        if config.tiered and not {*target.replicas} <= {*state.original}:
+            yield Remark(FindingKind.TIERED)
 
     def _of_state(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
         if state.reassigning:
