@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ktui.cluster.partition import PartitionState
 from ktui.progress import stalls
-from ktui.progress.catchup import CatchUp
 from ktui.progress.memory import StillClock
+from ktui.progress.moves.catchup import CatchUp
 from ktui.progress.poll import Poll
 from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Cause, Stall, StallKind

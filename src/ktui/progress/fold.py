@@ -7,15 +7,15 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import news, outcome
-from ktui.progress.begin import start_timeline
 from ktui.progress.cluster_news import cluster_news, flow_news
 from ktui.progress.flows import fold_flows
-from ktui.progress.move import fold_move
+from ktui.progress.moves.begin import start_timeline
+from ktui.progress.moves.move import fold_move
+from ktui.progress.moves.rest import fold_at_rest
+from ktui.progress.moves.unseen import fold_unseen
 from ktui.progress.news import Alarm, EventCollector
 from ktui.progress.poll import Poll
-from ktui.progress.rest import fold_at_rest
 from ktui.progress.timeline import Event, Phase, Progress, Timeline
-from ktui.progress.unseen import fold_unseen
 
 MOST_EVENTS = 10_000
 MOST_ENDED = 10_000

@@ -6,9 +6,9 @@ import msgspec
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.progress import rates, stalls
-from ktui.progress.copying import LeaderLog, ReplicaFigures, compare_with_leader
-from ktui.progress.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.memory import LaneMemory, Meter, StillClock
+from ktui.progress.moves.copying import LeaderLog, ReplicaFigures, compare_with_leader
+from ktui.progress.moves.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.poll import Poll
 from ktui.progress.timeline import Range
 

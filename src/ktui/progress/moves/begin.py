@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from ktui.cluster.partition import PartitionState
 from ktui.progress import news, row
-from ktui.progress.copying import read_leader
-from ktui.progress.lanes import Scene, extend_histories, next_lanes
 from ktui.progress.memory import MoveMemory
+from ktui.progress.moves.copying import read_leader
+from ktui.progress.moves.lanes import Scene, extend_histories, next_lanes
 from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
 from ktui.progress.slots import extend_recent, history_grid, recent_grid, start_slots

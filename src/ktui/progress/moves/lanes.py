@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ktui.cluster.partition import PartitionState
-from ktui.progress import catchup, causes
-from ktui.progress.copying import LeaderLog
+from ktui.progress import causes
+from ktui.progress.moves import catchup
+from ktui.progress.moves.copying import LeaderLog
 from ktui.progress.poll import Poll
 from ktui.progress.slots import Grid, extend_history
 from ktui.progress.timeline import Lane, Mark, Role, Slots, Stall, StallKind

@@ -6,11 +6,11 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState
 from ktui.progress import news, row
-from ktui.progress.begin import start_timeline
-from ktui.progress.copying import LeaderLog, read_leader
 from ktui.progress.health import Health
-from ktui.progress.lanes import Scene, next_lanes
 from ktui.progress.memory import MoveMemory
+from ktui.progress.moves.begin import start_timeline
+from ktui.progress.moves.copying import LeaderLog, read_leader
+from ktui.progress.moves.lanes import Scene, next_lanes
 from ktui.progress.news import EventCollector
 from ktui.progress.outcome import SETTLED_S
 from ktui.progress.poll import Poll

@@ -8,9 +8,9 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState
 from ktui.progress import causes, news, outcome, row, stalls
-from ktui.progress.copying import read_leader
-from ktui.progress.lanes import Scene, next_lanes
 from ktui.progress.memory import MoveMemory, StillClock
+from ktui.progress.moves.copying import read_leader
+from ktui.progress.moves.lanes import Scene, next_lanes
 from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
 from ktui.progress.slots import extend_recent, history_grid, recent_grid
