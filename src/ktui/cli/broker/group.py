@@ -11,6 +11,8 @@ VERBS = {
     "empty": "ktui.cli.broker.empty:command",
     "cordon": "ktui.cli.broker.cordon:cordon",
     "uncordon": "ktui.cli.broker.cordon:uncordon",
+    "demote": "ktui.cli.broker.demote:command",
+    "undo": "ktui.cli.broker.undo:command",
 }
 
 

@@ -47,7 +47,7 @@ async def read_view(
     async with aclosing(cluster.reader()) as reader:
         facts = await read_broker(reader, broker, fresh=fresh)
     if not facts.known:
-        raise BadInput(_unknown(broker, facts.brokers))
+        raise BadInput(unknown_broker(broker, facts.brokers))
     runs = list(unfinished_runs(state, facts.cluster_id))
     claims = claims_on(broker, [run for run, _ in runs], facts.states)
     holdings = find_holdings(facts, claims, {run.name for run, _ in runs})
@@ -56,7 +56,8 @@ async def read_view(
     return BrokerView(facts, holdings, tuple(sorted(idle)))
 
 
-def _unknown(broker: int, known: Collection[int]) -> str:
+def unknown_broker(broker: int, known: Collection[int]) -> str:
+    """Return the error for a broker that the cluster does not have."""
     return (
         f"the cluster has {join_named('broker', sorted(known), most=20)}, no broker {broker}. "
         "Before 4.1, Kafka does not name a broker that is down"
