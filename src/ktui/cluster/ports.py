@@ -37,6 +37,8 @@ class ClusterDescription(msgspec.Struct, frozen=True):
 
     True before Kafka 4.3, and where the cluster does not report its version.
     """
+    reports_fenced: bool = True
+    """Whether fenced brokers are among `brokers`. False before Kafka 4.1."""
 
     @property
     def online(self) -> frozenset[int]:
@@ -353,6 +355,16 @@ class ClusterWriter(Protocol):
             validate_only: whether Kafka only checks the request. ACCEPTED then means that it would
                 have been accepted.
             leaves_within_s: as above.
+        """
+        ...
+
+    async def unregister_broker(
+        self, broker: int, *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        """Remove the registration of a broker that is down for good (UnregisterBroker).
+
+        A broker that is not registered is REFUSED with BROKER_ID_NOT_REGISTERED. Kafka checks
+        nothing else: it unregisters a live broker too, and one that partitions still name.
         """
         ...
 

@@ -16,7 +16,14 @@ from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdic
 from ktui.cluster.resources import group_by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.requests import configs, elections, log_dirs, partitions, reassignments
+from ktui.kafka.requests import (
+    configs,
+    elections,
+    log_dirs,
+    partitions,
+    reassignments,
+    registration,
+)
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.send_deadline import SendDeadline
@@ -26,6 +33,7 @@ _ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
 _ELECT = Purpose("electing preferred leaders", needs="Alter on the cluster")
 _ALTER_LOG_DIRS = Purpose("moving replicas between log dirs", needs="Alter on the cluster")
 _CREATE_PARTITIONS = Purpose("adding partitions", needs="Alter on the topic")
+_UNREGISTER = Purpose("unregistering a broker", needs="Alter on the cluster")
 _ALTER_CONFIGS = Purpose("altering settings", needs="AlterConfigs on the topics or the cluster")
 
 _PARTITIONS_PER_REQUEST = 1_000
@@ -179,6 +187,15 @@ class KafkaWriter:
         )
         change = BatchedRequest([topic], build)
         return (await sender.in_turn([change], SendDeadline.within(leaves_within_s)))[topic]
+
+    async def unregister_broker(
+        self, broker: int, *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        """Remove the registration of a broker."""
+        read_result = partial(registration.read_unregister_result, broker)
+        change = BatchedRequest([broker], partial(registration.unregister_request, broker))
+        sender = Sender(self._wire, _UNREGISTER, read_result)
+        return (await sender.in_turn([change], SendDeadline.within(leaves_within_s)))[broker]
 
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""

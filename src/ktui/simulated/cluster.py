@@ -40,7 +40,7 @@ class SimulatedCluster(SimulatedCore):
         """Apply an event now."""
         self.catch_up()
         self.perform(act)
-        self.note_fenced()
+        self.note_members()
 
     def perform(self, act: OutsideEvent) -> None:
         """Apply an event now; if it needs a controller, as soon as there is one."""

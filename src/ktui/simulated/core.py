@@ -105,6 +105,12 @@ class SimulatedCore(ABC):
                 self._apply_settings(resource)
         return results
 
+    def unregister(self, broker: int) -> WriteResult:
+        """Remove a broker's registration; brokers' metadata follows."""
+        result = self.controller.unregister(broker)
+        self.note_members()
+        return result
+
     def _apply_settings(self, resource: ConfigResource) -> None:
         if resource.scope is ConfigScope.TOPIC:
             self._apply_topic_settings(resource.name)
@@ -161,13 +167,13 @@ class SimulatedCore(ABC):
             self._flow_to(next_s)
             while self._due.next_s <= self.now_s:
                 self._due.take()()
-            self.note_fenced()
+            self.note_members()
         self._flow_to(until_s)
         self.metadata.learn(self.now_s)
 
-    def note_fenced(self) -> None:
-        """Pass the set of fenced brokers on to metadata and groups."""
-        self.metadata.note_fenced(self.now_s)
+    def note_members(self) -> None:
+        """Pass the registered and the fenced brokers on to metadata and groups."""
+        self.metadata.note_members(self.now_s)
         self.groups.catch_up(self.now_s, self.controller.fenced)
 
     def _flow_to(self, at_s: float) -> None:

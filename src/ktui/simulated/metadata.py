@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.controller import Controller
@@ -11,6 +12,14 @@ from ktui.simulated.controller.registration import RecordChange, Registration
 
 KnownRecord = tuple[str, Registration]
 """A topic id and a partition's record."""
+
+
+class _Members(NamedTuple):
+    """The members of the cluster that brokers know from a certain second on."""
+
+    from_s: float
+    registered: frozenset[int]
+    fenced: frozenset[int]
 
 
 class Metadata:
@@ -28,7 +37,7 @@ class Metadata:
         self.lag_s = lag_s
         self._unseen: deque[tuple[float, TopicPartition]] = deque()
         self._before: dict[str, dict[int, deque[KnownRecord | None]]] = {}
-        self._fenced = deque([(0.0, controller.fenced)])
+        self._members = deque([_Members(0.0, controller.registered, controller.fenced)])
 
     def changed(self, change: RecordChange, now_s: float) -> None:
         """Record a decision, which brokers learn after the lag."""
@@ -40,22 +49,28 @@ class Metadata:
         partitions.setdefault(tp.partition, deque()).append(known)
         self._unseen.append((now_s + self.lag_s, tp))
 
-    def note_fenced(self, now_s: float) -> None:
-        """Record the set of fenced brokers if it has changed."""
-        fenced = self._controller.fenced
-        if fenced != self._fenced[-1][1]:
-            self._fenced.append((now_s + self.lag_s, fenced))
+    def note_members(self, now_s: float) -> None:
+        """Record the registered and the fenced brokers if they have changed."""
+        last, controller = self._members[-1], self._controller
+        now = _Members(now_s + self.lag_s, controller.registered, controller.fenced)
+        if now[1:] != last[1:]:
+            self._members.append(now)
 
     @property
     def complete_from_s(self) -> float:
         """The second from which brokers know everything decided so far."""
         unseen_s = self._unseen[-1][0] if self._unseen else 0.0
-        return max(unseen_s, self._fenced[-1][0])
+        return max(unseen_s, self._members[-1].from_s)
 
     @property
     def fenced(self) -> frozenset[int]:
-        """The fenced brokers, as brokers know them."""
-        return self._fenced[0][1]
+        """The brokers that are fenced or not registered, as brokers know them."""
+        return self._members[0].fenced
+
+    @property
+    def registered(self) -> frozenset[int]:
+        """The registered brokers, as brokers know them."""
+        return self._members[0].registered
 
     def learn(self, now_s: float) -> None:
         """Show brokers the decisions whose lag has passed."""
@@ -67,8 +82,8 @@ class Metadata:
                 del partitions[tp.partition]
             if not partitions:
                 del self._before[tp.topic]
-        while len(self._fenced) > 1 and self._fenced[1][0] <= now_s:
-            self._fenced.popleft()
+        while len(self._members) > 1 and self._members[1].from_s <= now_s:
+            self._members.popleft()
 
     def topics(self) -> list[str]:
         """Return the names of all topics that brokers know, sorted."""

@@ -42,14 +42,17 @@ class SimulatedReader:
         """Return the cluster id, the controller and the brokers; fenced ones from 4.1 on."""
         await self._calls.any_broker("describe_cluster")
         cluster = self._cluster
+        reports_fenced = cluster.controller.rules.tells_fenced_brokers
         brokers = {}
         for spec in cluster.spec.brokers:
+            if spec.id not in cluster.metadata.registered:
+                continue
             alive = spec.id not in cluster.metadata.fenced
-            if alive or cluster.controller.rules.tells_fenced_brokers:
+            if alive or reports_fenced:
                 brokers[spec.id] = Broker(spec.id, host(spec.id), PORT, spec.rack, alive)
         waits_for_kept = not cluster.controller.rules.completes_without_kept
         return ClusterDescription(
-            cluster.spec.name, cluster.any_live_broker(), brokers, waits_for_kept
+            cluster.spec.name, cluster.any_live_broker(), brokers, waits_for_kept, reports_fenced
         )
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:

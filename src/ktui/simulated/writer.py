@@ -149,6 +149,17 @@ class SimulatedWriter:
         results = await self._in_turn("create_partitions", [topic], create, leaves_within_s)
         return results[topic]
 
+    async def unregister_broker(
+        self, broker: int, *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        """Remove the registration of a broker."""
+
+        def unregister(brokers: Sequence[int]) -> Mapping[int, WriteResult]:
+            return {each: self._cluster.unregister(each) for each in brokers}
+
+        results = await self._in_turn("unregister_broker", [broker], unregister, leaves_within_s)
+        return results[broker]
+
     async def _in_turn(
         self,
         call: str,

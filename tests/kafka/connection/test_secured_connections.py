@@ -211,6 +211,7 @@ class TestPermissions:
                 *(await writer.elect_preferred_leaders([tp])).values(),
                 *(await writer.alter_log_dirs(1, {tp: "/data"})).values(),
                 *(await writer.alter_configs([rate])).values(),
+                await writer.unregister_broker(1),
             ]
             added = await writer.create_partitions(topic, 9)
         finally:

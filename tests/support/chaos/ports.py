@@ -308,6 +308,16 @@ class ChaosWriter:
 
         return (await self._sent([topic], create))[topic]
 
+    async def unregister_broker(
+        self, broker: int, *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        await self._connect(leaves_within_s)
+
+        async def unregister() -> Mapping[int, WriteResult]:
+            return {broker: await self._writer.unregister_broker(broker)}
+
+        return (await self._sent([broker], unregister))[broker]
+
     async def aclose(self) -> None:
         await self._writer.aclose()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cluster.cordon import CORDONED
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.ownership import ClusterOwner
 from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
 from ktui.execution.host.state_dir import RunDir, StateDir
@@ -54,7 +57,8 @@ class BrokerSandbox:
         clock = VirtualClock(leaping=True)
         self.simulated = SimulatedCluster(ClusterSpec(brokers=brokers, **values), clock)
         self.reader = self.simulated.reader
-        self._monkeypatch.setattr("ktui.cli.broker.cordon.SystemClock", lambda: clock)
+        for verb in ("cordon", "unregister"):
+            self._monkeypatch.setattr(f"ktui.cli.broker.{verb}.SystemClock", lambda: clock)
         self.wait(1.0)
 
     def _chosen(self, *_: object) -> NamedCluster:
@@ -91,9 +95,23 @@ class BrokerSandbox:
         written(run.journal, [*begun, *more]).close()
         return run
 
-    def call(self, verb: str, *words: str) -> Result:
+    def own_by_another(self) -> None:
+        """Let another state directory own the cluster."""
+        cluster = self.simulated
+        other = ClusterOwner(
+            state_dir="another", user="eve", host="ops2", run="drain", since=cluster.clock.now()
+        )
+        claim = GroupClaim(cluster.memberships(), cluster.spec.name, other, cluster.clock)
+
+        async def taken() -> None:
+            await claim.claim(take_over=False)
+            await claim.aclose()
+
+        asyncio.run(taken())
+
+    def call(self, verb: str, *words: str, typing: str | None = None) -> Result:
         arguments = ["broker", verb, *words, "--state-dir", str(self.state.path)]
-        return CliRunner().invoke(ktui, arguments)
+        return CliRunner().invoke(ktui, arguments, input=typing)
 
     def json(self, *words: str) -> Any:
         """Return the status as JSON."""

@@ -65,5 +65,10 @@ class PassingWriter:
             topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
         )
 
+    async def unregister_broker(
+        self, broker: int, *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        return await self._writer.unregister_broker(broker, leaves_within_s=leaves_within_s)
+
     async def aclose(self) -> None:
         await self._writer.aclose()

@@ -150,6 +150,16 @@ class _MortalWriter:
         self._taken(sending)
         return result
 
+    async def unregister_broker(
+        self, broker: int, *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        sending = f"the end of broker {broker}'s registration"
+        self._run.reaper.passes(f"before sending {sending}")
+        self._on_its_way(sending)
+        result = await self._inner.unregister_broker(broker, leaves_within_s=leaves_within_s)
+        self._taken(sending)
+        return result
+
     async def aclose(self) -> None:
         await self._inner.aclose()
 

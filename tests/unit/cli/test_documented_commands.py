@@ -37,6 +37,7 @@ _ENDS = {"|", ">", ">>", "2>", "&&", ";", "&"}
 EXEMPT: Mapping[str, str] = {
     "throttle drain --slo": "needs a figure; tests/unit/execution/host/test_own_figure.py",
     "throttle drain --undo": "needs an earlier change; tests/unit/cli/run/test_throttle.py",
+    "broker unregister": "needs a broker that is down; tests/unit/cli/broker/test_unregister.py",
     "alter-topic": "starts an engine process; tests/kafka/verbs/test_alter_topic.py",
     "doctor": "tries two Kafka clients; tests/unit/cli/doctor/test_connection.py",
     "doctor --clear-throttles": "watches for 10 s; tests/unit/cli/doctor/test_clear_throttles.py",

@@ -13,9 +13,10 @@ VERBS = {
     "uncordon": "ktui.cli.broker.cordon:uncordon",
     "demote": "ktui.cli.broker.demote:command",
     "undo": "ktui.cli.broker.undo:command",
+    "unregister": "ktui.cli.broker.unregister:command",
 }
 
 
 @click.command("broker", cls=LazyGroup, verbs=VERBS)
 def command() -> None:
-    """See what a broker holds, and keep new partitions from it."""
+    """See what a broker holds, and take it out of the cluster."""

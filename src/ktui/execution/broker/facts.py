@@ -25,7 +25,7 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
     states: States
     """The partitions with a replica on the broker, or with one that is coming to it."""
     on_disk: LogDirsAnswer | None
-    """Its log dirs with all of its replicas; None where it does not answer."""
+    """Its log dirs with all of its replicas; None where it does not answer, or was not asked."""
     unread: tuple[str, ...] = ()
     """What could not be read, and why, as sentences."""
 
@@ -46,7 +46,7 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_broker(reader: ClusterReader, broker: int, *, fresh: bool = False) -> BrokerFacts:
-    """Read what a broker holds.
+    """Read what a broker holds, according to the cluster and to the broker itself.
 
     The log dirs are read last, so that a replica which comes meanwhile is seen. Metadata leaves
     out topics that the principal may not describe; the log dirs have their replicas all the same.
@@ -60,6 +60,16 @@ async def read_broker(reader: ClusterReader, broker: int, *, fresh: bool = False
         ClusterError: the brokers, the reassignments or the metadata cannot be read, or there is no
             proof of their age.
     """
+    known = await read_metadata(reader, broker, fresh=fresh)
+    on_disk, problems = await _on_disk(reader, broker)
+    return msgspec.structs.replace(known, on_disk=on_disk, unread=(*known.unread, *problems))
+
+
+async def read_metadata(reader: ClusterReader, broker: int, *, fresh: bool = False) -> BrokerFacts:
+    """Read what a broker holds according to the cluster; the broker itself is not asked.
+
+    Args, Raises: as `read_broker`.
+    """
     cluster, listed = await read_cluster_and_reassignments(reader)
     found: dict[TopicPartition, PartitionState] = {}
     unread: list[str] = []
@@ -67,14 +77,13 @@ async def read_broker(reader: ClusterReader, broker: int, *, fresh: bool = False
         found.update((tp, s) for tp, s in page.partitions.items() if broker in s.replicas)
         unread.extend(failure.sentence for failure in page.failures)
     moving = {tp: m for tp, m in listed.items() if tp in found or broker in m.replicas}
-    on_disk, problems = await _on_disk(reader, broker)
     return BrokerFacts(
         id=broker,
         cluster_id=cluster.cluster_id,
         brokers=cluster.brokers,
         states=with_reassignments(found, moving),
-        on_disk=on_disk,
-        unread=(*dict.fromkeys(unread), *problems),
+        on_disk=None,
+        unread=tuple(dict.fromkeys(unread)),
     )
 
 

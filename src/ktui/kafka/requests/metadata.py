@@ -20,6 +20,8 @@ from ktui.kafka.transport import error_codes
 
 PAGE = 2_000
 """Partitions per page; brokers cap it at max.request.partition.size.limit, 2,000 by default."""
+_WITH_FENCED = 2
+"""The version of DescribeCluster from which on fenced brokers are included (KIP-1073)."""
 _NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
 """The permission that an operation on a topic needs, where it is not Describe."""
 _NO_ID = uuid.UUID(int=0)
@@ -35,7 +37,13 @@ def cluster_description(answer: Any, *, waits_for_kept: bool) -> ClusterDescript
     brokers = {b.broker_id: _broker(b) for b in answer.brokers}
     controller = answer.controller_id if answer.controller_id >= 0 else None
     cluster_id = clean(answer.cluster_id)
-    return ClusterDescription(cluster_id, controller, brokers, waits_for_kept)
+    return ClusterDescription(
+        cluster_id,
+        controller,
+        brokers,
+        waits_for_kept,
+        reports_fenced=answer.version >= _WITH_FENCED,
+    )
 
 
 def _broker(found: Any) -> Broker:

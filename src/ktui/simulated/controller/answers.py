@@ -49,6 +49,11 @@ def nothing_to_elect(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
     return refused("UNKNOWN_TOPIC_OR_PARTITION", words)
 
 
+def not_registered(broker: int) -> WriteResult:
+    """Refuse to unregister a broker that is not registered."""
+    return refused("BROKER_ID_NOT_REGISTERED", f"Broker ID {broker} is not currently registered")
+
+
 def all_brokers_down(partition: int) -> WriteResult:
     """Refuse a new partition, because all its brokers are down."""
     words = (

@@ -146,6 +146,22 @@ class Controller:
         self._members.unfence(broker)
         self._redecide((tp, self._known(tp)) for tp in self._records.leaderless)
 
+    @property
+    def registered(self) -> frozenset[int]:
+        """The registered brokers, whether they are up or not."""
+        return frozenset(self._members.registered)
+
+    def unregister(self, broker: int) -> WriteResult:
+        """Remove a broker's registration, whether it is up or not.
+
+        The broker leaves every ISR, but partitions keep it among their replicas.
+        """
+        if broker not in self._members.registered:
+            return answers.not_registered(broker)
+        self._members.unregister(broker)
+        self._remove_from_isrs(broker)
+        return answers.DONE
+
     def controlled_shutdown(self, broker: int) -> None:
         """Begin a broker's proper shutdown: remove it from every ISR, and elect other leaders."""
         self._members.stop(broker)

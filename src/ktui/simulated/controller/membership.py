@@ -12,9 +12,10 @@ class Membership:
     """
 
     def __init__(self, brokers: Iterable[int]) -> None:
-        self.registered = frozenset(brokers)
+        self.registered = set(brokers)
         self.active = set(self.registered)
         self.fenced: set[int] = set()
+        """The brokers that are down or not yet up, and the unregistered ones."""
         self._stopping: set[int] = set()
 
     def may_lead(self, broker: int) -> bool:
@@ -31,7 +32,12 @@ class Membership:
         self.active.discard(broker)
 
     def unfence(self, broker: int) -> None:
-        """Mark a broker as up; one that is shutting down stays inactive until it registers."""
+        """Mark a broker as up; one that is shutting down stays inactive until it registers.
+
+        Does nothing for an unregistered broker: the controller takes no heartbeat from it.
+        """
+        if broker not in self.registered:
+            return
         self.fenced.discard(broker)
         if broker not in self._stopping:
             self.active.add(broker)
@@ -44,4 +50,10 @@ class Membership:
     def register(self, broker: int) -> None:
         """Register a started broker; it is fenced until it has caught up with the metadata."""
         self._stopping.discard(broker)
+        self.registered.add(broker)
+        self.fence(broker)
+
+    def unregister(self, broker: int) -> None:
+        """Remove a broker's registration; it counts as fenced until it registers again."""
+        self.registered.discard(broker)
         self.fence(broker)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from ktui.cli.broker.cordon import CLAIM
 from ktui.cli.context.config import Context
 from ktui.cluster.cordon import CORDONED
-from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import ClusterOwner
 from ktui.simulated import events
-from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import BrokerSpec
 from support.cli.broker_sandbox import BrokerSandbox
 
@@ -172,25 +167,10 @@ def test_an_answer_that_was_lost_is_found_by_reading_back(sandbox: BrokerSandbox
 def test_a_cluster_of_another_state_directory_is_left_alone_unless_it_is_taken_over(
     sandbox: BrokerSandbox, more: Sequence[str]
 ) -> None:
-    own_by_another(sandbox)
+    sandbox.own_by_another()
 
     if more:
         sandbox.lines("cordon", "3", *more)
         assert sandbox.settings == {"3": "*"}
     else:
         assert "--take-over" in sandbox.refusal("cordon", "3")
-
-
-def own_by_another(sandbox: BrokerSandbox) -> None:
-    other = ClusterOwner(
-        state_dir="another", user="eve", host="ops2", run=CLAIM, since=VirtualClock().now()
-    )
-    claim = GroupClaim(
-        sandbox.simulated.memberships(), sandbox.simulated.spec.name, other, sandbox.simulated.clock
-    )
-
-    async def taken() -> None:
-        await claim.claim(take_over=False)
-        await claim.aclose()
-
-    asyncio.run(taken())

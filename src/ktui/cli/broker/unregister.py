@@ -1,0 +1,120 @@
+"""`ktui broker unregister`: remove a broker that is down for good from the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import aclosing
+
+import click
+import msgspec
+
+from ktui.cli.broker.read import broker_argument
+from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
+from ktui.cli.context.errors import BAD_INPUT, BadInput
+from ktui.cli.context.ownership_options import take_over_option
+from ktui.cli.context.terminal import can_ask, print_note
+from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import ClusterPorts
+from ktui.execution.broker.unregister import check_unregister, unregister
+from ktui.execution.host.catalog import unfinished_runs
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.run import Run
+
+CLAIM = "ktui broker unregister"
+"""The name in an ownership claim, where a run would be."""
+YES = "--yes"
+
+
+@click.command("unregister")
+@broker_argument
+@click.option("--dry-run", is_flag=True, help="Check everything, and send nothing.")
+@click.option(YES, is_flag=True, help="Unregister the broker without asking.")
+@cluster_options
+@take_over_option
+@common.state_dir_option
+def command(
+    broker: int,
+    choice: ClusterChoice,
+    *,
+    dry_run: bool,
+    yes: bool,
+    take_over: bool,
+    state: StateDir,
+) -> None:
+    """Remove broker ID from the cluster, once it is down for good and holds nothing.
+
+    Kafka itself would unregister any broker. ktui refuses while the broker is up, while any
+    partition has it among its replicas, and while a run brings replicas to it. It reads back that
+    the broker is gone. A broker that is started again registers again.
+
+    Exit code 0 if it is gone, 2 if nothing was changed, 1 if that is not known.
+    """
+    cluster = choice.target(changes=not dry_run).cluster
+    warn_of_tls(cluster)
+    verb = _Unregister(cluster, broker, state, take_over)
+    asyncio.run(verb.check(changes=not dry_run))
+    click.echo(f"broker {broker} is down, and no partition has it among its replicas")
+    if dry_run:
+        click.echo("nothing was sent")
+        return
+    if not yes:
+        _confirm(broker)
+    try:
+        asyncio.run(verb.send())
+    except KeyboardInterrupt:
+        print_note(
+            "interrupted: the request may have been sent. To see whether the broker is still "
+            f"registered: ktui broker status {broker}"
+        )
+        raise
+    click.echo(f"broker {broker} is no longer registered")
+
+
+class _Unregister(msgspec.Struct, frozen=True):
+    """One call of the verb. It reads everything again after the question."""
+
+    cluster: Cluster
+    broker: int
+    state: StateDir
+    take_over: bool
+
+    async def check(self, *, changes: bool) -> None:
+        """Check the broker and, before a change, the cluster's owner. Takes nothing over yet."""
+        async with aclosing(self.cluster.reader()) as reader:
+            found = await check_unregister(reader, self.broker, self._runs)
+        if changes and not self.take_over:
+            await self._check_owner(found.cluster_id)
+
+    async def send(self) -> None:
+        """Unregister the broker."""
+        async with (
+            aclosing(self.cluster.reader()) as reader,
+            aclosing(self.cluster.writer()) as writer,
+        ):
+            await self._check_owner((await reader.describe_cluster()).cluster_id)
+            await unregister(ClusterPorts(reader, writer), self.broker, SystemClock(), self._runs)
+
+    def _runs(self, cluster_id: str) -> Iterator[Run]:
+        return (run for run, _ in unfinished_runs(self.state, cluster_id))
+
+    async def _check_owner(self, cluster_id: str) -> None:
+        claim = claim_request(self.cluster, self.state, cluster_id, CLAIM, take_over=self.take_over)
+        if claim is not None:
+            await check_no_other_owner(claim)
+
+
+def _confirm(broker: int) -> None:
+    """Let the operator type the broker's id, or end the program."""
+    if not can_ask():
+        raise BadInput(f"nothing was sent: there is no one to ask. Give {YES}")
+    typed = click.prompt(
+        f"To unregister broker {broker}, type its id", default="", show_default=False
+    )
+    if typed.strip() != str(broker):
+        print_note("nothing was sent")
+        sys.exit(BAD_INPUT)

@@ -1,0 +1,182 @@
+"""Unregister a broker that is down for good, and read back that it is gone.
+
+Kafka itself checks nothing but that the broker is registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import ClusterDescription, ClusterPorts, ClusterReader, Verdict, WriteResult
+from ktui.execution.broker.facts import BrokerFacts, read_metadata
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.run.destination import find_goal
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
+from ktui.planning.names import join_all, join_named, join_some
+from ktui.quantities import as_count
+
+READ_BACK_S = 10.0
+"""Seconds to wait until the cluster no longer reports the broker."""
+LEAVES_WITHIN_S = 5.0
+"""The request leaves within this time of the last read that it rests on, or not at all."""
+_POLL_S = 0.2
+
+RunsOf = Callable[[str], Iterable[Run]]
+"""Returns the unfinished runs of this state directory on a cluster, by its id."""
+
+
+async def check_unregister(
+    reader: ClusterReader, broker: int, runs_of: RunsOf
+) -> ClusterDescription:
+    """Check that a broker can be unregistered: it is registered, it is down, and nothing names it.
+
+    The brokers are read last, so that a broker which comes up meanwhile is seen.
+
+    Args:
+        reader: reads the cluster.
+        broker: the broker's id.
+        runs_of: the runs that may still bring replicas to it.
+
+    Returns:
+        The brokers as they were read last.
+
+    Raises:
+        RunRefused: the broker cannot be unregistered; says why.
+        ClusterError: the cluster cannot be read, or its metadata has no proof of its age.
+    """
+    facts = await read_metadata(reader, broker, fresh=True)
+    cluster = await reader.describe_cluster()
+    why = find_obstacle(facts, cluster, brought_by(broker, runs_of(facts.cluster_id)))
+    if why is not None:
+        raise RunRefused(f"nothing was sent: {why}")
+    return cluster
+
+
+async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: RunsOf) -> None:
+    """Check a broker, unregister it, and wait until the cluster no longer reports it.
+
+    Args:
+        ports: read and change the cluster.
+        broker: the broker's id.
+        clock: the time.
+        runs_of: the runs that may still bring replicas to it.
+
+    Raises:
+        RunRefused: the broker cannot be unregistered, or Kafka refuses; nothing was changed.
+        RunProblem: the request was sent, and the broker is still reported.
+        ClusterError: nothing was sent.
+    """
+    before = await check_unregister(ports.reader, broker, runs_of)
+    result = await ports.writer.unregister_broker(broker, leaves_within_s=LEAVES_WITHIN_S)
+    if result.verdict is Verdict.REFUSED:
+        raise RunRefused(f"nothing was changed: {_refusal(broker, result)}")
+    lost = result.verdict is Verdict.UNKNOWN
+    if lost and not before.reports_fenced:
+        raise RunProblem(
+            f"the answer was lost, and Kafka before 4.1 does not report brokers that are down. To "
+            f"see whether broker {broker} is unregistered, repeat the command: "
+            "BROKER_ID_NOT_REGISTERED means that it is"
+        )
+    after = await _gone_within(ports.reader, broker, clock)
+    if after is None or broker in after.brokers:
+        raise RunProblem(_still_there(broker, after, lost=lost))
+
+
+def brought_by(broker: int, runs: Iterable[Run]) -> dict[str, int]:
+    """Return the runs that bring replicas to a broker, each with the number of partitions.
+
+    Args:
+        broker: a broker that no partition names any more.
+        runs: unfinished runs on its cluster. Those that were exported go on elsewhere.
+    """
+    counts = {
+        run.name: sum(_brings(track, broker) for track in run.tracks.values())
+        for run in runs
+        if run.exported is None
+    }
+    return {name: count for name, count in sorted(counts.items()) if count}
+
+
+def _brings(track: Track, broker: int) -> bool:
+    if track.state.ended:
+        return False
+    if track.then is not None and broker in track.then.target:
+        return True
+    return broker in find_goal(track, (), (), None).replicas
+
+
+def find_obstacle(
+    facts: BrokerFacts, cluster: ClusterDescription, brought: Mapping[str, int]
+) -> str | None:
+    """Return why a broker must not be unregistered, as sentences; None if it may be.
+
+    Args:
+        facts: what the metadata names on the broker.
+        cluster: the brokers, read after the metadata.
+        brought: the runs that bring replicas to it, with the number of partitions.
+    """
+    broker = facts.id
+    if broker in cluster.online:
+        return (
+            f"broker {broker} is up. Stop it first: a broker that is unregistered while it is up "
+            "goes on running, outside the cluster"
+        )
+    if broker not in cluster.brokers and cluster.reports_fenced:
+        known = join_named("broker", sorted(cluster.brokers), most=20)
+        return f"the cluster has {known}, no broker {broker}"
+    if facts.states:
+        topics = sorted({tp.topic for tp in facts.states})
+        return (
+            f"broker {broker} is still among the replicas of "
+            f"{as_count(len(facts.states), 'partition')} of {join_named('topic', topics, most=8)}. "
+            f"Move them away first: ktui plan drain {broker}. To see them: "
+            f"ktui broker status {broker}"
+        )
+    if facts.unread:
+        return f"broker {broker} is not known to be empty: {join_some(facts.unread)}"
+    if brought:
+        runs = [f"{name} ({as_count(count, 'partition')})" for name, count in brought.items()]
+        return (
+            f"broker {broker} gets replicas by {join_all(runs)}. Let that end, or call it off: "
+            f"ktui cancel RUN --broker {broker}"
+        )
+    return None
+
+
+async def _gone_within(
+    reader: ClusterReader, broker: int, clock: Clock
+) -> ClusterDescription | None:
+    """Read until the broker is gone, for `READ_BACK_S`; return the last brokers read."""
+    until_s = clock.monotonic() + READ_BACK_S
+    now: ClusterDescription | None = None
+    while True:
+        try:
+            now = await reader.describe_cluster()
+        except ClusterError:
+            pass
+        else:
+            if broker not in now.brokers:
+                return now
+        if clock.monotonic() >= until_s:
+            return now
+        await clock.sleep(_POLL_S)
+
+
+def _refusal(broker: int, result: WriteResult) -> str:
+    code, message = result.code or "", result.message
+    words = message if code in message else f"{code}: {message}"
+    return f"Kafka does not unregister broker {broker}: {words}"
+
+
+def _still_there(broker: int, now: ClusterDescription | None, *, lost: bool) -> str:
+    sent = "the answer was lost" if lost else "Kafka accepted the request"
+    if now is None:
+        seen = "the cluster cannot be read since"
+    elif broker in now.online:
+        seen = f"broker {broker} is up: it was started, and has registered again"
+    else:
+        seen = f"broker {broker} is still registered after {READ_BACK_S:.0f} s"
+    return f"{sent}, and {seen}. See: ktui broker status {broker}"

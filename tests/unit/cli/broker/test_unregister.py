@@ -1,0 +1,193 @@
+"""`ktui broker unregister`: only a broker that is down, holds nothing, and gets nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ktui.cli.context.config import Context
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked
+from ktui.simulated import events
+from ktui.simulated.layout import TopicSpec
+from support.cli.broker_sandbox import BrokerSandbox
+from support.journals.journals import accepted, over, step
+
+DOWN = "broker 5 is down, and no partition has it among its replicas"
+GONE = "broker 5 is no longer registered"
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BrokerSandbox:
+    """A cluster whose broker 5 holds nothing and is stopped for good."""
+    sandbox = BrokerSandbox(tmp_path, monkeypatch)
+    sandbox.do(events.Shutdown(5))
+    sandbox.wait(30.0)
+    return sandbox
+
+
+def registered(sandbox: BrokerSandbox) -> list[int]:
+    return sorted(sandbox.simulated.controller.registered)
+
+
+def refusal(sandbox: BrokerSandbox, broker: str, *words: str) -> str:
+    """Return the error of a call that must not have left a change."""
+    error = sandbox.refusal("unregister", broker, *words)
+    assert registered(sandbox) == [1, 2, 3, 4, 5]
+    return error
+
+
+def test_a_broker_that_is_down_and_empty_is_unregistered(sandbox: BrokerSandbox) -> None:
+    assert sandbox.lines("unregister", "5", "--yes") == [DOWN, GONE]
+
+    assert registered(sandbox) == [1, 2, 3, 4]
+    error = sandbox.call("unregister", "5", "--yes").exception
+    assert "the cluster has brokers 1, 2, 3 and 4, no broker 5" in str(error)
+
+
+def test_a_broker_that_is_up_is_not_unregistered(sandbox: BrokerSandbox) -> None:
+    assert "broker 4 is up" in refusal(sandbox, "4", "--yes")
+
+
+def test_a_broker_that_a_partition_names_is_not_unregistered(sandbox: BrokerSandbox) -> None:
+    sandbox.do(events.Kill(3))
+    sandbox.wait(30.0)
+
+    error = refusal(sandbox, "3", "--yes")
+
+    assert "is still among the replicas of 4 partitions of topics audit and orders" in error
+    assert "ktui plan drain 3" in error
+
+
+def test_a_replica_that_is_only_on_its_way_to_the_broker_counts_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = BrokerSandbox(tmp_path, monkeypatch)
+    sandbox.do(events.Alter({TopicPartition("orders", 0): (1, 2, 5)}))
+    sandbox.do(events.Kill(5))
+    sandbox.wait(30.0)
+
+    assert "the replicas of 1 partition of topic orders" in refusal(sandbox, "5", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("cancel", "broker", "brings"),
+    [
+        (None, 4, True),
+        (None, 3, False),
+        (CancelKind.STOP, 4, False),
+        (CancelKind.ROLLBACK, 4, False),
+        (CancelKind.ROLLBACK, 3, True),
+    ],
+)
+def test_a_broker_that_an_unfinished_run_brings_replicas_to_is_not_unregistered(
+    sandbox: BrokerSandbox, cancel: CancelKind | None, broker: int, *, brings: bool
+) -> None:
+    sandbox.cluster(topics=(TopicSpec(name="orders", replicas=((1, 2, 5),) * 2),))
+    partitions = (TopicPartition("orders", 0), TopicPartition("orders", 1))
+    cancels = () if cancel is None else (CancelAsked(kind=cancel, partitions=partitions),)
+    steps = [event for n in range(2) for event in (step(n), accepted(n), over(n))]
+    sandbox.a_run(2, *steps, *cancels)
+    sandbox.do(events.Shutdown(broker))
+    sandbox.wait(30.0)
+
+    if brings:
+        error = refusal(sandbox, str(broker), "--yes")
+        assert f"broker {broker} gets replicas by drain (2 partitions)" in error
+        assert f"ktui cancel RUN --broker {broker}" in error
+    else:
+        sandbox.lines("unregister", str(broker), "--yes")
+        assert broker not in registered(sandbox)
+
+
+def test_without_proof_that_the_metadata_is_current_nothing_is_sent(sandbox: BrokerSandbox) -> None:
+    sandbox.do(events.Deny("describe_quorum"))
+
+    assert "Describe on the cluster" in refusal(sandbox, "5", "--yes")
+
+
+def test_a_dry_run_checks_everything_and_sends_nothing(sandbox: BrokerSandbox) -> None:
+    sandbox.context = Context(read_only=True)
+
+    assert sandbox.lines("unregister", "5", "--dry-run") == [DOWN, "nothing was sent"]
+    assert registered(sandbox) == [1, 2, 3, 4, 5]
+    assert "is read_only" in refusal(sandbox, "5", "--yes")
+    assert "broker 4 is up" in refusal(sandbox, "4", "--dry-run")
+
+
+@pytest.mark.parametrize(("typed", "code"), [("5", 0), (" 5 ", 0), ("4", 2), ("", 2), ("yes", 2)])
+def test_the_brokers_id_has_to_be_typed(
+    sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
+    monkeypatch.setattr("ktui.cli.broker.unregister.can_ask", lambda: True)
+
+    result = sandbox.call("unregister", "5", typing=f"{typed}\n")
+
+    assert result.exit_code == code
+    assert (5 in registered(sandbox)) is (code != 0)
+
+
+def test_with_no_one_to_ask_nothing_is_sent(sandbox: BrokerSandbox) -> None:
+    assert "Give --yes" in refusal(sandbox, "5")
+
+
+def test_a_broker_that_comes_up_during_the_question_is_left_alone(
+    sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asks() -> bool:
+        sandbox.do(events.Start(5))
+        sandbox.wait(60.0)
+        return True
+
+    monkeypatch.setattr("ktui.cli.broker.unregister.can_ask", asks)
+
+    result = sandbox.call("unregister", "5", typing="5\n")
+
+    assert "broker 5 is up" in str(result.exception)
+    assert 5 in registered(sandbox)
+
+
+def test_a_denied_request_names_the_permission(sandbox: BrokerSandbox) -> None:
+    sandbox.do(events.Deny("unregister_broker"))
+
+    error = refusal(sandbox, "5", "--yes")
+
+    assert error.startswith("nothing was changed")
+    assert "Grant Alter on the cluster" in error
+
+
+def test_an_answer_that_was_lost_is_found_by_reading_back(sandbox: BrokerSandbox) -> None:
+    sandbox.simulated.do(events.LoseRequest())
+    error = refusal(sandbox, "5", "--yes")
+    assert error.startswith("the answer was lost, and broker 5 is still registered")
+
+    sandbox.simulated.do(events.LoseAnswer())
+    assert sandbox.lines("unregister", "5", "--yes") == [DOWN, GONE]
+
+
+def test_before_4_1_kafka_decides_whether_the_broker_is_registered(sandbox: BrokerSandbox) -> None:
+    sandbox.cluster(version="4.0")
+    sandbox.do(events.Shutdown(5))
+    sandbox.wait(30.0)
+
+    sandbox.simulated.do(events.LoseAnswer())
+    assert "repeat the command" in str(sandbox.call("unregister", "5", "--yes").exception)
+
+    error = str(sandbox.call("unregister", "5", "--yes").exception)
+    assert error.startswith("nothing was changed")
+    assert "BROKER_ID_NOT_REGISTERED" in error
+
+
+@pytest.mark.parametrize("more", [(), ("--take-over",)])
+def test_a_cluster_of_another_state_directory_is_left_alone_unless_it_is_taken_over(
+    sandbox: BrokerSandbox, more: Sequence[str]
+) -> None:
+    sandbox.own_by_another()
+
+    if more:
+        assert sandbox.lines("unregister", "5", "--yes", *more) == [DOWN, GONE]
+    else:
+        assert "--take-over" in refusal(sandbox, "5", "--yes")
