@@ -42,16 +42,7 @@ def command(broker: int, choice: ClusterChoice, *, how: StartOptions) -> None:
     unfinished = _unfinished(target.cluster, how.state, words)
     if unfinished is not None and not how.dry_run:
         print_note(f"going on with run {unfinished}")
-        left = LeftRuns(
-            target=target,
-            state=how.state,
-            until=how.until,
-            concurrent=how.concurrent,
-            take_over=how.take_over,
-            no_ownership=how.no_ownership,
-            json=how.json,
-        )
-        sys.exit(left.go_on(unfinished))
+        sys.exit(LeftRuns.of(target, how).go_on(unfinished))
     layout = read_plan_layout(target.cluster)
     if broker not in layout.known:
         raise BadInput(unknown_broker(broker, layout.known))

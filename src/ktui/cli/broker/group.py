@@ -7,6 +7,7 @@ import click
 from ktui.cli.context.lazy_group import LazyGroup
 
 VERBS = {
+    "remove": "ktui.cli.broker.remove:command",
     "status": "ktui.cli.broker.status:command",
     "empty": "ktui.cli.broker.empty:command",
     "cordon": "ktui.cli.broker.cordon:cordon",

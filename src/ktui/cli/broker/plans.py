@@ -35,6 +35,10 @@ class Purpose(msgspec.Struct, frozen=True):
         """Return the purpose with its broker: "demote broker 4"."""
         return f"{self.verb} broker {broker}"
 
+    def words_in_removal(self, broker: int) -> str:
+        """Return the purpose as a part of a removal, which `ktui broker undo` leaves alone."""
+        return f"{self.words(broker)}, to remove it"
+
     def run_name(self, broker: int) -> str:
         """Return the first choice for the name of a run: "demote-4"."""
         return f"{self.verb}-{broker}"

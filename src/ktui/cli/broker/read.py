@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
-from ktui.execution.broker.facts import BrokerFacts, read_broker
+from ktui.execution.broker.facts import BrokerFacts, read_broker, read_metadata
 from ktui.execution.broker.holdings import Holdings, claims_on, find_holdings
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.state_dir import StateDir
@@ -29,7 +29,7 @@ class BrokerView(msgspec.Struct, frozen=True):
 
 
 async def read_view(
-    cluster: Cluster, state: StateDir, broker: int, *, fresh: bool = False
+    cluster: Cluster, state: StateDir, broker: int, *, fresh: bool = False, disks: bool = True
 ) -> BrokerView:
     """Read what a broker holds, and why.
 
@@ -38,6 +38,7 @@ async def read_view(
         state: the state directory whose runs take replicas away.
         broker: the broker's id.
         fresh: whether the metadata has to be proven to be no older than the call.
+        disks: whether to ask the broker itself; without that, it need not be known.
 
     Raises:
         BadInput: the cluster does not know the broker.
@@ -45,8 +46,9 @@ async def read_view(
         StateDirProblem: the state directory cannot be read.
     """
     async with aclosing(cluster.reader()) as reader:
-        facts = await read_broker(reader, broker, fresh=fresh)
-    if not facts.known:
+        read = read_broker if disks else read_metadata
+        facts = await read(reader, broker, fresh=fresh)
+    if disks and not facts.known:
         raise BadInput(unknown_broker(broker, facts.brokers))
     runs = list(unfinished_runs(state, facts.cluster_id))
     claims = claims_on(broker, [run for run, _ in runs], facts.states)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
+from typing import Self
 
 import msgspec
 
@@ -14,7 +15,7 @@ from ktui.cli.output.gate import gate_line, shut_gate
 from ktui.cli.plan.make import in_its_order
 from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.cli.start.follow import EXIT_CODES, Engine, follow
-from ktui.cli.start.new_run import PlannedRun, check_new_run
+from ktui.cli.start.new_run import PlannedRun, carry_out, check_new_run, report_findings
 from ktui.cli.start.options import StartOptions
 from ktui.cli.start.request import StartRequest
 from ktui.cluster.partition import TopicPartition
@@ -27,7 +28,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Started
-from ktui.planning.check.findings import Allowances
+from ktui.planning.check.findings import Allowances, FindingKind
 from ktui.planning.plan import Plan
 
 
@@ -57,6 +58,24 @@ def check_run(run: BrokerRun, target: Target, how: StartOptions) -> tuple[Planne
     )
     ordered = msgspec.structs.replace(how, limits=in_its_order(how.limits, run.plan))
     return new, check_new_run(new, ordered)
+
+
+def begin_run(run: BrokerRun, target: Target, how: StartOptions) -> int:
+    """Check a run, start it, follow it to its end, and return the exit code.
+
+    Ends the program on a problem. If there is nothing to do any more, no run is made.
+
+    Raises:
+        BadInput: options contradict the context.
+        ClusterError: the cluster cannot be read.
+        RunRefused: something forbids the start.
+        RunProblem: the journal cannot be written, or the engine has died.
+    """
+    new, request = check_run(run, target, how)
+    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
+        return 0
+    report_findings(request, how.state)
+    return carry_out(new, request, how)
 
 
 def free_run_name(state: StateDir, base: str, taken: Collection[str] = ()) -> str:
@@ -111,6 +130,19 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
     no_ownership: bool = False
     json: bool = False
     """Whether each event is printed as a line of JSON."""
+
+    @classmethod
+    def of(cls, target: Target, how: StartOptions) -> Self:
+        """Return the same for the options with which a run is started."""
+        return cls(
+            target=target,
+            state=how.state,
+            until=how.until,
+            concurrent=how.concurrent,
+            take_over=how.take_over,
+            no_ownership=how.no_ownership,
+            json=how.json,
+        )
 
     def go_on(self, name: str) -> int:
         """Carry a run on to its end, in its engine if it has one, and return the exit code.
