@@ -15,7 +15,6 @@ from ktui.cluster.ports import ClusterWriter
 from ktui.execution.broker.removal import Removal, RemovalFile
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir
-from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from support.cli.broker_sandbox import BrokerSandbox
@@ -76,10 +75,9 @@ class RemovalSandbox(BrokerSandbox):
     Args:
         folder: the folder for the state directory.
         monkeypatch: replaces the cluster, the clock and the engines of the verbs.
-        more: as for `BrokerSandbox.cluster`.
     """
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reaper = Reaper()
         self.engines: list[str] = []
         """The runs for which an engine was started, in order."""
@@ -88,13 +86,6 @@ class RemovalSandbox(BrokerSandbox):
         self.until_s = 10_000.0
         """Seconds after which an engine is left, if its run has not ended."""
         super().__init__(folder, monkeypatch)
-        if more:
-            self.cluster(**more)
-        clock = self.simulated.clock
-        for module in _CLOCKED:
-            monkeypatch.setattr(f"{module}.SystemClock", lambda: clock)
-        time = SimpleNamespace(monotonic=clock.monotonic, sleep=self.wait)
-        monkeypatch.setattr("ktui.cli.broker.removing.time", time)
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._engine)
         save = RemovalFile.save
 
@@ -105,8 +96,23 @@ class RemovalSandbox(BrokerSandbox):
 
         monkeypatch.setattr(RemovalFile, "save", mortal_save)
 
+    def cluster(self, **more: Any) -> None:
+        """Use another cluster, whose clock every verb goes by."""
+        super().cluster(**more)
+        clock = self.simulated.clock
+        for module in _CLOCKED:
+            self._monkeypatch.setattr(f"{module}.SystemClock", lambda: clock)
+        time = SimpleNamespace(monotonic=clock.monotonic, sleep=self.wait)
+        self._monkeypatch.setattr("ktui.cli.broker.removing.time", time)
+
     def writer(self) -> Any:
         return MortalWriter(self.simulated.writer(), self.reaper)
+
+    def finish(self, run: RunDir) -> None:
+        """Carry a run to its end, as an engine that another process has started."""
+        executed = PlannedRun(self.simulated, run.path, {}, Limits())
+        executed.writer = self.writer()
+        asyncio.run(executed.execute())
 
     def _engine(self, run: RunDir, _arguments: Sequence[str]) -> EndedEngine:
         self.reaper.passes("before an engine")
@@ -142,7 +148,10 @@ class RemovalSandbox(BrokerSandbox):
 
     def note(self) -> Removal | None:
         """Return what the removal remembers."""
-        return RemovalFile(self.state, self.simulated.spec.name, 3).load()
+        return self.file().load()
+
+    def file(self) -> RemovalFile:
+        return RemovalFile(self.state, self.simulated.spec.name, 3)
 
     @property
     def layout(self) -> dict[str, tuple[Replicas, int | None]]:

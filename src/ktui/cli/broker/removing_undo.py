@@ -19,6 +19,7 @@ from ktui.cli.options.common import state_option
 from ktui.cli.plan.from_run import left_as_is_lines
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner
@@ -58,10 +59,12 @@ class UndoRemoval:
 
     def preview(self) -> None:
         """Print what would be undone."""
+        lists: dict[TopicPartition, Brokers] = {}
         for name in reversed(self._removal.runs):
             if not self._runs.state.run(name).path.exists():
                 continue
-            undo = find_undo(self._runs, name)
+            undo = find_undo(self._runs, name, lists)
+            lists |= undo.lists
             for line in left_as_is_lines(undo.left):
                 click.echo(line)
             click.echo(undo_line(undo))

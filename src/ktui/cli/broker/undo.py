@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 import msgspec
@@ -20,9 +20,9 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.run import concurrent_option
-from ktui.cli.plan.from_run import left_as_is_lines, read_undo_plan
+from ktui.cli.plan.from_run import NOTHING_ELSE, left_as_is_lines, read_undo_plan
 from ktui.cli.start.follow import NOT_ALL_DONE
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
@@ -41,6 +41,11 @@ class Undo(msgspec.Struct, frozen=True):
     partitions: tuple[TopicPartition, ...]
     """Those that go back, or that do not begin after all."""
     left: tuple[LeftAsIs, ...]
+
+    @property
+    def lists(self) -> dict[TopicPartition, Brokers]:
+        """The replicas that the partitions get back."""
+        return {tp: self.run.tracks[tp].original for tp in self.partitions}
 
 
 @click.command("undo")
@@ -101,8 +106,15 @@ def command(  # noqa: PLR0913 - an option each
     sys.exit(NOT_ALL_DONE if undo.left else 0)
 
 
-def find_undo(runs: LeftRuns, name: str) -> Undo:
+def find_undo(
+    runs: LeftRuns, name: str, before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE
+) -> Undo:
     """Return what of a run can be undone now.
+
+    Args:
+        runs: how runs are carried on.
+        name: the run.
+        before_that: replicas that another undo puts back before this one.
 
     Raises:
         RunRefused: the run was exported, or the cluster is not the run's.
@@ -112,7 +124,7 @@ def find_undo(runs: LeftRuns, name: str) -> Undo:
     found = RunClient.find(runs.state, name).read_begun()
     run = found.run
     refuse_exported(run)
-    plan = asyncio.run(read_undo_plan(runs.target, found))
+    plan = asyncio.run(read_undo_plan(runs.target, found, before_that))
     going = [tp for tp, track in run.tracks.items() if not track.state.ended]
     back = [target.tp for target in plan.plan.partitions]
     left = tuple(each for each in plan.left if run.tracks[each.tp].state.ended)

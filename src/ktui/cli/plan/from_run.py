@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from types import MappingProxyType
 
 import click
+import msgspec
 
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
 from ktui.cli.context.terminal import print_note
@@ -16,6 +18,7 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshRead
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import BegunRun, RunClient
@@ -31,6 +34,7 @@ from ktui.quantities import as_count
 SOME_LEFT_OUT = 3
 """The exit code of an undo plan without some of the partitions that the run has changed."""
 MOST_NAMED = 10
+NOTHING_ELSE: Mapping[TopicPartition, Brokers] = MappingProxyType({})
 
 output_option = click.option(
     "-o",
@@ -112,8 +116,15 @@ def undo_command(name: str, choice: ClusterChoice, *, output: Path | None, state
     sys.exit(SOME_LEFT_OUT if undo.left else 0)
 
 
-async def read_undo_plan(where: Target, found: BegunRun) -> UndoPlan:
+async def read_undo_plan(
+    where: Target, found: BegunRun, before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE
+) -> UndoPlan:
     """Read the partitions of a run, and return the plan that undoes it.
+
+    Args:
+        where: the cluster.
+        found: the run.
+        before_that: replicas that another undo puts back before this one.
 
     Raises:
         RunRefused: the cluster is not the run's.
@@ -123,7 +134,13 @@ async def read_undo_plan(where: Target, found: BegunRun) -> UndoPlan:
     async with aclosing(where.cluster.reader()) as reader:
         seen = await FreshRead(reader, SystemClock()).read(begun)
     check_same_cluster(where, seen.cluster_id, found.begun.cluster_id)
-    return undo_plan(found.run, seen)
+    put_back = {
+        tp: msgspec.structs.replace(state, replicas=before_that[tp], adding=(), removing=())
+        for tp, state in seen.partitions.items()
+        if tp in before_that
+    }
+    partitions = {**seen.partitions, **put_back}
+    return undo_plan(found.run, msgspec.structs.replace(seen, partitions=partitions))
 
 
 def left_as_is_lines(left: Sequence[LeftAsIs]) -> Iterator[str]:
