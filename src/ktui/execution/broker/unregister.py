@@ -121,8 +121,8 @@ def find_obstacle(
     broker = facts.id
     if broker in cluster.online:
         return (
-            f"broker {broker} is up. Stop it first: a broker that is unregistered while it is up "
-            "goes on running, outside the cluster"
+            f"broker {broker} is up. Stop it first: one that is unregistered while it is up leaves "
+            "every ISR at once, and stays outside the cluster until it is killed and started again"
         )
     if broker not in cluster.brokers and cluster.reports_fenced:
         known = join_named("broker", sorted(cluster.brokers), most=20)
