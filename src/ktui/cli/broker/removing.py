@@ -137,7 +137,7 @@ class Removing:
             self._say("cordon", f"{words} as they come")
         elif not self._is_up:
             self._say(
-                "cordon", "not possible: the broker is down. Nothing new is placed on it either"
+                "cordon", "not possible: the broker is down"
             )
         else:
             try:
