@@ -138,8 +138,8 @@ class RemovalSandbox(BrokerSandbox):
         assert run.engine is not None
         run.engine.leave("the test leaves it")
 
-    def remove(self, *words: str) -> Result:
-        return self.call("remove", "3", *words)
+    def remove(self, *words: str, typing: str | None = None) -> Result:
+        return self.call("remove", "3", *words, typing=typing)
 
     def stop(self) -> None:
         """Stop broker 3, and let its session end."""

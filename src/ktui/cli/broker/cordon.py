@@ -149,14 +149,28 @@ def _run(
 
 
 async def check_owner(
-    cluster: Cluster, state: StateDir, cluster_id: str, verb: str, *, take_over: bool
+    cluster: Cluster,
+    state: StateDir,
+    cluster_id: str,
+    verb: str,
+    *,
+    take_over: bool,
+    off: bool = False,
 ) -> None:
     """Check before a change that no other state directory owns the cluster.
+
+    Args:
+        cluster: the cluster.
+        state: the state directory.
+        cluster_id: the id of the cluster.
+        verb: the name in a claim, where a run would be.
+        take_over: whether to take the cluster over from another owner.
+        off: whether to do without ownership.
 
     Raises:
         RunRefused: another one owns it, and it is not to be taken over.
     """
-    claim = claim_request(cluster, state, cluster_id, verb, take_over=take_over)
+    claim = claim_request(cluster, state, cluster_id, verb, off=off, take_over=take_over)
     if claim is not None:
         await check_no_other_owner(claim)
 

@@ -16,6 +16,7 @@ from ktui.cli.broker.plans import (
     read_plan_layout,
 )
 from ktui.cli.broker.removal_request import RemovalRequest, stage_line
+from ktui.cli.broker.removing import standing
 from ktui.cli.broker.runs import BrokerRun, check_run
 from ktui.cli.output.plan_report import finding_line
 from ktui.cluster.clock import SystemClock
@@ -42,7 +43,7 @@ class RemovalPreview:
         self._target = request.target
         self._how = request.how
         self._options = request.options
-        self._removal = request.file.load()
+        self._removal = standing(request)
         self._is_up = request.broker in request.cluster.online
         self.problems = False
         """Whether a stage could not begin; known once all lines were read."""

@@ -7,6 +7,7 @@ from contextlib import aclosing
 import msgspec
 
 from ktui.cli.context.cluster import Target
+from ktui.cli.options.common import state_option
 from ktui.cli.start.options import StartOptions
 from ktui.cluster.ports import ClusterDescription
 from ktui.cluster.text import clean
@@ -46,6 +47,11 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Where the removal is remembered."""
     cluster: ClusterDescription
     """The brokers, read for this call."""
+
+    @property
+    def again(self) -> str:
+        """The command that goes on with the removal."""
+        return f"ktui broker remove {self.broker}{state_option(self.how.state)}"
 
 
 class Stopped(Exception):

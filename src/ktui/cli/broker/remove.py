@@ -17,7 +17,7 @@ from ktui.cli.broker.removal_request import (
     Stopped,
     read_cluster,
 )
-from ktui.cli.broker.removing import Removing
+from ktui.cli.broker.removing import Removing, is_removed, standing
 from ktui.cli.broker.removing_undo import UndoRemoval
 from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
@@ -86,8 +86,12 @@ def command(
         with request.file.locked():
             if undo:
                 sys.exit(0 if UndoRemoval(request).go_on() else NOT_ALL_DONE)
-            _confirm(request)
-            Removing(request).go_on()
+            if not is_removed(request):
+                _confirm(request)
+                Removing(request).go_on()
+    except KeyboardInterrupt:
+        print_note(f"interrupted. To go on: {request.again}; to take all back, add --undo")
+        raise
     except Stopped as stopped:
         if str(stopped):
             print_note(str(stopped))
@@ -123,6 +127,8 @@ def _preview(request: RemovalRequest, *, undo: bool) -> None:
     if undo:
         UndoRemoval(request).preview()
         return
+    if is_removed(request):
+        return
     preview = RemovalPreview(request)
     for line in preview.lines():
         click.echo(line)
@@ -137,7 +143,7 @@ def _confirm(request: RemovalRequest) -> None:
     Raises:
         Stopped: the operator does not want it.
     """
-    if request.options.yes or not can_ask() or request.file.load() is not None:
+    if request.options.yes or not can_ask() or standing(request) is not None:
         return
     for line in RemovalPreview(request).lines():
         click.echo(line)

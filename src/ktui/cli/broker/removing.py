@@ -34,7 +34,6 @@ from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, free_run_name
 from ktui.cli.broker.unregister import Unregistration, typed_id
 from ktui.cli.context.errors import BAD_INPUT
 from ktui.cli.context.terminal import can_ask, print_note
-from ktui.cli.options.common import state_option
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
@@ -43,6 +42,7 @@ from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, NoCordon
 from ktui.execution.broker.holdings import Stay
 from ktui.execution.broker.removal import CordonMemory, Removal
+from ktui.execution.broker.unregister import NotRegistered
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.run.states import State
@@ -74,9 +74,8 @@ class Removing:
         self._file = request.file
         self._cluster = request.cluster
         self._runs = LeftRuns.of(request.target, request.how)
-        self._removal = request.file.load() or _new(request)
-        self._again = f"ktui broker remove {self._broker}{state_option(self._how.state)}"
-        self._request = request
+        self._removal = standing(request) or _new(request)
+        self._again = request.again
 
     def go_on(self) -> None:
         """Go through the stages to the end.
@@ -86,8 +85,6 @@ class Removing:
             RunRefused: something forbids the next stage.
             RunProblem, ClusterError: something cannot be read or done.
         """
-        if self._is_over():
-            return
         self._set_cordon()
         self._demote()
         while True:
@@ -109,22 +106,6 @@ class Removing:
         self._removal = msgspec.structs.replace(self._removal, **changes)
         self._file.save(self._removal)
 
-    def _is_over(self) -> bool:
-        """Return whether the broker is unregistered already; refuse a removal on its way back."""
-        removal, again = self._removal, self._broker in self._cluster.brokers
-        if removal.unregistered_at is not None and again:  # another broker has its id by now
-            self._removal = _new(self._request)
-        elif removal.unregistered_at is not None:
-            at = removal.unregistered_at.astimezone().isoformat(" ", timespec="seconds")
-            click.echo(f"broker {self._broker} was removed already: it was unregistered at {at}")
-            return True
-        if removal.undoing:
-            raise RunRefused(
-                f"nothing was sent: the removal of broker {self._broker} is being undone. Let that "
-                f"end first: {self._again} --undo"
-            )
-        return False
-
     def _say(self, stage: str, words: str) -> None:
         """Print what came of a stage, apart from the events of --json."""
         click.echo(stage_line(stage, words), err=self._how.json)
@@ -136,9 +117,7 @@ class Removing:
             words = "left out: until the broker stops, new topics may land on it. They are drained"
             self._say("cordon", f"{words} as they come")
         elif not self._is_up:
-            self._say(
-                "cordon", "not possible: the broker is down"
-            )
+            self._say("cordon", "not possible: the broker is down")
         else:
             try:
                 asyncio.run(self._cordoned())
@@ -150,19 +129,20 @@ class Removing:
     async def _cordoned(self) -> None:
         cluster = self._target.cluster
         async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-            cordoner = Cordoner(ClusterPorts(reader, writer), self._broker, SystemClock())
-            before = await cordoner.read()
-            value = before.with_cordons(())
-            if value == before.setting.value and not before.missing(value):
-                self._say("cordon", f"the broker reports {cordoned_text(before)}")
-                return
             await check_owner(
                 cluster,
                 self._how.state,
                 self._cluster.cluster_id,
                 CLAIM,
                 take_over=self._how.take_over,
+                off=self._how.no_ownership,
             )
+            cordoner = Cordoner(ClusterPorts(reader, writer), self._broker, SystemClock())
+            before = await cordoner.read()
+            value = before.with_cordons(())
+            if value == before.setting.value and not before.missing(value):
+                self._say("cordon", f"the broker reports {cordoned_text(before)}")
+                return
             if self._removal.cordon is None:
                 self._save(cordon=CordonMemory(before.setting.own, value))
             after = await cordoner.cordon(before, value)
@@ -228,25 +208,30 @@ class Removing:
     def _proven(self) -> BrokerView:
         """Return what the broker holds, as fresh metadata and its own disks have it.
 
-        What is only on the disk is leaving it just now, and is waited for.
+        What is only on the disk is leaving it just now, and a broker that does not answer may be
+        shutting down: both are waited for.
 
         Raises:
             RunProblem: not all of it is known.
         """
-        cluster, state = self._target.cluster, self._how.state
         until_s = time.monotonic() + SETTLES_S
         while True:
-            up = self._broker in self._describe().online
-            view = asyncio.run(read_view(cluster, state, self._broker, fresh=True, disks=up))
-            held = view.holdings.replicas
-            if not held and view.facts.unread:
-                raise RunProblem(
-                    f"broker {self._broker} is not known to be empty: {clean(why_unknown(view))}"
-                )
-            only_on_disk = held and all(each.why is Stay.STRAY for each in held)
-            if not only_on_disk or time.monotonic() >= until_s:
-                return view
+            view = self._view()
+            held, unread = view.holdings.replicas, view.facts.unread
+            settled = any(each.why is not Stay.STRAY for each in held) or not (held or unread)
+            if settled or time.monotonic() >= until_s:
+                break
             time.sleep(POLL_S)
+        if not held and unread:
+            raise RunProblem(
+                f"broker {self._broker} is not known to be empty: {clean(why_unknown(view))}"
+            )
+        return view
+
+    def _view(self) -> BrokerView:
+        cluster, state = self._target.cluster, self._how.state
+        up = self._broker in self._describe().online
+        return asyncio.run(read_view(cluster, state, self._broker, fresh=True, disks=up))
 
     def _say_empty(self, view: BrokerView) -> None:
         proof = "the metadata, proven to be current, names no replica on it"
@@ -274,19 +259,17 @@ class Removing:
             raise Stopped(WAITS)
         self._say("stop", f"{words}. Waiting for that; Ctrl-C leaves all as it is")
         proven_s = time.monotonic()
-        while self._up_as_far_as_known():
-            if time.monotonic() - proven_s >= PROVEN_EVERY_S:
-                proven_s = time.monotonic()
-                if self._proven().holdings.replicas:
-                    return
+        while True:
             time.sleep(POLL_S)
-
-    def _up_as_far_as_known(self) -> bool:
-        try:
-            return self._broker in self._describe().online
-        except ClusterError as error:
-            print_note(f"the cluster does not answer: {error}")
-            return True
+            try:
+                if self._broker not in self._describe().online:
+                    return
+                if time.monotonic() - proven_s >= PROVEN_EVERY_S:
+                    proven_s = time.monotonic()
+                    if self._proven().holdings.replicas:
+                        return
+            except (ClusterError, RunProblem) as error:
+                print_note(f"still waiting: {error}")
 
     def _unregister(self) -> None:
         broker = self._broker
@@ -295,12 +278,20 @@ class Removing:
             self._say("unregister", f"broker {broker} is not registered any more")
         else:
             self._confirm_unregister()
-            verb = Unregistration(
-                self._target.cluster, broker, self._how.state, self._how.take_over
-            )
-            asyncio.run(verb.send())
-            self._say("unregister", f"broker {broker} is no longer registered: it is removed")
+            self._send_unregister()
         self._save(unregistered_at=SystemClock().now())
+
+    def _send_unregister(self) -> None:
+        how, broker = self._how, self._broker
+        verb = Unregistration(
+            self._target.cluster, broker, how.state, how.take_over, how.no_ownership
+        )
+        try:
+            asyncio.run(verb.send())
+        except NotRegistered:  # the answer of an earlier call was lost
+            self._say("unregister", f"broker {broker} is not registered any more")
+        else:
+            self._say("unregister", f"broker {broker} is no longer registered: it is removed")
 
     def _confirm_unregister(self) -> None:
         if self._options.unregister:
@@ -345,7 +336,7 @@ class Removing:
         """Check that a run has ended, and that nobody has called a part of it off."""
         run = RunClient.find(self._how.state, name).read().run
         if not run.ended:
-            raise Stopped(code)
+            raise Stopped(code, f"to go on with the removal: {self._again}")
         if any(track.state not in _OVER for track in run.tracks.values()):
             self._wait(
                 f"run {name} has ended, and not all of its partitions are where they were to go"
@@ -353,6 +344,35 @@ class Removing:
 
     def _wait(self, words: str) -> NoReturn:
         raise Stopped(WAITS, f"{words}. To go on from there: {self._again}")
+
+
+def is_removed(request: RemovalRequest) -> bool:
+    """Return whether a removal has come to its end, and say so.
+
+    Raises:
+        RunRefused: the removal is on its way back.
+    """
+    removal = standing(request)
+    if removal is None:
+        return False
+    if removal.unregistered_at is not None:
+        at = removal.unregistered_at.astimezone().isoformat(" ", timespec="seconds")
+        click.echo(f"broker {request.broker} was removed already: it was unregistered at {at}")
+        return True
+    if removal.undoing:
+        raise RunRefused(
+            f"nothing was sent: the removal of broker {request.broker} is being undone. Let that "
+            f"end first: {request.again} --undo"
+        )
+    return False
+
+
+def standing(request: RemovalRequest) -> Removal | None:
+    """Return the removal that the state directory remembers, unless its id was given again."""
+    removal = request.file.load()
+    if removal is None or removal.unregistered_at is None:
+        return removal
+    return None if request.broker in request.cluster.brokers else removal
 
 
 def _new(request: RemovalRequest) -> Removal:

@@ -15,7 +15,6 @@ from ktui.cli.broker.runs import LeftRuns
 from ktui.cli.broker.undo import find_undo, roll_back, undo_line
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.options.common import state_option
 from ktui.cli.plan.from_run import left_as_is_lines
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
@@ -39,6 +38,7 @@ class UndoRemoval:
         self._runs = LeftRuns.of(request.target, request.how)
         self._file = request.file
         self._cluster = request.cluster
+        self._again = request.again
         self._removal = self._found()
         self._complete = True
 
@@ -81,9 +81,10 @@ class UndoRemoval:
             RunProblem, ClusterError: something cannot be read or done.
         """
         if self._broker not in self._cluster.online:
-            again = f"ktui broker remove {self._broker} --undo{state_option(self._runs.state)}"
             raise Stopped(
-                WAITS, f"broker {self._broker} is down. Start it, and call this again: {again}"
+                WAITS,
+                f"broker {self._broker} is down. Start it, and call this again: "
+                f"{self._again} --undo",
             )
         if not self._removal.undoing:
             self._save(undoing=True)
@@ -118,6 +119,14 @@ class UndoRemoval:
         """Put the earlier cordon back, unless somebody else has changed it since."""
         cluster, broker = self._runs.target.cluster, self._broker
         async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+            await check_owner(
+                cluster,
+                self._runs.state,
+                self._cluster.cluster_id,
+                CLAIM,
+                take_over=self._runs.take_over,
+                off=self._runs.no_ownership,
+            )
             cordoner = Cordoner(ClusterPorts(reader, writer), broker, SystemClock())
             now = (await cordoner.read()).setting.own
             change = f"{CORDONED}: {_value(now)} -> {_value(cordon.before)}"
@@ -127,13 +136,6 @@ class UndoRemoval:
                 print_note(f"left as it is: {CORDONED} is {_value(now)}: somebody has changed it")
                 self._complete = False
             else:
-                await check_owner(
-                    cluster,
-                    self._runs.state,
-                    self._cluster.cluster_id,
-                    CLAIM,
-                    take_over=self._runs.take_over,
-                )
                 await cordoner.restore(cordon.before)
                 click.echo(f"broker {broker}: {change}")
 

@@ -82,6 +82,7 @@ class Unregistration(msgspec.Struct, frozen=True):
     broker: int
     state: StateDir
     take_over: bool
+    no_ownership: bool = False
 
     async def check(self, *, changes: bool) -> None:
         """Check the broker and, before a change, the cluster's owner. Takes nothing over yet."""
@@ -103,7 +104,14 @@ class Unregistration(msgspec.Struct, frozen=True):
         return (run for run, _ in unfinished_runs(self.state, cluster_id))
 
     async def _check_owner(self, cluster_id: str) -> None:
-        await check_owner(self.cluster, self.state, cluster_id, CLAIM, take_over=self.take_over)
+        await check_owner(
+            self.cluster,
+            self.state,
+            cluster_id,
+            CLAIM,
+            take_over=self.take_over,
+            off=self.no_ownership,
+        )
 
 
 def _confirm(broker: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,67 @@ def test_the_preview_shows_every_stage_and_how_much_it_does_and_sends_nothing(
     assert "4 replicas to copy (301 MiB)" in lines[3]
     assert (sandbox.layout, sandbox.settings, sandbox.engines) == (*before, [])
     assert sandbox.note() is None
+
+
+class TestInATerminal:
+    """Somebody is there: is asked before the first change and the last one, and waited for."""
+
+    @pytest.fixture
+    def waiting(
+        self, sandbox: RemovalSandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> list[Callable[[], None]]:
+        """What happens while the broker is waited for, each during one wait."""
+        acts: list[Callable[[], None]] = []
+
+        def sleep(seconds: float) -> None:
+            sandbox.wait(seconds)
+            acts.pop(0)()
+
+        for module in ("remove", "removing"):
+            monkeypatch.setattr(f"ktui.cli.broker.{module}.can_ask", lambda: True)
+        monkeypatch.setattr("ktui.cli.broker.removing.time.sleep", sleep)
+        return acts
+
+    def test_the_removal_waits_for_the_stop_and_then_asks_for_the_id(
+        self, sandbox: RemovalSandbox, waiting: list[Callable[[], None]]
+    ) -> None:
+        waiting += [lambda: None, sandbox.stop]
+
+        result = sandbox.remove(typing="y\n3\n")
+
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert "Remove broker 3?" in result.stdout
+        assert "Waiting for that" in result.stdout
+        assert 3 not in sandbox.simulated.controller.registered
+
+    def test_a_no_sends_nothing(
+        self, sandbox: RemovalSandbox, waiting: list[Callable[[], None]]
+    ) -> None:
+        result = sandbox.remove(typing="n\n")
+
+        assert (result.exit_code, sandbox.settings, sandbox.engines) == (2, {}, [])
+        assert waiting == []
+
+    def test_another_id_unregisters_nothing(
+        self, sandbox: RemovalSandbox, waiting: list[Callable[[], None]]
+    ) -> None:
+        waiting.append(sandbox.stop)
+
+        result = sandbox.remove("--yes", typing="4\n")
+
+        assert result.exit_code == 2
+        assert {3, 4} < sandbox.simulated.controller.registered
+
+    def test_what_lands_on_the_broker_while_it_is_waited_for_is_drained(
+        self, sandbox: RemovalSandbox, waiting: list[Callable[[], None]]
+    ) -> None:
+        waiting += [lambda: create_on_3(sandbox), *[lambda: None] * 5, sandbox.stop]
+
+        result = sandbox.remove("--yes", "--unregister")
+
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert sandbox.engines == ["demote-3", "drain-3", "drain-3-2"]
+        assert sandbox.on_broker() == []
 
 
 def test_two_calls_at_once_are_kept_apart(sandbox: RemovalSandbox) -> None:
