@@ -12,6 +12,7 @@ from ktui.cli.main import ktui
 from ktui.execution.errors import RunRefused
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.start_sandbox import StartSandbox
 from support.runs.engine_runs import PlannedRun
@@ -29,6 +30,11 @@ def cluster(sandbox: StartSandbox) -> SimulatedCluster:
     targets = {tp(name): target for name, target in MOVED.items()}
     asyncio.run(PlannedRun(cluster, folder, targets, Limits(replicas=1)).to_its_end())
     return cluster
+
+
+def wait(cluster: SimulatedCluster, seconds: float) -> None:
+    assert isinstance(cluster.clock, VirtualClock)
+    cluster.clock.pass_time(seconds)
 
 
 def undo(sandbox: StartSandbox, *options: str) -> Result:
@@ -60,7 +66,7 @@ def test_what_others_have_changed_since_is_named_with_the_reason_and_left_out(
     cluster.do(move("orders-0", 3, 2, 1))
     cluster.do(events.DeleteTopic("audit"))
     cluster.do(move("orders-1", 4, 3, 5))
-    cluster.clock.pass_time(0.5)
+    wait(cluster, 0.5)
 
     result = undo(sandbox)
 
@@ -76,7 +82,7 @@ def test_a_plan_that_leaves_something_out_has_an_exit_code_of_its_own(
     sandbox: StartSandbox, cluster: SimulatedCluster
 ) -> None:
     cluster.do(events.DeleteTopic("audit"))
-    cluster.clock.pass_time(0.5)
+    wait(cluster, 0.5)
 
     assert [*planned(undo(sandbox), exit_code=3)] == ["orders-0", "orders-1"]
 
