@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import click
 
-from ktui.cli.broker.plans import DEMOTE, left_text, make, plan_line, read_plan_layout
+from ktui.cli.broker.plans import DEMOTE, left_text, make, plan_text, read_plan_layout
 from ktui.cli.broker.read import broker_argument, unknown_broker
 from ktui.cli.broker.runs import BrokerRun, LeftRuns, check_run, free_run_name, last_run_of
 from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
@@ -60,7 +60,7 @@ def command(broker: int, choice: ClusterChoice, *, how: StartOptions) -> None:
     if how.dry_run:
         show_dry_run(request, json=how.json)
     report_findings(request, how.state)
-    print_note(plan_line(words, made))
+    print_note(f"{words}: {plan_text(made)}")
     code = carry_out(new, request, how)
     sys.exit(code or (NOT_ALL_DONE if made.left else 0))
 

@@ -83,15 +83,15 @@ def make(
     return purpose.intent(layout, (broker,), wishes)
 
 
-def plan_line(words: str, made: MadePlan) -> str:
+def plan_text(made: MadePlan) -> str:
     """Describe a plan in one line: how much it copies, and how many leaders it changes."""
+    partitions = as_count(len(made.plan.partitions), "partition")
     copied = (
         f"{as_count(made.moves, 'replica')} to copy ({as_bytes(made.bytes)})"
         if made.moves
         else "nothing to copy"
     )
-    leaders = f"{as_count(made.leader_changes, 'preferred leader')} to change"
-    return f"{words}: {as_count(len(made.plan.partitions), 'partition')}, {copied}, {leaders}"
+    return f"{partitions}, {copied}, {as_count(made.leader_changes, 'preferred leader')} to change"
 
 
 def left_text(made: MadePlan) -> list[str]:

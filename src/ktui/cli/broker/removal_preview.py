@@ -12,7 +12,7 @@ from ktui.cli.broker.plans import (
     Purpose,
     left_text,
     make,
-    plan_line,
+    plan_text,
     read_plan_layout,
 )
 from ktui.cli.broker.removal_request import RemovalRequest, stage_line
@@ -109,7 +109,7 @@ class RemovalPreview:
         run_name = purpose.run_name(self._broker)
         _, request = check_run(BrokerRun(run_name, words, made.plan), self._target, self._how)
         time = time_in_words(request.preflight().time_s)
-        yield stage_line(stage, f"{plan_line(purpose.words(self._broker), made)}; {time}")
+        yield stage_line(stage, f"{plan_text(made)}; {time}")
         for finding in request.findings:
             if finding.severity is Severity.PROBLEM:
                 self.problems = True

@@ -18,7 +18,7 @@ from ktui.cli.broker.plans import (
     Purpose,
     left_text,
     make,
-    plan_line,
+    plan_text,
     read_plan_layout,
 )
 from ktui.cli.broker.read import BrokerView, read_view
@@ -239,7 +239,7 @@ class Removing:
             words = f"{proof}. It is down, so its log dirs cannot be asked"
         else:
             dirs = as_count(len(view.facts.log_dirs), "log dir")
-            words = f"{proof}, and its own {dirs} have none"
+            words = f"{proof}, and none is in its {dirs}"
         self._say("empty", words)
 
     # --------------------------------------------------------------- stop and unregister
@@ -253,9 +253,9 @@ class Removing:
         if self._options.until_empty:
             self._say("stop", f"broker {self._broker} may be stopped now")
             raise Stopped(0)
-        words = f"broker {self._broker} may be stopped now: stop it"
+        words = f"stop broker {self._broker} now"
         if not can_ask():
-            self._say("stop", f"{words}, and call this again")
+            self._say("stop", f"{words}. Then call this again: {self._again}")
             raise Stopped(WAITS)
         self._say("stop", f"{words}. Waiting for that; Ctrl-C leaves all as it is")
         proven_s = time.monotonic()
@@ -327,7 +327,7 @@ class Removing:
 
     def _begin(self, stage: str, purpose: Purpose, name: str, made: MadePlan) -> None:
         words = purpose.words_in_removal(self._broker)
-        self._say(stage, f"run {name}: {plan_line(words, made)}")
+        self._say(stage, f"run {name}: {plan_text(made)}")
         code = begin_run(BrokerRun(name, words, made.plan), self._target, self._how)
         if self._how.state.run(name).path.exists():
             self._end_of(name, code)

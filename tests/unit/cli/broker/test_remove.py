@@ -20,13 +20,9 @@ WAITS, LEFT = 3, 130
 EXPECTED = """\
 1/6 cordon: cordoned.log.dirs: not set -> *: 1 of 1 log dir cordoned: /var/lib/kafka/data
 2/6 demote: 1 replica stays as it is: no other replica is in sync (audit-0 on broker 3).
-2/6 demote: run demote-3: demote broker 3, to remove it: 1 partition, nothing to copy, \
-1 preferred leader to change
-3/6 drain: run drain-3: drain broker 3, to remove it: 4 partitions, 4 replicas to copy \
-(301 MiB), 1 preferred leader to change
-4/6 empty: the metadata, proven to be current, names no replica on it, and its own 1 log dir \
-have none
-5/6 stop: broker 3 may be stopped now: stop it, and call this again
+2/6 demote: run demote-3: 1 partition, nothing to copy, 1 preferred leader to change
+3/6 drain: run drain-3: 4 partitions, 4 replicas to copy (301 MiB), 1 preferred leader to change
+4/6 empty: the metadata, proven to be current, names no replica on it, and none is in its 1 log dir
 """
 
 
@@ -60,7 +56,8 @@ def test_a_broker_is_cordoned_demoted_and_drained_and_once_stopped_unregistered(
 ) -> None:
     lines = stages(sandbox, exit_code=WAITS)
 
-    assert lines == EXPECTED.splitlines()
+    assert lines[:-1] == EXPECTED.splitlines()
+    assert lines[-1].startswith("5/6 stop: stop broker 3 now. Then call this again: ktui broker ")
     assert (sandbox.on_broker(), sandbox.settings) == ([], {"3": "*"})
 
     sandbox.stop()
