@@ -49,8 +49,8 @@ from ktui.execution.run.states import State
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
 from ktui.quantities import as_count
 
-SETTLES_S = 10.0
-"""Seconds for which the broker's disks may be behind the metadata."""
+SETTLES_S = 15.0
+"""Seconds for which disks may be behind the metadata, and that behind a broker that has died."""
 POLL_S = 2.0
 PROVEN_EVERY_S = 10.0
 """Seconds between two proofs of emptiness while the broker is waited for."""
@@ -208,8 +208,9 @@ class Removing:
     def _proven(self) -> BrokerView:
         """Return what the broker holds, as fresh metadata and its own disks have it.
 
-        What is only on the disk is leaving it just now, and a broker that does not answer may be
-        shutting down: both are waited for.
+        What is only on the disk is leaving it just now, and a broker that does not answer may have
+        stopped just now: both are waited for. A step that is begun while Kafka does not know that
+        the broker is down may never end before 4.3, because it waits for the broker, too.
 
         Raises:
             RunProblem: not all of it is known.
@@ -218,7 +219,8 @@ class Removing:
         while True:
             view = self._view()
             held, unread = view.holdings.replicas, view.facts.unread
-            settled = any(each.why is not Stay.STRAY for each in held) or not (held or unread)
+            in_metadata = any(each.why is not Stay.STRAY for each in held)
+            settled = self._answers(view) and (in_metadata or not (held or unread))
             if settled or time.monotonic() >= until_s:
                 break
             time.sleep(POLL_S)
@@ -227,6 +229,10 @@ class Removing:
                 f"broker {self._broker} is not known to be empty: {clean(why_unknown(view))}"
             )
         return view
+
+    def _answers(self, view: BrokerView) -> bool:
+        """Return whether the broker answers, or is known to be down."""
+        return view.facts.on_disk is not None or not self._is_up
 
     def _view(self) -> BrokerView:
         cluster, state = self._target.cluster, self._how.state

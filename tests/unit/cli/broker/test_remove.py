@@ -155,6 +155,20 @@ def test_a_topic_that_lands_on_the_empty_broker_before_its_stop_is_drained_at_th
     assert (sandbox.on_broker(), sandbox.engines[-1]) == ([], "drain-3-2")
 
 
+def test_what_landed_just_before_the_stop_is_drained_once_the_cluster_knows_of_the_stop(
+    sandbox: RemovalSandbox,
+) -> None:
+    sandbox.cluster(version="4.1")
+    stages(sandbox, "--skip-cordon", "--until-empty")
+    create_on_3(sandbox)
+    sandbox.simulated.do(events.Kill(3))
+
+    stages(sandbox, "--skip-cordon", "--unregister")
+
+    assert sandbox.on_broker() == []
+    assert 3 not in sandbox.simulated.controller.registered
+
+
 def test_new_topics_do_not_land_on_a_cordoned_broker(sandbox: RemovalSandbox) -> None:
     stages(sandbox, "--until-empty")
 
