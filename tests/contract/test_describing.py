@@ -34,6 +34,14 @@ async def test_a_cluster_reports_whether_moves_wait_for_kept_replicas(
     assert answer.waits_for_kept is (version in ("3.9", "4.0", "4.1", "4.2"))
 
 
+async def test_a_cluster_reports_whether_it_lists_fenced_brokers(
+    world: World, version: str
+) -> None:
+    answer = await world.reader.describe_cluster()
+
+    assert answer.reports_fenced is (version not in ("3.9", "4.0"))
+
+
 async def test_a_topic_is_described_in_full(world: World, topic_name: str) -> None:
     await world.create_topic(topic_name, [[2, 1, 3], [5, 4, 1]])
 
