@@ -10,7 +10,14 @@ import click
 
 from ktui.cli.broker.plans import DEMOTE, left_text, make, plan_text, read_plan_layout
 from ktui.cli.broker.read import broker_argument, unknown_broker
-from ktui.cli.broker.runs import BrokerRun, LeftRuns, check_run, free_run_name, last_run_of
+from ktui.cli.broker.runs import (
+    BrokerRun,
+    LeftRuns,
+    check_run,
+    free_run_name,
+    last_run_of,
+    made_run,
+)
 from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
@@ -68,7 +75,8 @@ def command(broker: int, choice: ClusterChoice, *, how: StartOptions) -> None:
 def _unfinished(cluster: Cluster, state: StateDir, words: str) -> str | None:
     """Return the last run for a purpose, if it has not ended."""
     last = last_run_of(state, asyncio.run(read_cluster_id(cluster)), words)
-    return None if last is None or last.read_begun().run.ended else last.name
+    run = None if last is None else made_run(state, last.name)
+    return None if run is None or run.ended else run.name
 
 
 async def read_cluster_id(cluster: Cluster) -> str:

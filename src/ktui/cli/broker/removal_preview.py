@@ -17,14 +17,13 @@ from ktui.cli.broker.plans import (
 )
 from ktui.cli.broker.removal_request import RemovalRequest, stage_line
 from ktui.cli.broker.removing import standing
-from ktui.cli.broker.runs import BrokerRun, check_run
+from ktui.cli.broker.runs import BrokerRun, check_run, made_run
 from ktui.cli.output.plan_report import finding_line
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.cordon import Cordoner, NoCordon
 from ktui.execution.forecast.progress_text import progress_line
-from ktui.execution.host.client import RunClient
 from ktui.planning.check.findings import Severity
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake
@@ -92,8 +91,8 @@ class RemovalPreview:
         self, stage: str, purpose: Purpose, layout: Layout, names: tuple[str, ...]
     ) -> Iterator[str]:
         for name in names:
-            folder = self._how.state.run(name)
-            if folder.path.exists() and not (run := RunClient(folder).read().run).ended:
+            run = made_run(self._how.state, name)
+            if run is not None and not run.ended:
                 yield stage_line(stage, f"goes on: {progress_line(run)}")
                 return
         try:

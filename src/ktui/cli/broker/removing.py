@@ -30,7 +30,7 @@ from ktui.cli.broker.removal_request import (
     read_cluster,
     stage_line,
 )
-from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, free_run_name
+from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, free_run_name, made_run
 from ktui.cli.broker.unregister import Unregistration, typed_id
 from ktui.cli.context.errors import BAD_INPUT
 from ktui.cli.context.terminal import can_ask, print_note
@@ -89,6 +89,10 @@ class Removing:
         self._demote()
         while True:
             self._drain()
+            if self._options.until_empty:
+                down = "" if self._is_up else ", and it is down already"
+                self._say("stop", f"broker {self._broker} may be stopped now{down}")
+                return
             if not self._is_up:
                 break
             self._wait_for_stop()
@@ -256,9 +260,6 @@ class Removing:
         Raises:
             Stopped: nobody can be waited for.
         """
-        if self._options.until_empty:
-            self._say("stop", f"broker {self._broker} may be stopped now")
-            raise Stopped(0)
         words = f"stop broker {self._broker} now"
         if not can_ask():
             self._say("stop", f"{words}. Then call this again: {self._again}")
@@ -305,10 +306,8 @@ class Removing:
         if not can_ask():
             self._say("unregister", f"to unregister it for good: {self._again} --unregister")
             raise Stopped(WAITS)
-        if typed_id(self._broker):
-            return
-        print_note("nothing was sent")
-        raise Stopped(BAD_INPUT)
+        if not typed_id(self._broker):
+            raise Stopped(BAD_INPUT, "nothing was sent")
 
     # --------------------------------------------------------------- runs
 
@@ -319,8 +318,8 @@ class Removing:
     def _unfinished(self, names: tuple[str, ...]) -> str | None:
         """Return the first of some runs that was made and has not ended."""
         for name in names:
-            folder = self._how.state.run(name)
-            if folder.path.exists() and not RunClient(folder).read_begun().run.ended:
+            run = made_run(self._how.state, name)
+            if run is not None and not run.ended:
                 return name
         return None
 
@@ -335,7 +334,7 @@ class Removing:
         words = purpose.words_in_removal(self._broker)
         self._say(stage, f"run {name}: {plan_text(made)}")
         code = begin_run(BrokerRun(name, words, made.plan), self._target, self._how)
-        if self._how.state.run(name).path.exists():
+        if made_run(self._how.state, name) is not None:
             self._end_of(name, code)
 
     def _end_of(self, name: str, code: int) -> None:

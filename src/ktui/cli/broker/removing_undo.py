@@ -11,7 +11,7 @@ import msgspec
 
 from ktui.cli.broker.cordon import check_owner
 from ktui.cli.broker.removal_request import CLAIM, WAITS, RemovalRequest, Stopped
-from ktui.cli.broker.runs import LeftRuns
+from ktui.cli.broker.runs import LeftRuns, made_run
 from ktui.cli.broker.undo import find_undo, roll_back, undo_line
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
@@ -61,7 +61,7 @@ class UndoRemoval:
         """Print what would be undone."""
         lists: dict[TopicPartition, Brokers] = {}
         for name in reversed(self._removal.runs):
-            if not self._runs.state.run(name).path.exists():
+            if made_run(self._runs.state, name) is None:
                 continue
             undo = find_undo(self._runs, name, lists)
             lists |= undo.lists
@@ -106,7 +106,7 @@ class UndoRemoval:
         self._file.save(self._removal)
 
     def _undo_run(self, name: str) -> None:
-        if not self._runs.state.run(name).path.exists():
+        if made_run(self._runs.state, name) is None:
             print_note(f"run {name} is not there: it was never begun, or it was deleted since")
             return
         undo = find_undo(self._runs, name)

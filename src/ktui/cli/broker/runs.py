@@ -28,6 +28,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Started
+from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Allowances, FindingKind
 from ktui.planning.plan import Plan
 
@@ -97,6 +98,19 @@ def _numbered(base: str) -> Iterator[str]:
     while True:
         yield f"{base}-{number}"
         number += 1
+
+
+def made_run(state: StateDir, name: str) -> Run | None:
+    """Return a run; None where it was never made, or its start was cut off: nothing was sent then.
+
+    Raises:
+        RunProblem: its journal cannot be read.
+    """
+    folder = state.run(name)
+    if not folder.journal.exists():
+        return None
+    found = RunClient(folder).read()
+    return found.run if found.run.complete or found.damage is not None else None
 
 
 def last_run_of(state: StateDir, cluster_id: str, words: str) -> RunClient | None:

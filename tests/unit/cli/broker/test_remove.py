@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ktui.cli.context.errors import BadInput
@@ -14,6 +15,7 @@ from ktui.execution.host.ownership import own_run
 from ktui.simulated import events
 from ktui.simulated.layout import MIB, TopicSpec
 from support.cli.removal_sandbox import RemovalSandbox
+from support.journals.journals import written
 from support.simulated.moving_clusters import move
 
 WAITS, LEFT = 3, 130
@@ -90,6 +92,27 @@ def test_a_removal_whose_run_was_left_goes_on_with_that_run(sandbox: RemovalSand
 
     assert "3/6 drain: going on with run drain-3" in lines
     assert (sandbox.on_broker(), sandbox.engines[1:]) == ([], ["drain-3", "drain-3"])
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_a_run_whose_start_was_cut_off_is_begun_again_under_another_name(
+    sandbox: RemovalSandbox, *, journal: bool
+) -> None:
+    before = sandbox.layout
+    stages(sandbox, "--no-demote", exit_code=WAITS)
+    note = sandbox.note()
+    assert note is not None
+    folder = sandbox.state.create_run("drain-3-2")
+    if journal:
+        written(folder.journal, []).close()
+    sandbox.file().save(msgspec.structs.replace(note, drains=(*note.drains, "drain-3-2")))
+    create_on_3(sandbox)
+
+    stages(sandbox, "--no-demote", exit_code=WAITS)
+
+    assert (sandbox.on_broker(), sandbox.engines[-1]) == ([], "drain-3-3")
+    assert sandbox.remove("--undo").exit_code == 0
+    assert {**sandbox.layout, **before} == sandbox.layout
 
 
 def test_a_run_that_an_engine_carries_on_is_followed_and_not_started_again(
@@ -330,6 +353,15 @@ def test_a_note_that_cannot_be_read_is_named_and_nothing_is_sent(sandbox: Remova
     assert isinstance(error, RunProblem)
     assert str(path) in str(error)
     assert sandbox.settings == {}
+
+
+def test_a_dead_broker_that_is_empty_may_be_stopped_at_once(sandbox: RemovalSandbox) -> None:
+    stages(sandbox, "--until-empty")
+    sandbox.stop()
+
+    lines = stages(sandbox, "--until-empty")
+
+    assert lines[-1] == "5/6 stop: broker 3 may be stopped now, and it is down already"
 
 
 def test_an_unknown_broker_is_bad_input(sandbox: RemovalSandbox) -> None:
