@@ -121,22 +121,20 @@ def test_a_broker_is_removed_under_load_through_kills_and_all_the_way_back(
     def begun(run: str, kind: type[Any]) -> Callable[[], bool]:
         return lambda: bool(shell.events(run, kind))
 
-    with (
-        topics.created_meanwhile(),
-        AckedMessages(topics.connection, topics.name, len(ORDERS), every_s=0.02) as written,
-    ):
-        killed_when(shell, lambda: any((shell.state.path / "removals").glob("*")), *REMOVE)
-        killed_when(shell, begun("demote-5", StepBegun), *REMOVE)
-        killed_when(shell, begun("drain-5", StepBegun), *REMOVE)
-        killed_when(shell, begun("drain-5", CancelAsked), *VERB, "--undo")
-        ended(shell, 0, *VERB, "--undo")
-        assert topics.layout() == before
+    with AckedMessages(topics.connection, topics.name, len(ORDERS), every_s=0.02) as written:
+        with topics.created_meanwhile():
+            killed_when(shell, lambda: any((shell.state.path / "removals").glob("*")), *REMOVE)
+            killed_when(shell, begun("demote-5", StepBegun), *REMOVE)
+            killed_when(shell, begun("drain-5", StepBegun), *REMOVE)
+            killed_when(shell, begun("drain-5", CancelAsked), *VERB, "--undo")
+            ended(shell, 0, *VERB, "--undo")
+            assert topics.layout() == before
 
-        ended(shell, WAITS, *REMOVE)
-        assert topics.on_broker() == []
-        count = len(topics.later)
-        assert wait_for(lambda: len(topics.later) > count + 1, seconds=LIMIT_S)
-        assert topics.on_broker() == []
+            ended(shell, WAITS, *REMOVE)
+            assert topics.on_broker() == []
+            count = len(topics.later)
+            assert wait_for(lambda: len(topics.later) > count + 1, seconds=LIMIT_S)
+            assert topics.on_broker() == []
         outage.kill(REMOVED)
 
         def is_unregistered() -> bool:

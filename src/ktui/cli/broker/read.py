@@ -12,6 +12,7 @@ from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
 from ktui.execution.broker.facts import BrokerFacts, read_broker, read_metadata
 from ktui.execution.broker.holdings import Holdings, claims_on, find_holdings
+from ktui.execution.broker.removal import Removal, RemovalFile
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.names import join_named
@@ -26,6 +27,8 @@ class BrokerView(msgspec.Struct, frozen=True):
     holdings: Holdings
     without_engine: tuple[str, ...] = ()
     """The unfinished runs that have to do with its replicas, and that no engine carries on."""
+    removal: Removal | None = None
+    """Its removal, as the state directory remembers it; None for none."""
 
 
 async def read_view(
@@ -43,7 +46,7 @@ async def read_view(
     Raises:
         BadInput: the cluster does not know the broker.
         ClusterError: the cluster cannot be read.
-        StateDirProblem: the state directory cannot be read.
+        RunProblem: the state directory cannot be read.
     """
     async with aclosing(cluster.reader()) as reader:
         read = read_broker if disks else read_metadata
@@ -55,7 +58,8 @@ async def read_view(
     holdings = find_holdings(facts, claims, {run.name for run, _ in runs})
     concerned = {each.run for each in holdings.replicas}
     idle = (run.name for run, owner in runs if owner is None and run.name in concerned)
-    return BrokerView(facts, holdings, tuple(sorted(idle)))
+    removal = RemovalFile(state, facts.cluster_id, broker).load()
+    return BrokerView(facts, holdings, tuple(sorted(idle)), removal)
 
 
 def unknown_broker(broker: int, known: Collection[int]) -> str:

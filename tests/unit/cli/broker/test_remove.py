@@ -335,6 +335,17 @@ class TestInATerminal:
         assert sandbox.on_broker() == []
 
 
+def test_the_status_of_the_broker_names_the_command_that_goes_on(sandbox: RemovalSandbox) -> None:
+    stages(sandbox, "--until-empty")
+    line = "it is being removed. Go on: ktui broker remove 3"
+    assert line in sandbox.lines("status", "3")
+
+    sandbox.until_s = 5.0
+    sandbox.remove("--undo")
+
+    assert f"{line} --undo" in sandbox.lines("status", "3")
+
+
 def test_two_calls_at_once_are_kept_apart(sandbox: RemovalSandbox) -> None:
     sandbox.until_s = 5.0
     stages(sandbox, exit_code=LEFT)
