@@ -64,10 +64,14 @@ class BrokerSandbox:
     def _chosen(self, *_: object) -> NamedCluster:
         return NamedCluster(
             reader=self.reader,
-            writer=self.simulated.writer,
+            writer=self.writer,
             groups=self.simulated.memberships,
             context=self.context,
         )
+
+    def writer(self) -> Any:
+        """Return a writer of the cluster."""
+        return self.simulated.writer()
 
     def wait(self, seconds: float) -> None:
         clock = self.simulated.clock

@@ -37,6 +37,10 @@ _ENDS = {"|", ">", ">>", "2>", "&&", ";", "&"}
 EXEMPT: Mapping[str, str] = {
     "throttle drain --slo": "needs a figure; tests/unit/execution/host/test_own_figure.py",
     "throttle drain --undo": "needs an earlier change; tests/unit/cli/run/test_throttle.py",
+    "broker remove": "starts engines; tests/unit/cli/broker/test_remove.py",
+    "broker demote": "starts an engine; tests/unit/cli/broker/test_demote.py",
+    "broker undo": "needs a demoted broker; tests/unit/cli/broker/test_demote.py",
+    "plan undo": "needs a run that has ended; tests/unit/cli/plan/test_undo.py",
     "broker unregister": "needs a broker that is down; tests/unit/cli/broker/test_unregister.py",
     "alter-topic": "starts an engine process; tests/kafka/verbs/test_alter_topic.py",
     "doctor": "tries two Kafka clients; tests/unit/cli/doctor/test_connection.py",

@@ -66,7 +66,9 @@ def cordon(
         _check_paths(before, paths)
         value = before.with_cordons(paths)
         if value == before.setting.value and not before.missing(value):
-            click.echo(f"nothing to do: broker {broker} is cordoned already: {_shown(before)}")
+            click.echo(
+                f"nothing to do: broker {broker} is cordoned already: {cordoned_text(before)}"
+            )
             return
         click.echo(f"broker {broker}: {CORDONED}: {clean(before.value)} -> {clean(value)}")
         if dry_run:
@@ -133,7 +135,7 @@ def _run(
                     f"{join_all(sorted(described.online)) or 'none'}"
                 )
             if not dry_run:
-                await _check_owner(cluster, state, described.cluster_id, take_over=take_over)
+                await check_owner(cluster, state, described.cluster_id, CLAIM, take_over=take_over)
             await act(Cordoner(ClusterPorts(reader, writer), broker, SystemClock()))
 
     try:
@@ -146,10 +148,29 @@ def _run(
         raise
 
 
-async def _check_owner(
-    cluster: Cluster, state: StateDir, cluster_id: str, *, take_over: bool
+async def check_owner(
+    cluster: Cluster,
+    state: StateDir,
+    cluster_id: str,
+    verb: str,
+    *,
+    take_over: bool,
+    off: bool = False,
 ) -> None:
-    claim = claim_request(cluster, state, cluster_id, CLAIM, take_over=take_over)
+    """Check before a change that no other state directory owns the cluster.
+
+    Args:
+        cluster: the cluster.
+        state: the state directory.
+        cluster_id: the id of the cluster.
+        verb: the name in a claim, where a run would be.
+        take_over: whether to take the cluster over from another owner.
+        off: whether to do without ownership.
+
+    Raises:
+        RunRefused: another one owns it, and it is not to be taken over.
+    """
+    claim = claim_request(cluster, state, cluster_id, verb, off=off, take_over=take_over)
     if claim is not None:
         await check_no_other_owner(claim)
 
@@ -173,9 +194,10 @@ def _by_file(now: CordonState) -> str:
 def _outcome(now: CordonState) -> str:
     if not now.cordoned:
         return f"broker {now.broker} reports no cordoned log dir: new partitions may come to it"
-    return f"broker {now.broker} reports {_shown(now)}"
+    return f"broker {now.broker} reports {cordoned_text(now)}"
 
 
-def _shown(now: CordonState) -> str:
+def cordoned_text(now: CordonState) -> str:
+    """Describe which log dirs are cordoned: "1 of 2 log dirs cordoned: /data/1"."""
     few = f"{len(now.cordoned)} of {as_count(len(now.paths), 'log dir')} cordoned"
     return clean(f"{few}: {join_all(sorted(now.cordoned))}")

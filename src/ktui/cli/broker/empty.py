@@ -42,11 +42,12 @@ def command(broker: int, choice: ClusterChoice, *, state: StateDir) -> None:
         click.echo(held_line(view))
         sys.exit(NOT_EMPTY)
     if view.facts.unread:
-        raise RunProblem(f"broker {broker} is not known to be empty: {clean(_why_unknown(view))}")
+        raise RunProblem(f"broker {broker} is not known to be empty: {clean(why_unknown(view))}")
     click.echo(f"broker {broker} is empty: it holds no replica, and none is being moved to it")
 
 
-def _why_unknown(view: BrokerView) -> str:
+def why_unknown(view: BrokerView) -> str:
+    """Return why a broker without known replicas is not known to be empty."""
     unread = view.facts.unread
     return f"the metadata names no replica on it, but {join_some(unread)}"
 

@@ -7,10 +7,13 @@ import click
 from ktui.cli.context.lazy_group import LazyGroup
 
 VERBS = {
+    "remove": "ktui.cli.broker.remove:command",
     "status": "ktui.cli.broker.status:command",
     "empty": "ktui.cli.broker.empty:command",
     "cordon": "ktui.cli.broker.cordon:cordon",
     "uncordon": "ktui.cli.broker.cordon:uncordon",
+    "demote": "ktui.cli.broker.demote:command",
+    "undo": "ktui.cli.broker.undo:command",
     "unregister": "ktui.cli.broker.unregister:command",
 }
 

@@ -44,6 +44,9 @@ def _lines(view: BrokerView, most: int | None) -> Iterator[str]:
     facts, held = view.facts, view.holdings
     yield f"broker {facts.id}: {_state(facts)}"
     yield _sum(held.replicas, held.bytes)
+    if view.removal is not None and view.removal.unregistered_at is None:
+        undo = " --undo" if view.removal.undoing else ""
+        yield f"it is being removed. Go on: ktui broker remove {facts.id}{undo}"
     if stays := sum(not each.why.leaves for each in held.replicas):
         yield f"{stays:,} of them stay unless a plan takes them away"
     if facts.log_dirs:

@@ -10,8 +10,8 @@ from contextlib import aclosing
 import click
 import msgspec
 
+from ktui.cli.broker.cordon import check_owner
 from ktui.cli.broker.read import broker_argument
-from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.ownership_options import take_over_option
@@ -56,7 +56,7 @@ def command(
     """
     cluster = choice.target(changes=not dry_run).cluster
     warn_of_tls(cluster)
-    verb = _Unregister(cluster, broker, state, take_over)
+    verb = Unregistration(cluster, broker, state, take_over)
     asyncio.run(verb.check(changes=not dry_run))
     click.echo(f"broker {broker} is down, and no partition has it among its replicas")
     if dry_run:
@@ -75,13 +75,14 @@ def command(
     click.echo(f"broker {broker} is no longer registered")
 
 
-class _Unregister(msgspec.Struct, frozen=True):
-    """One call of the verb. It reads everything again after the question."""
+class Unregistration(msgspec.Struct, frozen=True):
+    """A broker that is to be unregistered. `send` reads everything again after the question."""
 
     cluster: Cluster
     broker: int
     state: StateDir
     take_over: bool
+    no_ownership: bool = False
 
     async def check(self, *, changes: bool) -> None:
         """Check the broker and, before a change, the cluster's owner. Takes nothing over yet."""
@@ -103,18 +104,28 @@ class _Unregister(msgspec.Struct, frozen=True):
         return (run for run, _ in unfinished_runs(self.state, cluster_id))
 
     async def _check_owner(self, cluster_id: str) -> None:
-        claim = claim_request(self.cluster, self.state, cluster_id, CLAIM, take_over=self.take_over)
-        if claim is not None:
-            await check_no_other_owner(claim)
+        await check_owner(
+            self.cluster,
+            self.state,
+            cluster_id,
+            CLAIM,
+            take_over=self.take_over,
+            off=self.no_ownership,
+        )
 
 
 def _confirm(broker: int) -> None:
     """Let the operator type the broker's id, or end the program."""
     if not can_ask():
         raise BadInput(f"nothing was sent: there is no one to ask. Give {YES}")
+    if not typed_id(broker):
+        print_note("nothing was sent")
+        sys.exit(BAD_INPUT)
+
+
+def typed_id(broker: int) -> bool:
+    """Ask the operator for the broker's id, and return whether that was typed."""
     typed = click.prompt(
         f"To unregister broker {broker}, type its id", default="", show_default=False
     )
-    if typed.strip() != str(broker):
-        print_note("nothing was sent")
-        sys.exit(BAD_INPUT)
+    return str(typed).strip() == str(broker)

@@ -12,7 +12,7 @@ from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argumen
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import check_json, report
 from ktui.cli.plan.check_options import CheckOptions, check_options
-from ktui.cli.plan.from_run import remaining_command, rollback_command
+from ktui.cli.plan.from_run import remaining_command, rollback_command, undo_command
 from ktui.cli.plan.intents import COMMANDS
 from ktui.execution.host.state_dir import default_name
 from ktui.planning.check.findings import Allowances
@@ -51,5 +51,5 @@ def check(path: Path, *, json: bool, steps: bool, how: CheckOptions, allowed: Al
         sys.exit(BAD_PLAN)
 
 
-for verb in (*COMMANDS, remaining_command, rollback_command):
+for verb in (*COMMANDS, remaining_command, rollback_command, undo_command):
     command.add_command(verb)

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
+from types import MappingProxyType
 
 import click
+import msgspec
 
+from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.fresh_read import FreshRead
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.client import RunClient
+from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.rollback_plan import rollback_plan
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.undo_plan import LeftAsIs, UndoPlan, undo_plan
+from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_count
+
+SOME_LEFT_OUT = 3
+"""The exit code of an undo plan without some of the partitions that the run has changed."""
+MOST_NAMED = 10
+NOTHING_ELSE: Mapping[TopicPartition, Brokers] = MappingProxyType({})
 
 output_option = click.option(
     "-o",
@@ -29,15 +48,18 @@ output_option = click.option(
 def run_from_journal(state: StateDir, name: str) -> Run:
     """Return a run as its journal has it, with a warning if the journal is damaged."""
     found = RunClient.find(state, name).read()
-    if found.damage is not None:
-        click.echo(f"damaged: {found.damage}. Only what comes before counts", err=True)
-    if found.run.exported is not None:
-        file = clean(found.run.exported.file)
-        click.echo(
-            f"warning: run {name} was exported to {file}. This plan shows it as it was then",
-            err=True,
-        )
+    _warn_of(found.run, found.damage)
     return found.run
+
+
+def _warn_of(run: Run, damage: str | None) -> None:
+    if damage is not None:
+        print_note(f"damaged: {damage}. Only what comes before counts")
+    if run.exported is not None:
+        file = clean(run.exported.file)
+        print_note(
+            f"warning: run {run.name} was exported to {file}. This plan shows it as it was then"
+        )
 
 
 def output_plan(plan: Plan, output: Path | None) -> None:
@@ -64,6 +86,70 @@ def rollback_command(name: str, *, output: Path | None, state: StateDir) -> None
     if not plan.partitions:
         raise RunRefused(f"run {name} has no partition to roll back. See: ktui status {name}")
     output_plan(plan, output)
+
+
+@click.command("undo")
+@common.run_argument
+@cluster_options
+@output_option
+@common.state_dir_option
+def undo_command(name: str, choice: ClusterChoice, *, output: Path | None, state: StateDir) -> None:
+    """Write a plan that puts back what RUN has changed, as far as only RUN has changed it.
+
+    Reads the cluster. Only partitions that are as RUN left them are in the plan, each with its
+    replicas from before RUN, in their order. What others have changed since is named with the
+    reason, and left out. Sends nothing.
+
+    A start of the plan also elects the first replica where another one led before RUN.
+    `ktui cancel RUN --rollback` restores leaders, too. Exit code 0, 3 if something is left out,
+    2 if there is nothing to undo.
+    """
+    found = RunClient.find(state, name).read_begun()
+    _warn_of(found.run, found.damage)
+    where = choice.or_of_run(found.begun).target(changes=False)
+    undo = asyncio.run(read_undo_plan(where, found))
+    for line in left_as_is_lines(undo.left):
+        print_note(line)
+    if not undo.plan.partitions:
+        raise RunRefused(f"nothing of run {name} is left to be undone")
+    output_plan(undo.plan, output)
+    sys.exit(SOME_LEFT_OUT if undo.left else 0)
+
+
+async def read_undo_plan(
+    where: Target, found: BegunRun, before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE
+) -> UndoPlan:
+    """Read the partitions of a run, and return the plan that undoes it.
+
+    Args:
+        where: the cluster.
+        found: the run.
+        before_that: replicas that another undo puts back before this one.
+
+    Raises:
+        RunRefused: the cluster is not the run's.
+        ClusterError: the cluster cannot be read.
+    """
+    begun = [track.tp for track in found.run.tracks.values() if track.begun]
+    async with aclosing(where.cluster.reader()) as reader:
+        seen = await FreshRead(reader, SystemClock()).read(begun)
+    check_same_cluster(where, seen.cluster_id, found.begun.cluster_id)
+    put_back = {
+        tp: msgspec.structs.replace(state, replicas=before_that[tp], adding=(), removing=())
+        for tp, state in seen.partitions.items()
+        if tp in before_that
+    }
+    partitions = {**seen.partitions, **put_back}
+    return undo_plan(found.run, msgspec.structs.replace(seen, partitions=partitions))
+
+
+def left_as_is_lines(left: Sequence[LeftAsIs]) -> Iterator[str]:
+    """Yield a line for each reason why partitions are not put back."""
+    by_why: dict[str, list[str]] = {}
+    for each in left:
+        by_why.setdefault(each.why, []).append(str(each.tp))
+    for why, names in by_why.items():
+        yield f"left as it is: {join_some(names, most=MOST_NAMED)}: {why}"
 
 
 @click.command("remaining")

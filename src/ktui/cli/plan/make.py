@@ -14,6 +14,7 @@ import msgspec
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
+from ktui.cli.options.limits import GivenLimits
 from ktui.cli.options.plan import BAD_PLAN
 from ktui.cli.plan.check_options import CheckOptions
 from ktui.cli.plan.from_run import output_plan
@@ -54,7 +55,7 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
         for line in rack_warnings(layout) if wanted.rack_aware is None else ():
             print_note(line)
     made = _make(intention, layout, wishes)
-    how = _in_its_order(how, made.plan)
+    how = msgspec.structs.replace(how, limits=in_its_order(how.limits, made.plan))
     run = default_name(wanted.output or Path(intention.name))
     source = clean(str(wanted.output or intention.name))
     whole = Made(
@@ -88,11 +89,11 @@ def _make(intention: Intention, layout: Layout, wishes: Wishes) -> MadePlan:
     raise BadInput(f"{intention.words}: nothing can be done, so there is no plan")
 
 
-def _in_its_order(how: CheckOptions, plan: Plan) -> CheckOptions:
+def in_its_order(limits: GivenLimits, plan: Plan) -> GivenLimits:
     """Let a run follow the order of a plan with some of Kafka's own topics: first, or last."""
-    if "order" in how.limits or not any(t.topic in INTERNAL_TOPICS for t in plan.partitions):
-        return how
-    return msgspec.structs.replace(how, limits={**how.limits, "order": Order.PLAN.value})
+    if "order" in limits or not any(t.topic in INTERNAL_TOPICS for t in plan.partitions):
+        return limits
+    return {**limits, "order": Order.PLAN.value}
 
 
 def _write(whole: Made, wanted: MakeOptions) -> None:

@@ -135,6 +135,13 @@ brokers_argument: Callable[[Verb[Any]], Verb[Any]] = click.argument(
 """Adds an argument for the ids of one or more brokers; passes them as a tuple."""
 
 
+rack_aware_option = click.option(
+    "--rack-aware/--no-rack-aware",
+    default=None,
+    help="Whether a partition stays on as many racks as it is on. Default: where all brokers "
+    "have racks.",
+)
+
 _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
     "topics": click.option(
         TOPICS,
@@ -171,12 +178,7 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
         metavar="N",
         help="Give at most N partitions another preferred leader.",
     ),
-    "rack_aware": click.option(
-        "--rack-aware/--no-rack-aware",
-        default=None,
-        help="Whether a partition stays on as many racks as it is on. Default: where all brokers "
-        "have racks.",
-    ),
+    "rack_aware": rack_aware_option,
     "keep_order": click.option(
         "--keep-order",
         is_flag=True,

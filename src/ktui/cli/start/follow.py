@@ -25,6 +25,7 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
 from ktui.execution.forecast.recorded_estimate import CopiedAsSeen
+from ktui.execution.host.attached_engine import AttachedEngine
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.event_command import EventCommand
 from ktui.execution.host.process import EngineProcess
@@ -42,6 +43,7 @@ EXIT_CODES = {
     RunEnding.LEFT: INTERRUPTED,
     RunEnding.FAILED: FAILED,
 }
+Engine = EngineProcess | AttachedEngine
 _POLL_S = 0.2
 _LEAVING_S = 5.0
 
@@ -78,14 +80,14 @@ class Interrupts:
 
 
 def follow(
-    start: Callable[[], EngineProcess],
+    start: Callable[[], Engine],
     state: StateDir,
     *,
     json: bool,
     after: int = 0,
     on_event: str | None = None,
 ) -> int:
-    """Start an engine, report its run, and return the exit code.
+    """Start an engine or attach to one, report its run, and return the exit code.
 
     The first SIGINT pauses the run; another, or SIGTERM, leaves it.
 
@@ -117,7 +119,7 @@ class _Following:
 
     def __init__(
         self,
-        engine: EngineProcess,
+        engine: Engine,
         state: StateDir,
         interrupts: Interrupts,
         *,

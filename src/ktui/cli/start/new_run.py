@@ -164,7 +164,17 @@ def start_run(
     how: StartOptions,
     before: Callable[[], None] = lambda: None,
 ) -> NoReturn:
-    """Start a run, show it, and end the program.
+    """Start a run, show it, and end the program; see `carry_out`."""
+    sys.exit(carry_out(new, request, how, before))
+
+
+def carry_out(
+    new: PlannedRun,
+    request: StartRequest,
+    how: StartOptions,
+    before: Callable[[], None] = lambda: None,
+) -> int:
+    """Start a run, show it, and return the exit code.
 
     Args:
         new: the run.
@@ -181,11 +191,10 @@ def start_run(
         concurrent=how.concurrent,
         owner=_claim(new, how, request.cluster_id),
     )
-    code = show_run(
+    return show_run(
         lambda: launch_new_run(launch, request.first_events(), before),
         new.target,
         how.state,
         headless=is_headless(headless=how.headless, json=how.json),
         json=how.json,
     )
-    sys.exit(code)

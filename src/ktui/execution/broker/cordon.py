@@ -34,6 +34,10 @@ _TOO_OLD = (
 )
 
 
+class NoCordon(RunRefused):
+    """The broker's Kafka knows no cordon; nothing was sent."""
+
+
 class CordonState(msgspec.Struct, frozen=True):
     """The cordon of a broker, as the broker itself reports it."""
 
@@ -108,7 +112,7 @@ class Cordoner:
         """Read the setting and the log dirs, both from the broker.
 
         Raises:
-            RunRefused: the broker knows no cordon.
+            NoCordon: the broker knows no cordon.
             RunProblem: its settings cannot be read.
             ClusterError: it does not answer.
         """
@@ -119,9 +123,7 @@ class Cordoner:
             why = answer.failures.get(self._resource, "no answer")
             raise RunProblem(f"the settings of broker {self._broker} cannot be read: {why}")
         if CORDONED not in settings:
-            raise RunRefused(
-                f"nothing was sent: broker {self._broker} has no {CORDONED}. {_TOO_OLD}"
-            )
+            raise NoCordon(f"nothing was sent: broker {self._broker} has no {CORDONED}. {_TOO_OLD}")
         log_dirs = await self._ports.reader.log_dirs(self._broker, ())
         named = (settings[name].value for name in LOG_DIRS if name in settings)
         return CordonState(
@@ -174,6 +176,22 @@ class Cordoner:
         if now is None or now.setting.own is not None:
             raise RunProblem(self._not_set(result))
         return now
+
+    async def restore(self, value: str | None) -> None:
+        """Put an earlier setting of the broker itself back, and wait until the broker reports it.
+
+        Args:
+            value: the setting in Kafka's own text; None for none.
+
+        Raises:
+            RunRefused: Kafka refuses it; nothing was changed.
+            RunProblem: the broker does not report it.
+            ClusterError: nothing was sent.
+        """
+        result = await self._send(value)
+        now = await self._known_within(lambda state: state.setting.own == value)
+        if now is None or now.setting.own != value:
+            raise RunProblem(self._not_set(result))
 
     async def _send(self, value: str | None, hint: str = "") -> WriteResult:
         op = ConfigOp.DELETE if value is None else ConfigOp.SET

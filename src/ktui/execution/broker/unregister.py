@@ -24,8 +24,14 @@ LEAVES_WITHIN_S = 5.0
 """The request leaves within this time of the last read that it rests on, or not at all."""
 _POLL_S = 0.2
 
+NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
+
 RunsOf = Callable[[str], Iterable[Run]]
 """Returns the unfinished runs of this state directory on a cluster, by its id."""
+
+
+class NotRegistered(RunRefused):
+    """The broker is not registered, in Kafka's own words; nothing was changed."""
 
 
 async def check_unregister(
@@ -65,6 +71,7 @@ async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: Ru
         runs_of: the runs that may still bring replicas to it.
 
     Raises:
+        NotRegistered: it is not registered any more.
         RunRefused: the broker cannot be unregistered, or Kafka refuses; nothing was changed.
         RunProblem: the request was sent, and the broker is still reported.
         ClusterError: nothing was sent.
@@ -72,7 +79,8 @@ async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: Ru
     before = await check_unregister(ports.reader, broker, runs_of)
     result = await ports.writer.unregister_broker(broker, leaves_within_s=LEAVES_WITHIN_S)
     if result.verdict is Verdict.REFUSED:
-        raise RunRefused(f"nothing was changed: {_refusal(broker, result)}")
+        refused = NotRegistered if result.code == NOT_REGISTERED else RunRefused
+        raise refused(f"nothing was changed: {_refusal(broker, result)}")
     lost = result.verdict is Verdict.UNKNOWN
     if lost and not before.reports_fenced:
         raise RunProblem(

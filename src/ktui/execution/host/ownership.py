@@ -220,7 +220,7 @@ def lock_starts(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]
     state_dir.check()
     state_dir.make(state_dir.locks)
     path = state_dir.locks / f"{sha256(cluster_id.encode()).hexdigest()[:32]}.lock"
-    file = _lock(path, _START_PATIENCE_S)
+    file = lock_file(path, _START_PATIENCE_S)
     if file is None:
         raise RunProblem(
             "another run is being started on this cluster, and has taken more than "
@@ -238,14 +238,14 @@ def _lock_or_refuse(run: RunDir, path: Path) -> int:
     Raises:
         OwnedElsewhere: another process has the lock.
     """
-    while (file := _lock(path, _PATIENCE_S)) is None:
+    while (file := lock_file(path, _PATIENCE_S)) is None:
         other = holder(run)
         if other is not None:
             raise OwnedElsewhere(run.name, other)
     return file
 
 
-def _lock(path: Path, patience_s: float) -> int | None:
+def lock_file(path: Path, patience_s: float) -> int | None:
     """Open a file and lock it exclusively; None if someone else keeps it locked."""
     until = time.monotonic() + patience_s
     while True:

@@ -9,7 +9,7 @@ import pytest
 from support.cli.broker_sandbox import BrokerSandbox
 from support.cli.call_ktui import Done, call_ktui
 
-VERBS = ("status", "empty", "cordon", "uncordon", "unregister")
+VERBS = ("status", "empty", "cordon", "uncordon", "unregister", "demote", "undo", "remove")
 
 
 def ktui(folder: Path, *words: str) -> Done:

@@ -1,0 +1,392 @@
+"""The removal of a broker: its stages, each begun only where it is not true already."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import Any, NoReturn
+
+import click
+import msgspec
+
+from ktui.cli.broker.cordon import check_owner, cordoned_text
+from ktui.cli.broker.empty import held_line, why_unknown
+from ktui.cli.broker.plans import (
+    DEMOTE,
+    DRAIN,
+    Purpose,
+    left_text,
+    make,
+    plan_text,
+    read_plan_layout,
+)
+from ktui.cli.broker.read import BrokerView, read_view
+from ktui.cli.broker.removal_request import (
+    CLAIM,
+    WAITS,
+    RemovalRequest,
+    Stopped,
+    read_cluster,
+    stage_line,
+)
+from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, free_run_name, made_run
+from ktui.cli.broker.unregister import Unregistration, typed_id
+from ktui.cli.context.errors import BAD_INPUT
+from ktui.cli.context.terminal import can_ask, print_note
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.cordon import CORDONED
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import ClusterDescription, ClusterPorts
+from ktui.cluster.text import clean
+from ktui.execution.broker.cordon import Cordoner, NoCordon
+from ktui.execution.broker.holdings import Stay
+from ktui.execution.broker.removal import CordonMemory, Removal
+from ktui.execution.broker.unregister import NotRegistered
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.client import RunClient
+from ktui.execution.run.states import State
+from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.quantities import as_count
+
+SETTLES_S = 15.0
+"""Seconds for which disks may be behind the metadata, and that behind a broker that has died."""
+POLL_S = 2.0
+PROVEN_EVERY_S = 10.0
+"""Seconds between two proofs of emptiness while the broker is waited for."""
+_OVER = (State.DONE, State.TOPIC_GONE)
+
+
+class Removing:
+    """One call of a removal, which goes on from what is really there.
+
+    The file has what neither the cluster nor the runs say, and has it before anything is sent.
+
+    Args:
+        request: what was asked for; its file is locked by the caller.
+    """
+
+    def __init__(self, request: RemovalRequest) -> None:
+        self._broker = request.broker
+        self._target = request.target
+        self._how = request.how
+        self._options = request.options
+        self._file = request.file
+        self._cluster = request.cluster
+        self._runs = LeftRuns.of(request.target, request.how)
+        self._removal = standing(request) or _new(request)
+        self._again = request.again
+
+    def go_on(self) -> None:
+        """Go through the stages to the end.
+
+        Raises:
+            Stopped: it goes no further now.
+            RunRefused: something forbids the next stage.
+            RunProblem, ClusterError: something cannot be read or done.
+        """
+        self._set_cordon()
+        self._demote()
+        while True:
+            self._drain()
+            if self._options.until_empty:
+                down = "" if self._is_up else ", and it is down already"
+                self._say("stop", f"broker {self._broker} may be stopped now{down}")
+                return
+            if not self._is_up:
+                break
+            self._wait_for_stop()
+        self._unregister()
+
+    @property
+    def _is_up(self) -> bool:
+        return self._broker in self._cluster.online
+
+    def _describe(self) -> ClusterDescription:
+        self._cluster = asyncio.run(read_cluster(self._target))
+        return self._cluster
+
+    def _save(self, **changes: Any) -> None:
+        self._removal = msgspec.structs.replace(self._removal, **changes)
+        self._file.save(self._removal)
+
+    def _say(self, stage: str, words: str) -> None:
+        """Print what came of a stage, apart from the events of --json."""
+        click.echo(stage_line(stage, words), err=self._how.json)
+
+    # --------------------------------------------------------------- cordon
+
+    def _set_cordon(self) -> None:
+        if not self._options.cordon:
+            words = "left out: until the broker stops, new topics may land on it. They are drained"
+            self._say("cordon", f"{words} as they come")
+        elif not self._is_up:
+            self._say("cordon", "not possible: the broker is down")
+        else:
+            try:
+                asyncio.run(self._cordoned())
+            except NoCordon as refused:
+                raise NoCordon(
+                    f"{refused}. To drain again and again instead: {self._again} --skip-cordon"
+                ) from None
+
+    async def _cordoned(self) -> None:
+        cluster = self._target.cluster
+        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+            await check_owner(
+                cluster,
+                self._how.state,
+                self._cluster.cluster_id,
+                CLAIM,
+                take_over=self._how.take_over,
+                off=self._how.no_ownership,
+            )
+            cordoner = Cordoner(ClusterPorts(reader, writer), self._broker, SystemClock())
+            before = await cordoner.read()
+            value = before.with_cordons(())
+            if value == before.setting.value and not before.missing(value):
+                self._say("cordon", f"the broker reports {cordoned_text(before)}")
+                return
+            if self._removal.cordon is None:
+                self._save(cordon=CordonMemory(before.setting.own, value))
+            after = await cordoner.cordon(before, value)
+            self._say("cordon", f"{CORDONED}: {before.value} -> {value}: {cordoned_text(after)}")
+
+    # --------------------------------------------------------------- demote
+
+    def _demote(self) -> None:
+        """Take the leadership off the broker, unless its replicas are leaving already."""
+        if not self._options.demote:
+            self._say("demote", "left out")
+        elif not self._is_up:
+            self._say("demote", "needless: a broker that is down leads nothing")
+        elif self._removal.drains:
+            self._say("demote", "over: the replicas are being drained")
+        elif (name := self._unfinished(self._removal.demotes)) is not None:
+            self._say("demote", f"going on with run {name}")
+            self._end_of(name, self._runs.go_on(name))
+        else:
+            self._begin_demote()
+
+    def _begin_demote(self) -> None:
+        try:
+            made = self._made(DEMOTE)
+        except CannotMake:
+            self._say("demote", "the broker is the last one in every list of replicas")
+            return
+        for line in left_text(made):
+            self._say("demote", line)
+        if made.plan.partitions:
+            name = self._name(DEMOTE, self._removal.demotes)
+            self._save(demotes=_with(self._removal.demotes, name))
+            self._begin("demote", DEMOTE, name, made)
+
+    # --------------------------------------------------------------- drain
+
+    def _drain(self) -> None:
+        """Take all replicas off the broker, also those that land on it meanwhile."""
+        while True:
+            if (name := self._unfinished(self._removal.drains)) is not None:
+                self._say("drain", f"going on with run {name}")
+                self._end_of(name, self._runs.go_on(name))
+                continue
+            view = self._proven()
+            if not view.holdings.replicas:
+                self._say_empty(view)
+                return
+            self._begin_drain(view)
+
+    def _begin_drain(self, view: BrokerView) -> None:
+        try:
+            made = self._made(DRAIN)
+        except CannotMake as why:
+            self._wait(f"{held_line(view)}. {why}")
+        for line in left_text(made):
+            self._say("drain", line)
+        if not made.plan.partitions:
+            self._wait(f"{held_line(view)}. Nothing of it can be moved now")
+        name = self._name(DRAIN, self._removal.drains)
+        self._save(drains=_with(self._removal.drains, name))
+        self._begin("drain", DRAIN, name, made)
+
+    def _proven(self) -> BrokerView:
+        """Return what the broker holds, as fresh metadata and its own disks have it.
+
+        What is only on the disk is leaving it just now, and a broker that does not answer may have
+        stopped just now: both are waited for. A step that is begun while Kafka does not know that
+        the broker is down may never end before 4.3, because it waits for the broker, too.
+
+        Raises:
+            RunProblem: not all of it is known.
+        """
+        until_s = time.monotonic() + SETTLES_S
+        while True:
+            view = self._view()
+            held, unread = view.holdings.replicas, view.facts.unread
+            in_metadata = any(each.why is not Stay.STRAY for each in held)
+            settled = self._answers(view) and (in_metadata or not (held or unread))
+            if settled or time.monotonic() >= until_s:
+                break
+            time.sleep(POLL_S)
+        if not held and unread:
+            raise RunProblem(
+                f"broker {self._broker} is not known to be empty: {clean(why_unknown(view))}"
+            )
+        return view
+
+    def _answers(self, view: BrokerView) -> bool:
+        """Return whether the broker answers, or is known to be down."""
+        return view.facts.on_disk is not None or not self._is_up
+
+    def _view(self) -> BrokerView:
+        cluster, state = self._target.cluster, self._how.state
+        up = self._broker in self._describe().online
+        return asyncio.run(read_view(cluster, state, self._broker, fresh=True, disks=up))
+
+    def _say_empty(self, view: BrokerView) -> None:
+        proof = "the metadata, proven to be current, names no replica on it"
+        if view.facts.on_disk is None:
+            words = f"{proof}. It is down, so its log dirs cannot be asked"
+        else:
+            dirs = as_count(len(view.facts.log_dirs), "log dir")
+            words = f"{proof}, and none is in its {dirs}"
+        self._say("empty", words)
+
+    # --------------------------------------------------------------- stop and unregister
+
+    def _wait_for_stop(self) -> None:
+        """Return once the broker is stopped, or holds something again.
+
+        Raises:
+            Stopped: nobody can be waited for.
+        """
+        words = f"stop broker {self._broker} now"
+        if not can_ask():
+            self._say("stop", f"{words}. Then call this again: {self._again}")
+            raise Stopped(WAITS)
+        self._say("stop", f"{words}. Waiting for that; Ctrl-C leaves all as it is")
+        proven_s = time.monotonic()
+        while True:
+            time.sleep(POLL_S)
+            try:
+                if self._broker not in self._describe().online:
+                    return
+                if time.monotonic() - proven_s >= PROVEN_EVERY_S:
+                    proven_s = time.monotonic()
+                    if self._proven().holdings.replicas:
+                        return
+            except (ClusterError, RunProblem) as error:
+                print_note(f"still waiting: {error}")
+
+    def _unregister(self) -> None:
+        broker = self._broker
+        self._say("stop", f"broker {broker} is down")
+        if broker not in self._cluster.brokers and self._cluster.reports_fenced:
+            self._say("unregister", f"broker {broker} is not registered any more")
+        else:
+            self._confirm_unregister()
+            self._send_unregister()
+        self._save(unregistered_at=SystemClock().now())
+
+    def _send_unregister(self) -> None:
+        how, broker = self._how, self._broker
+        verb = Unregistration(
+            self._target.cluster, broker, how.state, how.take_over, how.no_ownership
+        )
+        try:
+            asyncio.run(verb.send())
+        except NotRegistered:  # the answer of an earlier call was lost
+            self._say("unregister", f"broker {broker} is not registered any more")
+        else:
+            self._say("unregister", f"broker {broker} is no longer registered: it is removed")
+
+    def _confirm_unregister(self) -> None:
+        if self._options.unregister:
+            return
+        if not can_ask():
+            self._say("unregister", f"to unregister it for good: {self._again} --unregister")
+            raise Stopped(WAITS)
+        if not typed_id(self._broker):
+            raise Stopped(BAD_INPUT, "nothing was sent")
+
+    # --------------------------------------------------------------- runs
+
+    def _made(self, purpose: Purpose) -> MadePlan:
+        layout = read_plan_layout(self._target.cluster)
+        return make(purpose, self._broker, layout, rack_aware=self._options.rack_aware)
+
+    def _unfinished(self, names: tuple[str, ...]) -> str | None:
+        """Return the first of some runs that was made and has not ended."""
+        for name in names:
+            run = made_run(self._how.state, name)
+            if run is not None and not run.ended:
+                return name
+        return None
+
+    def _name(self, purpose: Purpose, names: tuple[str, ...]) -> str:
+        """Return the name of the next run: the last one noted, if that was never made."""
+        state = self._how.state
+        if names and not state.run(names[-1]).path.exists():
+            return names[-1]
+        return free_run_name(state, purpose.run_name(self._broker), self._removal.runs)
+
+    def _begin(self, stage: str, purpose: Purpose, name: str, made: MadePlan) -> None:
+        words = purpose.words_in_removal(self._broker)
+        self._say(stage, f"run {name}: {plan_text(made)}")
+        code = begin_run(BrokerRun(name, words, made.plan), self._target, self._how)
+        if made_run(self._how.state, name) is not None:
+            self._end_of(name, code)
+
+    def _end_of(self, name: str, code: int) -> None:
+        """Check that a run has ended, and that nobody has called a part of it off."""
+        run = RunClient.find(self._how.state, name).read().run
+        if not run.ended:
+            raise Stopped(code, f"to go on with the removal: {self._again}")
+        if any(track.state not in _OVER for track in run.tracks.values()):
+            self._wait(
+                f"run {name} has ended, and not all of its partitions are where they were to go"
+            )
+
+    def _wait(self, words: str) -> NoReturn:
+        raise Stopped(WAITS, f"{words}. To go on from there: {self._again}")
+
+
+def is_removed(request: RemovalRequest) -> bool:
+    """Return whether a removal has come to its end, and say so.
+
+    Raises:
+        RunRefused: the removal is on its way back.
+    """
+    removal = standing(request)
+    if removal is None:
+        return False
+    if removal.unregistered_at is not None:
+        at = removal.unregistered_at.astimezone().isoformat(" ", timespec="seconds")
+        click.echo(f"broker {request.broker} was removed already: it was unregistered at {at}")
+        return True
+    if removal.undoing:
+        raise RunRefused(
+            f"nothing was sent: the removal of broker {request.broker} is being undone. Let that "
+            f"end first: {request.again} --undo"
+        )
+    return False
+
+
+def standing(request: RemovalRequest) -> Removal | None:
+    """Return the removal that the state directory remembers, unless its id was given again."""
+    removal = request.file.load()
+    if removal is None or removal.unregistered_at is None:
+        return removal
+    return None if request.broker in request.cluster.brokers else removal
+
+
+def _new(request: RemovalRequest) -> Removal:
+    return Removal(
+        cluster_id=request.cluster.cluster_id,
+        broker=request.broker,
+        begun_at=SystemClock().now(),
+    )
+
+
+def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return names if names[-1:] == (name,) else (*names, name)

@@ -1,0 +1,248 @@
+"""The runs about one broker: begun, continued and rolled back, each followed to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+from typing import Self
+
+import msgspec
+
+from ktui.cli.context.claim import claim_request
+from ktui.cli.context.cluster import Target
+from ktui.cli.context.terminal import print_note
+from ktui.cli.output.gate import gate_line, shut_gate
+from ktui.cli.plan.make import in_its_order
+from ktui.cli.process.launch import Launch, launch_left_run
+from ktui.cli.start.follow import EXIT_CODES, Engine, follow
+from ktui.cli.start.new_run import PlannedRun, carry_out, check_new_run, report_findings
+from ktui.cli.start.options import StartOptions
+from ktui.cli.start.request import StartRequest
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem
+from ktui.execution.forecast.progress_text import run_ending
+from ktui.execution.host.attached_engine import AttachedEngine
+from ktui.execution.host.client import BegunRun, RunClient
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import AnyRunEvent, Started
+from ktui.execution.run.run import Run
+from ktui.planning.check.findings import Allowances, FindingKind
+from ktui.planning.plan import Plan
+
+
+class BrokerRun(msgspec.Struct, frozen=True):
+    """A run to be started."""
+
+    name: str
+    words: str
+    """Its purpose, which its journal has in place of the name of a plan's file."""
+    plan: Plan
+
+
+def check_run(run: BrokerRun, target: Target, how: StartOptions) -> tuple[PlannedRun, StartRequest]:
+    """Check a run against its cluster.
+
+    Raises:
+        BadInput: options contradict the context.
+        ClusterError: the cluster cannot be read.
+    """
+    new = PlannedRun(
+        name=run.name,
+        source=run.words,
+        plan_name=run.words,
+        plan=run.plan,
+        allowed=Allowances(),
+        target=target,
+    )
+    ordered = msgspec.structs.replace(how, limits=in_its_order(how.limits, run.plan))
+    return new, check_new_run(new, ordered)
+
+
+def begin_run(run: BrokerRun, target: Target, how: StartOptions) -> int:
+    """Check a run, start it, follow it to its end, and return the exit code.
+
+    Ends the program on a problem. If there is nothing to do any more, no run is made.
+
+    Raises:
+        BadInput: options contradict the context.
+        ClusterError: the cluster cannot be read.
+        RunRefused: something forbids the start.
+        RunProblem: the journal cannot be written, or the engine has died.
+    """
+    new, request = check_run(run, target, how)
+    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
+        return 0
+    report_findings(request, how.state)
+    return carry_out(new, request, how)
+
+
+def free_run_name(state: StateDir, base: str, taken: Collection[str] = ()) -> str:
+    """Return a name that no run has: "demote-4", else "demote-4-2" and so on.
+
+    Args:
+        state: the state directory.
+        base: the first choice.
+        taken: names that are no more free, although no run has them yet.
+    """
+    return next(
+        name for name in _numbered(base) if name not in taken and not state.run(name).path.exists()
+    )
+
+
+def _numbered(base: str) -> Iterator[str]:
+    yield base
+    number = 2
+    while True:
+        yield f"{base}-{number}"
+        number += 1
+
+
+def made_run(state: StateDir, name: str) -> Run | None:
+    """Return a run; None where it was never made, or its start was cut off: nothing was sent then.
+
+    Raises:
+        RunProblem: its journal cannot be read.
+    """
+    folder = state.run(name)
+    if not folder.journal.exists():
+        return None
+    found = RunClient(folder).read()
+    return found.run if found.run.complete or found.damage is not None else None
+
+
+def last_run_of(state: StateDir, cluster_id: str, words: str) -> RunClient | None:
+    """Return the last run of a cluster that was started for a purpose; None without one.
+
+    Runs that cannot be read are skipped.
+    """
+    found: list[tuple[datetime, str]] = []
+    for folder in state.run_dirs():
+        try:
+            first = RunClient(folder).first_entry()
+        except RunProblem:
+            continue
+        if first is not None and _is_for(first.event, cluster_id, words):
+            found.append((first.at, folder.name))
+    return RunClient(state.run(max(found)[1])) if found else None
+
+
+def _is_for(event: AnyRunEvent, cluster_id: str, words: str) -> bool:
+    return isinstance(event, Started) and (event.cluster_id, event.plan) == (cluster_id, words)
+
+
+class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """How runs that exist already are carried on, each in an engine process of its own."""
+
+    target: Target
+    state: StateDir
+    until: datetime | None = None
+    concurrent: bool = False
+    take_over: bool = False
+    no_ownership: bool = False
+    json: bool = False
+    """Whether each event is printed as a line of JSON."""
+
+    @classmethod
+    def of(cls, target: Target, how: StartOptions) -> Self:
+        """Return the same for the options with which a run is started."""
+        return cls(
+            target=target,
+            state=how.state,
+            until=how.until,
+            concurrent=how.concurrent,
+            take_over=how.take_over,
+            no_ownership=how.no_ownership,
+            json=how.json,
+        )
+
+    def go_on(self, name: str) -> int:
+        """Carry a run on to its end, in its engine if it has one, and return the exit code.
+
+        Raises:
+            RunRefused: the run was exported, or another run or owner forbids it.
+            RunProblem: its journal cannot be read, or its engine has died.
+        """
+        client, found = self._found(name)
+        if found.run.ended:
+            return EXIT_CODES[run_ending(found.run)]
+        return self._carry_on(client, found)
+
+    def roll_back(self, name: str, partitions: Collection[TopicPartition]) -> int:
+        """Roll some partitions of a run back, and return the exit code of the run.
+
+        The run may have ended. Repeated, this goes on with what is left of it.
+
+        Raises:
+            RunRefused: the run was exported, or another run or owner forbids it.
+            RunProblem: its journal cannot be read or written, or its engine has died.
+        """
+        client, found = self._found(name)
+        command = CancelMoves(CancelKind.ROLLBACK, (), tuple(partitions))
+
+        def ask() -> None:
+            client.ask(command)
+
+        return self._carry_on(client, found, ask)
+
+    def _found(self, name: str) -> tuple[RunClient, BegunRun]:
+        client = RunClient.find(self.state, name)
+        found = client.read_begun()
+        if found.damage is not None:
+            print_note(f"damaged: {found.damage}. The run goes on from what comes before")
+        refuse_exported(found.run)
+        return client, found
+
+    def _carry_on(
+        self, client: RunClient, found: BegunRun, ask: Callable[[], None] = lambda: None
+    ) -> int:
+        """Follow the engine of a run, which is started if there is none.
+
+        Args:
+            client: the run.
+            found: the same, as its journal has it.
+            ask: writes the command that the engine is to carry out.
+        """
+
+        def attached() -> AttachedEngine | None:
+            owner = client.owner
+            if owner is None:
+                return None
+            ask()
+            return AttachedEngine(client.folder, owner)
+
+        def start() -> Engine:
+            if (engine := attached()) is not None:
+                return engine
+            try:
+                return launch_left_run(self._launch(client.name, found), ask)
+            except RunProblem:  # perhaps because another engine was being started
+                if (engine := attached()) is None:
+                    raise
+                return engine
+
+        shut = shut_gate(self.state, found.begun.cluster_id)
+        if shut is not None:
+            print_note(f"{gate_line(shut, self.state, client.name)}. Until then only cancels go on")
+        return follow(start, self.state, json=self.json, after=found.run.seq)
+
+    def _launch(self, name: str, found: BegunRun) -> Launch:
+        cluster_id = found.begun.cluster_id
+        return Launch(
+            state=self.state,
+            name=name,
+            cluster_id=cluster_id,
+            names=self.target.names,
+            until=self.until,
+            concurrent=self.concurrent,
+            owner=claim_request(
+                self.target.cluster,
+                self.state,
+                cluster_id,
+                name,
+                off=self.no_ownership,
+                take_over=self.take_over,
+            ),
+        )

@@ -1,0 +1,145 @@
+"""What a removal of a broker has to remember: all that the cluster and its runs do not say.
+
+One small file in the state directory for each broker that is being removed. It is on the disk
+before anything that it is about is sent or made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from ktui.durable import sync_folder, write_whole
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.ownership import lock_file
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.regular_files import read_note
+from ktui.json_input import checked_moment, decode_untrusted
+
+_PATIENCE_S = 0.5
+
+
+class CordonMemory(msgspec.Struct, frozen=True):
+    """The cordon that a removal has set, or is about to set."""
+
+    before: str | None
+    """The setting of the broker itself before, in Kafka's own text; None for none."""
+    value: str
+    """The setting of the removal."""
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """A removal of a broker, from its first change to its last."""
+
+    schema_version: Literal[1] = 1
+    cluster_id: str
+    broker: int
+    begun_at: datetime
+    cordon: CordonMemory | None = None
+    """None while the removal has set none."""
+    demotes: tuple[str, ...] = ()
+    """Its runs that take the leadership off the broker, oldest first."""
+    drains: tuple[str, ...] = ()
+    """Its runs that take the replicas off the broker, oldest first. All began after `demotes`."""
+    undoing: bool = False
+    """Whether it is on its way back. The runs that are undone are no longer named."""
+    unregistered_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse times that cannot be shown."""
+        checked_moment(self.begun_at)
+        if self.unregistered_at is not None:
+            checked_moment(self.unregistered_at)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """All its runs, oldest first."""
+        return (*self.demotes, *self.drains)
+
+
+_DECODER = msgspec.json.Decoder(Removal)
+
+
+class RemovalFile:
+    """The file of a removal.
+
+    Args:
+        state: the state directory.
+        cluster_id: the id that the cluster reports.
+        broker: the broker's id.
+    """
+
+    def __init__(self, state: StateDir, cluster_id: str, broker: int) -> None:
+        self._state = state
+        self._broker = broker
+        self.path = state.cluster_note("removals", f"{cluster_id}-{broker}")
+
+    def load(self) -> Removal | None:
+        """Return the removal; None if there is none.
+
+        Raises:
+            RunProblem: the file cannot be read.
+        """
+        try:
+            return decode_untrusted(_DECODER, read_note(self.path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._problem("read", error.strerror) from None
+        except msgspec.DecodeError as error:
+            raise self._problem("read", f"{error}") from None
+
+    def save(self, removal: Removal) -> None:
+        """Put the removal on the disk, in place of the one before.
+
+        Raises:
+            RunProblem: it cannot be written; the one before stays.
+        """
+        self._state.check()
+        self._state.make(self.path.parent)
+        try:
+            write_whole(self.path, msgspec.json.encode(removal))
+        except OSError as error:
+            raise self._problem("written", error.strerror) from None
+
+    def delete(self) -> None:
+        """Forget the removal.
+
+        Raises:
+            RunProblem: the file cannot be removed.
+        """
+        try:
+            self.path.unlink(missing_ok=True)
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise self._problem("removed", error.strerror) from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from this removal.
+
+        Raises:
+            RunRefused: another one is at it.
+            RunProblem: the state directory cannot be used.
+        """
+        self._state.check()
+        self._state.make(self._state.locks)
+        file = lock_file(self._state.locks / f"removal-{self.path.stem}.lock", _PATIENCE_S)
+        if file is None:
+            raise RunRefused(
+                f"another ktui is removing broker {self._broker} just now. See its runs: ktui runs"
+            )
+        try:
+            yield
+        finally:
+            os.close(file)
+
+    def _problem(self, what: str, why: str | None) -> RunProblem:
+        return RunProblem(
+            f"{self.path}: the removal of broker {self._broker} cannot be {what}: {why}"
+        )
