@@ -22,6 +22,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.new_run import carry_out, report_findings, show_dry_run
 from ktui.cli.start.options import StartOptions, start_options
@@ -29,7 +30,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.planning.intents.made_plan import CannotMake
 
 
-@click.command("demote")
+@click.command("demote", context_settings=MADE_BY_KTUI)
 @broker_argument
 @cluster_options
 @start_options

@@ -24,6 +24,7 @@ from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import grouped
+from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import rack_aware_option
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.options import StartOptions, start_options
@@ -54,7 +55,7 @@ def _remove_options(*, no_demote: bool, skip_cordon: bool, **others: Any) -> Rem
     return RemoveOptions(demote=not no_demote, cordon=not skip_cordon, **others)
 
 
-@click.command("remove")
+@click.command("remove", context_settings=MADE_BY_KTUI)
 @broker_argument
 @cluster_options
 @click.option("--undo", is_flag=True, help="Take the removal back, from its last stage on.")

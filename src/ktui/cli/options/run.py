@@ -74,6 +74,8 @@ def _next(text: str, now: datetime) -> datetime | None:
 LEAST_POLL_S, MOST_POLL_S = 0.1, 60.0
 _DEFAULTS = RunOptions()
 URGENT_FIRST = "--urgent-first"
+MADE_BY_KTUI = {"default_map": {"urgent_first": True}}
+"""The context settings of verbs that start plans which ktui makes itself."""
 
 _RUN_OPTIONS = {
     "on_stall": click.option(

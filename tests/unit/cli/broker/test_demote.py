@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ktui.cli.broker.runs import made_run
 from ktui.cli.context.errors import BadInput
 from ktui.execution.errors import RunRefused
 from ktui.simulated import events
@@ -35,6 +36,17 @@ def test_a_demoted_broker_is_last_everywhere_and_leads_nothing(sandbox: RemovalS
     assert all(replicas[-1] == 3 for replicas, _ in sandbox.layout.values() if 3 in replicas)
     assert {name: set(each) for name, (each, _) in sandbox.layout.items()}["orders-2"] == {1, 2, 3}
     assert sandbox.call("demote", "3").stderr.startswith("nothing to do")
+
+
+def test_urgent_partitions_go_first_unless_it_is_asked_for_otherwise(
+    sandbox: RemovalSandbox,
+) -> None:
+    sandbox.call("demote", "3")
+    sandbox.call("undo", "3")
+    sandbox.call("demote", "3", "--no-urgent-first")
+
+    runs = [made_run(sandbox.state, name) for name in ("demote-3", "demote-3-2")]
+    assert [run.options.urgent_first for run in runs if run is not None] == [True, False]
 
 
 def test_the_undo_restores_order_and_leaders(sandbox: RemovalSandbox) -> None:
