@@ -31,8 +31,8 @@ from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
-from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.plan.step_screen import StepScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
@@ -62,8 +62,8 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (ThrottleScreen, RunChangeScreen, Dialog, RateInput, *_FIELDS),
     (RunsScreen, RunTable),
     (InsightsScreen,),
-    (StartScreen, PlanScreen, *_FIELDS),
-    (AddScreen, PlanScreen, *_FIELDS),
+    (StartScreen, StepScreen, *_FIELDS),
+    (AddScreen, StepScreen, *_FIELDS),
     (CancelScreen, Dialog),
     (ConfirmScreen, Dialog),
     (ResumeOfferScreen, Dialog),
