@@ -20,11 +20,10 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean
-from ktui.execution.broker.cordon import Cordoner, CordonState
+from ktui.execution.broker.cordon import Cordoner, CordonState, down_words
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.names import join_all
-from ktui.quantities import as_count
 
 CLAIM = "ktui broker cordon"
 """The name in an ownership claim, where a run would be."""
@@ -66,13 +65,15 @@ def cordon(
         _check_paths(before, paths)
         value = before.with_cordons(paths)
         if value == before.setting.value and not before.missing(value):
-            click.echo(f"nothing to do: broker {broker} is cordoned already: {_shown(before)}")
+            click.echo(
+                f"nothing to do: broker {broker} is cordoned already: {clean(before.summary)}"
+            )
             return
         click.echo(f"broker {broker}: {CORDONED}: {clean(before.value)} -> {clean(value)}")
         if dry_run:
             click.echo("nothing was sent")
             return
-        click.echo(_outcome(await cordoner.cordon(before, value)))
+        click.echo(clean((await cordoner.cordon(before, value)).outcome))
 
     _run(choice, broker, state, act, take_over=take_over, dry_run=dry_run)
 
@@ -96,7 +97,7 @@ def uncordon(
         before = await cordoner.read()
         if before.setting.own is None:
             if before.cordoned:
-                raise RunRefused(f"nothing was sent: {_by_file(before)}")
+                raise RunRefused(f"nothing was sent: {clean(before.by_file)}")
             click.echo(f"nothing to do: broker {broker} has no cordon")
             return
         click.echo(f"broker {broker}: {CORDONED}: {clean(before.value)} -> not set")
@@ -105,8 +106,8 @@ def uncordon(
             return
         after = await cordoner.uncordon()
         if after.cordoned:
-            raise RunProblem(f"the setting is removed, but {_by_file(after)}")
-        click.echo(_outcome(after))
+            raise RunProblem(f"the setting is removed, but {clean(after.by_file)}")
+        click.echo(clean(after.outcome))
 
     _run(choice, broker, state, act, take_over=take_over, dry_run=dry_run)
 
@@ -128,10 +129,7 @@ def _run(
         async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
             described = await reader.describe_cluster()
             if broker not in described.online:
-                raise BadInput(
-                    f"broker {broker} is not up: it has to answer for its own setting. Up: "
-                    f"{join_all(sorted(described.online)) or 'none'}"
-                )
+                raise BadInput(down_words(broker, described.online))
             if not dry_run:
                 await _check_owner(cluster, state, described.cluster_id, take_over=take_over)
             await act(Cordoner(ClusterPorts(reader, writer), broker, SystemClock()))
@@ -160,22 +158,3 @@ def _check_paths(now: CordonState, paths: tuple[str, ...]) -> None:
         raise BadInput(
             f"--log-dir {clean(unknown[0])}: broker {now.broker} has {join_all(now.paths)}"
         )
-
-
-def _by_file(now: CordonState) -> str:
-    paths = join_all(sorted(now.cordoned))
-    return clean(
-        f"the properties file of broker {now.broker} cordons {paths}: change {CORDONED} there, and "
-        "restart the broker"
-    )
-
-
-def _outcome(now: CordonState) -> str:
-    if not now.cordoned:
-        return f"broker {now.broker} reports no cordoned log dir: new partitions may come to it"
-    return f"broker {now.broker} reports {_shown(now)}"
-
-
-def _shown(now: CordonState) -> str:
-    few = f"{len(now.cordoned)} of {as_count(len(now.paths), 'log dir')} cordoned"
-    return clean(f"{few}: {join_all(sorted(now.cordoned))}")
