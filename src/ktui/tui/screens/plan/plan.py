@@ -92,7 +92,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         & .found, & #plan-read { height: auto; }
         & .found { margin-top: 1; }
         & .means { color: $dim; height: auto; padding-left: 17; }
-        & #line-by { height: auto; }
     }
     """
     TITLE_WORDS: ClassVar[str]
@@ -187,11 +186,12 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         self.go_to(0)
         if self._request.words:
             self._read_soon()
-        else:
-            self.run_worker(self.show_obstacles(), group="live", exit_on_error=False)
-        if self._request != PlanRequest():
-            # the operator has just used this choice, and may change it back
+            # the operator may have just used this choice, and may change it back
             self.query("#plan-way").focus()
+            return
+        self.run_worker(self.show_obstacles(), group="live", exit_on_error=False)
+        if self._request.source is not PlanSource.FILE:
+            self._show_read([(_DESCRIBE, "$dim")])
 
     def go_on(self) -> None:
         """Go to the next step, or read the plan first."""
@@ -361,8 +361,8 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     def _show_found(self) -> None:
         """Show what is wrong with the plan that was read, or what ktui could not plan."""
         problems = finding_lines(findings_of(PLAN, self._found))
-        undone = [] if self._chosen is None else self._chosen.undone
-        self._show_read([*(problems or [(self._is_read, "$dim")]), *undone])
+        made = [] if self._chosen is None else [*self._chosen.budget, *self._chosen.undone]
+        self._show_read([*(problems or [(self._is_read, "$dim")]), *made])
 
     @property
     def _is_read(self) -> str:
