@@ -17,7 +17,9 @@ from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.demo import DemoApp
 from ktui.tui.replay.app import ReplayApp
 from ktui.tui.replay.moment_prompt import MomentPrompt
+from ktui.tui.screens.brokers.manage import ManageBrokerScreen
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
+from ktui.tui.screens.brokers.status import BrokerStatusScreen
 from ktui.tui.screens.command_line import CommandField, CommandScreen
 from ktui.tui.screens.copy import CopyScreen, SelectScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
@@ -56,6 +58,8 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (WatchScreen, PartitionList, HistoryField),
     (DetailScreen,),
     (BrokersScreen, BrokerTable),
+    (BrokerStatusScreen, Dialog),
+    (ManageBrokerScreen, Dialog),
     (DashboardScreen, PartitionMap),
     (EventsScreen, EventList),
     (LimitsScreen, RunChangeScreen, Dialog, *_FIELDS),
