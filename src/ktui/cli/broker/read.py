@@ -9,7 +9,7 @@ import click
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
 from ktui.execution.broker.facts import read_broker
-from ktui.execution.broker.status import BrokerStatus, find_status, unknown_words
+from ktui.execution.broker.status import BrokerStatus, find_status, unknown_broker
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.state_dir import StateDir
 
@@ -35,6 +35,6 @@ async def read_view(
     async with aclosing(cluster.reader()) as reader:
         facts = await read_broker(reader, broker, fresh=fresh)
     if not facts.known:
-        raise BadInput(unknown_words(broker, facts.brokers))
+        raise BadInput(unknown_broker(broker, facts.brokers))
     runs = unfinished_runs(state, facts.cluster_id)
     return find_status(facts, [(run, owner is not None) for run, owner in runs], fresh=fresh)

@@ -47,7 +47,8 @@ class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def proven_empty(self) -> bool:
         """Whether the broker is known to hold nothing, by proven metadata and its own log dirs."""
-        return self.fresh and not self.holdings.replicas and not self.facts.unread
+        read = self.facts.on_disk is not None and not self.facts.unread
+        return self.fresh and read and not self.holdings.replicas
 
 
 def find_status(
@@ -69,7 +70,7 @@ def find_status(
     )
 
 
-def unknown_words(broker: int, known: Collection[int]) -> str:
+def unknown_broker(broker: int, known: Collection[int]) -> str:
     """Return the sentence that the cluster has no such broker."""
     return (
         f"the cluster has {join_named('broker', sorted(known), most=20)}, no broker {broker}. "

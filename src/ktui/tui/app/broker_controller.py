@@ -14,7 +14,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.broker.access import BrokerAccess
 from ktui.execution.broker.cordon import CordonState
-from ktui.execution.broker.status import BrokerStatus, find_status, unknown_words
+from ktui.execution.broker.status import BrokerStatus, find_status, unknown_broker
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.journal.commands import Continue, Pause
@@ -101,7 +101,7 @@ class BrokerController:
         """
         facts, fresh = await access.read(broker)
         if not facts.known:
-            raise RunProblem(f"{unknown_words(broker, facts.brokers)}.")
+            raise RunProblem(f"{unknown_broker(broker, facts.brokers)}.")
 
         def found() -> BrokerStatus:
             state_dir, cluster_id = self._runs.state_dir, facts.cluster_id
