@@ -89,6 +89,7 @@ async def watching_runs(
         read_only=not write,
         state_dir=state_dir,
         engines=engines,
+        brokers=engines.brokers,
         verbs=ShellVerbs(),
         **how,
     )

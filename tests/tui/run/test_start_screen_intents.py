@@ -66,7 +66,7 @@ async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checke
     fields, typed, name = INTENTIONS[source]
     async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
         await choose(watch, source)
-        assert labels(watch) == fields
+        assert labels(watch) == [*fields, "topics", "at most"]
         await type_fields(watch, *typed)
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
         assert "↵ checks this plan against the cluster." in watch.text

@@ -187,7 +187,7 @@ def test_the_panel_shows_every_detail_of_the_broker_under_the_cursor(
     assert "! offline: KAFKA_STORAGE_ERROR  /b" in text
     assert "9.0 TiB of 10 TiB" in text
     text = drawn(size, "down", "down")
-    assert "! cordoned  /c" in text
+    assert "⊘ cordoned  /c" in text
 
 
 def test_a_broker_panel_lists_what_could_not_be_read() -> None:
@@ -204,7 +204,7 @@ def test_a_wide_terminal_shows_more_columns() -> None:
     ]
     assert narrow == ["broker", "state", "in", "out", "adding", "retiring", "lag", "disk"]
     assert set(wide) - set(narrow) == {"leaders", "throttle"}
-    assert set(widest) - set(wide) == {"replicas", "rack", "address"}
+    assert set(widest) - set(wide) == {"replicas", "rack", "address", "cordoned"}
 
 
 async def test_only_cells_that_changed_are_written_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.intents.spread import By
-from ktui.tui.run_view.plan_request import NEEDED, PlanRequest, PlanSource, WrongField
+from ktui.tui.run_view.plan_request import NEEDED, PlanRequest, PlanSource
+from ktui.tui.run_view.typed_fields import WrongField
 from support.layouts import healthy, layout, targets
 
 CLUSTER = layout(

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.broker.read import broker_argument
-from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.ownership_options import take_over_option
@@ -20,14 +20,11 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean
-from ktui.execution.broker.cordon import Cordoner, CordonState
+from ktui.execution.broker.cordon import Cordoner, CordonState, down_words
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.names import join_all
-from ktui.quantities import as_count
 
-CLAIM = "ktui broker cordon"
-"""The name in an ownership claim, where a run would be."""
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change, and send nothing.")
 
 Act = Callable[[Cordoner], Awaitable[None]]
@@ -67,14 +64,14 @@ def cordon(
         value = before.with_cordons(paths)
         if value == before.setting.value and not before.missing(value):
             click.echo(
-                f"nothing to do: broker {broker} is cordoned already: {cordoned_text(before)}"
+                f"nothing to do: broker {broker} is cordoned already: {clean(before.summary)}"
             )
             return
         click.echo(f"broker {broker}: {CORDONED}: {clean(before.value)} -> {clean(value)}")
         if dry_run:
             click.echo("nothing was sent")
             return
-        click.echo(_outcome(await cordoner.cordon(before, value)))
+        click.echo(clean((await cordoner.cordon(before, value)).outcome))
 
     _run(choice, broker, state, act, take_over=take_over, dry_run=dry_run)
 
@@ -98,7 +95,7 @@ def uncordon(
         before = await cordoner.read()
         if before.setting.own is None:
             if before.cordoned:
-                raise RunRefused(f"nothing was sent: {_by_file(before)}")
+                raise RunRefused(f"nothing was sent: {clean(before.by_file)}")
             click.echo(f"nothing to do: broker {broker} has no cordon")
             return
         click.echo(f"broker {broker}: {CORDONED}: {clean(before.value)} -> not set")
@@ -107,8 +104,8 @@ def uncordon(
             return
         after = await cordoner.uncordon()
         if after.cordoned:
-            raise RunProblem(f"the setting is removed, but {_by_file(after)}")
-        click.echo(_outcome(after))
+            raise RunProblem(f"the setting is removed, but {clean(after.by_file)}")
+        click.echo(clean(after.outcome))
 
     _run(choice, broker, state, act, take_over=take_over, dry_run=dry_run)
 
@@ -130,12 +127,11 @@ def _run(
         async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
             described = await reader.describe_cluster()
             if broker not in described.online:
-                raise BadInput(
-                    f"broker {broker} is not up: it has to answer for its own setting. Up: "
-                    f"{join_all(sorted(described.online)) or 'none'}"
-                )
+                raise BadInput(down_words(broker, described.online))
             if not dry_run:
-                await check_owner(cluster, state, described.cluster_id, CLAIM, take_over=take_over)
+                await check_owner(
+                    cluster, state, described.cluster_id, CORDON_CLAIM, take_over=take_over
+                )
             await act(Cordoner(ClusterPorts(reader, writer), broker, SystemClock()))
 
     try:
@@ -181,23 +177,3 @@ def _check_paths(now: CordonState, paths: tuple[str, ...]) -> None:
         raise BadInput(
             f"--log-dir {clean(unknown[0])}: broker {now.broker} has {join_all(now.paths)}"
         )
-
-
-def _by_file(now: CordonState) -> str:
-    paths = join_all(sorted(now.cordoned))
-    return clean(
-        f"the properties file of broker {now.broker} cordons {paths}: change {CORDONED} there, and "
-        "restart the broker"
-    )
-
-
-def _outcome(now: CordonState) -> str:
-    if not now.cordoned:
-        return f"broker {now.broker} reports no cordoned log dir: new partitions may come to it"
-    return f"broker {now.broker} reports {cordoned_text(now)}"
-
-
-def cordoned_text(now: CordonState) -> str:
-    """Describe which log dirs are cordoned: "1 of 2 log dirs cordoned: /data/1"."""
-    few = f"{len(now.cordoned)} of {as_count(len(now.paths), 'log dir')} cordoned"
-    return clean(f"{few}: {join_all(sorted(now.cordoned))}")

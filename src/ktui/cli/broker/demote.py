@@ -9,7 +9,7 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.broker.plans import DEMOTE, left_text, make, plan_text, read_plan_layout
-from ktui.cli.broker.read import broker_argument, unknown_broker
+from ktui.cli.broker.read import broker_argument
 from ktui.cli.broker.runs import (
     BrokerRun,
     LeftRuns,
@@ -26,6 +26,7 @@ from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.new_run import carry_out, report_findings, show_dry_run
 from ktui.cli.start.options import StartOptions, start_options
+from ktui.execution.broker.status import unknown_broker
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.intents.made_plan import CannotMake
 

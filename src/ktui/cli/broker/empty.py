@@ -7,12 +7,13 @@ import sys
 
 import click
 
-from ktui.cli.broker.read import BrokerView, broker_argument, read_view
+from ktui.cli.broker.read import broker_argument, read_view
 from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cluster.text import clean
 from ktui.execution.broker.holdings import Stay
+from ktui.execution.broker.status import EMPTY, BrokerStatus
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.names import join_all, join_named, join_some
@@ -43,16 +44,16 @@ def command(broker: int, choice: ClusterChoice, *, state: StateDir) -> None:
         sys.exit(NOT_EMPTY)
     if view.facts.unread:
         raise RunProblem(f"broker {broker} is not known to be empty: {clean(why_unknown(view))}")
-    click.echo(f"broker {broker} is empty: it holds no replica, and none is being moved to it")
+    click.echo(f"broker {broker} is {EMPTY}")
 
 
-def why_unknown(view: BrokerView) -> str:
+def why_unknown(view: BrokerStatus) -> str:
     """Return why a broker without known replicas is not known to be empty."""
     unread = view.facts.unread
     return f"the metadata names no replica on it, but {join_some(unread)}"
 
 
-def held_line(view: BrokerView) -> str:
+def held_line(view: BrokerStatus) -> str:
     """Describe in one line how much a broker holds, and which of that is on its way."""
     holdings = view.holdings
     replicas, topics = as_count(len(holdings.replicas), "replica"), holdings.topics()
@@ -67,7 +68,7 @@ def held_line(view: BrokerView) -> str:
     return clean(f"{line}: {'; '.join(parts)}" if parts else line)
 
 
-def _on_their_way(view: BrokerView) -> list[str]:
+def _on_their_way(view: BrokerStatus) -> list[str]:
     templates = {
         Stay.LEAVING: "{} leaving",
         Stay.ARRIVING: "{} arriving",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from ktui.cli.broker.read import broker_argument, unknown_broker
+from ktui.cli.broker.read import broker_argument
 from ktui.cli.broker.removal_preview import RemovalPreview
 from ktui.cli.broker.removal_request import (
     RemovalRequest,
@@ -29,6 +29,7 @@ from ktui.cli.plan.make_options import rack_aware_option
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.options import StartOptions, start_options
 from ktui.execution.broker.removal import RemovalFile
+from ktui.execution.broker.status import unknown_broker
 
 _OPTIONS = {
     "no_demote": click.option(

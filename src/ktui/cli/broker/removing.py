@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
-from ktui.cli.broker.cordon import check_owner, cordoned_text
+from ktui.cli.broker.cordon import check_owner
 from ktui.cli.broker.empty import held_line, why_unknown
 from ktui.cli.broker.plans import (
     DEMOTE,
@@ -21,7 +21,7 @@ from ktui.cli.broker.plans import (
     plan_text,
     read_plan_layout,
 )
-from ktui.cli.broker.read import BrokerView, read_view
+from ktui.cli.broker.read import read_view
 from ktui.cli.broker.removal_request import (
     CLAIM,
     WAITS,
@@ -42,6 +42,7 @@ from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, NoCordon
 from ktui.execution.broker.holdings import Stay
 from ktui.execution.broker.removal import CordonMemory, Removal
+from ktui.execution.broker.status import BrokerStatus
 from ktui.execution.broker.unregister import NotRegistered
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
@@ -145,12 +146,12 @@ class Removing:
             before = await cordoner.read()
             value = before.with_cordons(())
             if value == before.setting.value and not before.missing(value):
-                self._say("cordon", f"the broker reports {cordoned_text(before)}")
+                self._say("cordon", f"the broker reports {clean(before.summary)}")
                 return
             if self._removal.cordon is None:
                 self._save(cordon=CordonMemory(before.setting.own, value))
             after = await cordoner.cordon(before, value)
-            self._say("cordon", f"{CORDONED}: {before.value} -> {value}: {cordoned_text(after)}")
+            self._say("cordon", f"{CORDONED}: {before.value} -> {value}: {clean(after.summary)}")
 
     # --------------------------------------------------------------- demote
 
@@ -196,7 +197,7 @@ class Removing:
                 return
             self._begin_drain(view)
 
-    def _begin_drain(self, view: BrokerView) -> None:
+    def _begin_drain(self, view: BrokerStatus) -> None:
         try:
             made = self._made(DRAIN)
         except CannotMake as why:
@@ -209,7 +210,7 @@ class Removing:
         self._save(drains=_with(self._removal.drains, name))
         self._begin("drain", DRAIN, name, made)
 
-    def _proven(self) -> BrokerView:
+    def _proven(self) -> BrokerStatus:
         """Return what the broker holds, as fresh metadata and its own disks have it.
 
         What is only on the disk is leaving it just now, and a broker that does not answer may have
@@ -234,16 +235,16 @@ class Removing:
             )
         return view
 
-    def _answers(self, view: BrokerView) -> bool:
+    def _answers(self, view: BrokerStatus) -> bool:
         """Return whether the broker answers, or is known to be down."""
         return view.facts.on_disk is not None or not self._is_up
 
-    def _view(self) -> BrokerView:
+    def _view(self) -> BrokerStatus:
         cluster, state = self._target.cluster, self._how.state
         up = self._broker in self._describe().online
         return asyncio.run(read_view(cluster, state, self._broker, fresh=True, disks=up))
 
-    def _say_empty(self, view: BrokerView) -> None:
+    def _say_empty(self, view: BrokerStatus) -> None:
         proof = "the metadata, proven to be current, names no replica on it"
         if view.facts.on_disk is None:
             words = f"{proof}. It is down, so its log dirs cannot be asked"

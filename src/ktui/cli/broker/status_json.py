@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.cli.broker.read import BrokerView
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.execution.broker.holdings import HeldReplica, Stay, TopicHoldings
+from ktui.execution.broker.status import BrokerStatus
 
 
 class LogDirJson(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class BrokerStatusJson(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...]
 
 
-def status_json(cluster: str, view: BrokerView) -> BrokerStatusJson:
+def status_json(cluster: str, view: BrokerStatus) -> BrokerStatusJson:
     """Return the JSON form of a broker's status."""
     facts, held = view.facts, view.holdings.replicas
     broker = facts.broker
@@ -96,7 +96,7 @@ def status_json(cluster: str, view: BrokerView) -> BrokerStatusJson:
     )
 
 
-def _log_dirs(view: BrokerView) -> tuple[LogDirJson, ...]:
+def _log_dirs(view: BrokerStatus) -> tuple[LogDirJson, ...]:
     return tuple(
         LogDirJson(each.path, each.error, each.total_bytes, each.usable_bytes, each.cordoned)
         for each in sorted(view.facts.log_dirs, key=lambda log_dir: log_dir.path)

@@ -43,6 +43,9 @@ _WITHOUT = (
     "in config.yaml. Nothing then keeps others from the cluster"
 )
 
+CORDON_CLAIM = "ktui broker cordon"
+"""The name in an ownership claim while a cordon changes, where a run would be."""
+
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The claim that a run makes on its cluster."""

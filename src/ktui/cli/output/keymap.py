@@ -17,7 +17,9 @@ from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.demo import DemoApp
 from ktui.tui.replay.app import ReplayApp
 from ktui.tui.replay.moment_prompt import MomentPrompt
+from ktui.tui.screens.brokers.manage import ManageBrokerScreen
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
+from ktui.tui.screens.brokers.status import BrokerStatusScreen
 from ktui.tui.screens.command_line import CommandField, CommandScreen
 from ktui.tui.screens.copy import CopyScreen, SelectScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
@@ -31,8 +33,8 @@ from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
-from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.plan.step_screen import StepScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
@@ -56,14 +58,16 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (WatchScreen, PartitionList, HistoryField),
     (DetailScreen,),
     (BrokersScreen, BrokerTable),
+    (BrokerStatusScreen, Dialog),
+    (ManageBrokerScreen, Dialog),
     (DashboardScreen, PartitionMap),
     (EventsScreen, EventList),
     (LimitsScreen, RunChangeScreen, Dialog, *_FIELDS),
     (ThrottleScreen, RunChangeScreen, Dialog, RateInput, *_FIELDS),
     (RunsScreen, RunTable),
     (InsightsScreen,),
-    (StartScreen, PlanScreen, *_FIELDS),
-    (AddScreen, PlanScreen, *_FIELDS),
+    (StartScreen, StepScreen, *_FIELDS),
+    (AddScreen, StepScreen, *_FIELDS),
     (CancelScreen, Dialog),
     (ConfirmScreen, Dialog),
     (ResumeOfferScreen, Dialog),

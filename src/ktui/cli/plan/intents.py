@@ -25,7 +25,6 @@ from ktui.cli.plan.make_options import (
     share_of,
     size_of,
 )
-from ktui.cli.plan.rules_file import read_rules
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.demote import demote
 from ktui.planning.intents.disk_use import bytes_above
@@ -36,6 +35,7 @@ from ktui.planning.intents.leaders import leaders
 from ktui.planning.intents.placement import placement
 from ktui.planning.intents.rack_repair import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.rules_file import read_rules
 from ktui.planning.intents.shed import shed
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.intents.swap import swap

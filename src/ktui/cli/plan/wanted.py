@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 
 import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.plan.make_options import EXCLUDE, RACK_AWARE, WEIGHT, MakeOptions
+from ktui.planning.intents.arguments import check_patterns
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.layout_warnings import without_rack
+from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.intents.wishes import Wishes
-from ktui.planning.names import closest_names, join_all, join_named, join_some, shortened
+from ktui.planning.names import join_named, join_some
 
 
 def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
@@ -26,9 +27,8 @@ def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
     Raises:
         BadInput: a pattern matches no topic, or racks are to be kept that brokers do not have.
     """
-    topics = {tp.topic for tp in layout.partitions}
-    _check_patterns(named_by, options.topics, topics)
-    _check_patterns(EXCLUDE, options.exclude, topics)
+    _check_patterns(named_by, options.topics, layout)
+    _check_patterns(EXCLUDE, options.exclude, layout)
     unracked = without_rack(layout)
     if options.rack_aware and unracked:
         raise BadInput(
@@ -59,10 +59,8 @@ def weighted(layout: Layout, options: MakeOptions) -> Layout:
     return msgspec.structs.replace(layout, weights=options.weights)
 
 
-def _check_patterns(named_by: str, patterns: Sequence[str], topics: Collection[str]) -> None:
-    for pattern in patterns:
-        if any(fnmatchcase(topic, pattern) for topic in topics):
-            continue
-        near = join_all(map(shortened, closest_names(pattern, sorted(topics))), "or")
-        hint = f"; did you mean {near}?" if near else ""
-        raise BadInput(f"{named_by}: no topic matches {shortened(pattern)!r}{hint}")
+def _check_patterns(named_by: str, patterns: Sequence[str], layout: Layout) -> None:
+    try:
+        check_patterns(layout, patterns)
+    except CannotMake as problem:
+        raise BadInput(f"{named_by}: {problem}") from None

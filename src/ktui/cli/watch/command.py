@@ -27,6 +27,7 @@ from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import ObservationSource, Observer
+from ktui.execution.broker.access import BrokerAccess
 from ktui.execution.host.engine_death import engine_death
 from ktui.execution.host.event_command import EventCommand
 from ktui.execution.host.state_dir import StateDir
@@ -201,6 +202,7 @@ def _app(
         run=view.run,
         state_dir=view.state,
         engines=engines,
+        brokers=BrokerAccess(reader, clock, None if engines is None else engines.ports),
         recorder=view.recorder,
         alerts=cluster.bell,
         on_engine_death=on_engine_death,

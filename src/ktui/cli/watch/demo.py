@@ -172,6 +172,7 @@ async def demo_app(playing: Playing, clock: PausableClock) -> AsyncIterator[Demo
             themes=load_themes(config_dir() / "themes"),
             state_dir=state_dir,
             engines=engines,
+            brokers=engines.brokers,
             verbs=ShellVerbs(),
             keymap=read_keymap(load_config()),
         )

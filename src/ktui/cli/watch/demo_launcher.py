@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
 
@@ -16,6 +16,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
 from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.ports import ClusterPorts
+from ktui.execution.broker.access import BrokerAccess
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.cancel.one_foreign import cancel_one
@@ -147,6 +148,15 @@ class SimulatedEngines:
         """Cancel a reassignment that no run has begun, and return the outcome."""
         ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
         return await cancel_one(ports, self._state_dir, self._clock, move)
+
+    @property
+    def brokers(self) -> BrokerAccess:
+        """Reads and cordons brokers."""
+        return BrokerAccess(self._cluster.reader(), self._clock, self._ports)
+
+    @asynccontextmanager
+    async def _ports(self) -> AsyncIterator[ClusterPorts]:
+        yield ClusterPorts(self._cluster.reader(), self._cluster.writer())
 
     def _launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
         ownership = own_run(folder)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 
-from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options.limits import unnamed_limits
@@ -140,6 +140,20 @@ class ProcessEngines:
         async with aclosing(self._cluster.writer()) as writer:
             ports = ClusterPorts(self._reader, writer)
             return await cancel_one(ports, self._state, SystemClock(), move)
+
+    @asynccontextmanager
+    async def ports(self) -> AsyncIterator[ClusterPorts]:
+        """Open the ports for a change that is no run's.
+
+        Raises:
+            RunRefused: another state directory owns the cluster; nothing was sent.
+            ClusterError: the cluster does not answer.
+        """
+        claim = claim_request(self._cluster, self._state, await self._cluster_id(), CORDON_CLAIM)
+        if claim is not None:
+            await check_no_other_owner(claim)
+        async with aclosing(self._cluster.writer()) as writer:
+            yield ClusterPorts(self._reader, writer)
 
     async def _cluster_id(self) -> str:
         return (await self._reader.describe_cluster()).cluster_id

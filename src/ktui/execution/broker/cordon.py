@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -22,6 +22,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.resources import broker_resource
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.planning.names import join_all
+from ktui.quantities import as_count
 
 READ_BACK_S = 10.0
 """Seconds to wait until a broker reports a change of its cordon."""
@@ -81,6 +82,29 @@ class CordonState(msgspec.Struct, frozen=True):
             "which Kafka does not cordon (KAFKA-20901): make them absolute"
         )
 
+    @property
+    def summary(self) -> str:
+        """How many log dirs are cordoned, and which."""
+        few = f"{len(self.cordoned)} of {as_count(len(self.paths), 'log dir')} cordoned"
+        return f"{few}: {join_all(sorted(self.cordoned))}"
+
+    @property
+    def outcome(self) -> str:
+        """The sentence about what the broker reports after a change."""
+        if not self.cordoned:
+            return (
+                f"broker {self.broker} reports no cordoned log dir: new partitions may come to it"
+            )
+        return f"broker {self.broker} reports {self.summary}"
+
+    @property
+    def by_file(self) -> str:
+        """The sentence that the broker's properties file cordons log dirs, and the fix."""
+        return (
+            f"the properties file of broker {self.broker} cordons "
+            f"{join_all(sorted(self.cordoned))}: change {CORDONED} there, and restart the broker"
+        )
+
     def with_cordons(self, paths: Sequence[str]) -> str:
         """Return the value that cordons these log dirs too; no path means all of them."""
         present = split_paths(self.setting.value)
@@ -91,6 +115,14 @@ class CordonState(msgspec.Struct, frozen=True):
         """Return the working log dirs that a value cordons, and that are not cordoned in fact."""
         working = [each.path for each in self.log_dirs if each.error is None]
         return tuple(sorted(cordoned_paths(value, working) - self.cordoned))
+
+
+def down_words(broker: int, up: Collection[int]) -> str:
+    """Return the sentence that a broker is not up, and so has no cordon to change."""
+    return (
+        f"broker {broker} is not up: it has to answer for its own setting. Up: "
+        f"{join_all(sorted(up)) or 'none'}"
+    )
 
 
 class Cordoner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from fnmatch import fnmatchcase
 from math import isfinite
 
 from ktui.planning.intents.layout import Layout
@@ -78,6 +79,20 @@ def check_topics(layout: Layout, topics: Collection[str]) -> None:
             near = join_all(map(shortened, closest_names(topic, sorted(known))), "or")
             hint = f"; did you mean {near}?" if near else "."
             raise CannotMake(f"The cluster has no topic {shortened(topic)}{hint}")
+
+
+def check_patterns(layout: Layout, patterns: Collection[str]) -> None:
+    """Check that each name or shell pattern matches a topic of the cluster.
+
+    Raises:
+        CannotMake: one does not. The message has the closest names.
+    """
+    topics = sorted({tp.topic for tp in layout.partitions})
+    for pattern in patterns:
+        if not any(fnmatchcase(topic, pattern) for topic in topics):
+            near = join_all(map(shortened, closest_names(pattern, topics)), "or")
+            hint = f"; did you mean {near}?" if near else ""
+            raise CannotMake(f"no topic matches {shortened(pattern)!r}{hint}")
 
 
 def check_factor(factor: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ktui.execution.host.catalog import RunState
+from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.feed import Permission
 from ktui.tui.app.run_catalog import RunCatalog
@@ -24,6 +25,7 @@ class Abilities:
         run: RunController,
         runs: RunCatalog,
         cancels: CancelController,
+        brokers: BrokerController,
         watch: WatchScreen,
         permission: Permission,
     ) -> None:
@@ -42,6 +44,8 @@ class Abilities:
             "start_plan": lambda: runs.state_dir is not None and runs.resume_problem is None,
             "show_runs": lambda: runs.state_dir is not None,
             "cancel_foreign": lambda: cancels.may_cancel_foreign,
+            "broker_status": lambda: brokers.may_read,
+            "manage_broker": lambda: brokers.why_not is None,
             "open_gate": lambda: permission.write and bool(cancels.gate),
             "view": lambda: len(watch.views) > 1,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from textual.worker import Worker, WorkerState
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.broker.access import BrokerAccess
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.run import Run
@@ -32,6 +34,7 @@ from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
 from ktui.tui.app.abilities import Abilities
 from ktui.tui.app.alerts import Alerts
+from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.feed import Permission
@@ -113,6 +116,7 @@ class KtuiApp(App[None], Services):
         run: the folder of the run to show; None for the cluster's live one, if there is one.
         state_dir: the state directory with the runs; None for none.
         engines: starts and resumes runs; None where this view cannot.
+        brokers: reads and cordons brokers; None where this view cannot.
         why_read_only: why nothing can be changed, where the usual text does not apply.
         finds_runs: whether to look for the cluster's runs.
         place_of_runs: the place of the runs as shown; None for the state directory.
@@ -144,6 +148,7 @@ class KtuiApp(App[None], Services):
         run: Path | None = None,
         state_dir: StateDir | None = None,
         engines: EngineLauncher | None = None,
+        brokers: BrokerAccess | None = None,
         why_read_only: str | None = None,
         finds_runs: bool = True,
         place_of_runs: str | None = None,
@@ -171,7 +176,13 @@ class KtuiApp(App[None], Services):
             self, self._clock, feed=self, selection=self,
             permission=self._permission, run=self._run, runs=self._runs,
         )  # fmt: skip
-        self._commands = ViewCommands(self, self._run, self._cancels, verbs)
+        self._brokers = BrokerController(
+            self, feed=self, permission=self._permission,
+            run=self._run, runs=self._runs, cancels=self._cancels, access=brokers,
+        )  # fmt: skip
+        self._commands = ViewCommands(
+            self, self._run, self._cancels, verbs, runs=self._runs, brokers=self._brokers
+        )
         self._grey = GreyFilter(lambda: self.current_theme)
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
@@ -185,7 +196,12 @@ class KtuiApp(App[None], Services):
             filter_text=filter_text,
         )
         self._abilities = Abilities(
-            self._run, self._runs, self._cancels, self.watch_screen, self._permission
+            self._run,
+            self._runs,
+            self._cancels,
+            self._brokers,
+            self.watch_screen,
+            self._permission,
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
@@ -612,6 +628,23 @@ class KtuiApp(App[None], Services):
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
         """Return the partition `step` rows below in the list; None beyond its ends."""
         return self.watch_screen.partition_list.arrangement.neighbour(tp, step)
+
+    @property
+    def proven_empty(self) -> Mapping[int, datetime]:
+        """The brokers that were last proven to be empty, with the time of the proof."""
+        return self._brokers.proven_empty
+
+    def prove_empty(self, broker: int) -> None:
+        """Prove that a broker is empty of which nothing is counted; `proven_empty` then has it."""
+        self._brokers.prove_empty(broker)
+
+    async def show_broker_status(self, broker: int) -> None:
+        """Show what a broker holds, and what keeps it."""
+        await self._brokers.show_status(broker)
+
+    async def manage_broker(self, broker: int) -> None:
+        """Ask what is to be done to a broker, and do that."""
+        await self._brokers.manage(broker)
 
     def filter_by_broker(self, broker: int) -> None:
         """Show only the partitions that involve a broker."""

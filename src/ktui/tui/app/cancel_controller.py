@@ -19,6 +19,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CancelMoves, Pause
+from ktui.execution.run.broker_scope import partitions_on
 from ktui.tui.app.feed import Feed, Permission, Selection
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
@@ -28,6 +29,7 @@ from ktui.tui.run_view.cancel_choice import (
     CancelAction,
     DialogChoice,
     Scope,
+    broker_scope,
     command_scope,
     scopes,
 )
@@ -87,6 +89,22 @@ class CancelController:
             scope = command_scope(self._run.attached.run, cancel)
             action = next(each for each in CancelAction if each.kind is cancel.kind)
             await self._show_dialog(self._run.attached, [scope], action)
+
+    async def cancel_on_broker(self, broker: int) -> None:
+        """Open the cancel dialog on what of the run comes to a broker, leaves it or is on it."""
+        attached = self._run.attached
+        if attached is None:
+            self._app.notify(messages.NO_RUN, severity="warning")
+            return
+        partitions = partitions_on(attached.run, [broker])
+        if not partitions:
+            words = messages.NOT_ON_BROKER.format(attached.name, broker)
+            self._app.notify(words, severity="warning")
+            return
+        scope = broker_scope(broker, partitions)
+        ended = attached.status.state is RunState.ENDED
+        action = CancelAction.ROLLBACK if ended else CancelAction.STOP
+        await self._show_dialog(attached, [scope], action)
 
     async def open_dialog(
         self, attached: AttachedRun, action: CancelAction, *, whole: bool = False

@@ -15,8 +15,11 @@ from ktui.execution.journal.commands import (
     SetThrottle,
 )
 from ktui.planning.names import closest_names
+from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
+from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
+from ktui.tui.run_view.plan_words import parse_plan_words, plan_verbs
 from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange, RunVerbs
 from ktui.tui.screens.command_line import Action, last_word
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
@@ -37,9 +40,13 @@ _SCREENS = {
 """The action of each command that is no more than a key."""
 _BARE = {"limits": "show_limits", "throttle": "show_throttle", "cancel": "cancel"}
 """The action of each verb without any word behind it."""
+_OF_BROKER = ("status", "cordon", "uncordon")
+_ID_DIGITS = 9
 _SHORT = {"q": "quit"}
 _USAGE = {
+    "broker": f"{', '.join(_OF_BROKER)}, and the broker's id: status 4",
     "filter": "orders broker:9 state:stalled: show only what matches; nothing shows all",
+    "plan": "drain 3, swap 3 7, spread …, as in the shell: opens the start screen on that",
     "sort": f"{', '.join(SORTS)}; reverse behind it for the other way round",
     "theme": "a colour theme by its name",
     "view": f"{', '.join(View)}",
@@ -74,6 +81,8 @@ class ViewCommands:
         run: the controller of the attached run.
         cancels: the controller of cancels.
         verbs: the verbs that change the run; None where this view cannot.
+        runs: all runs, and the screen that starts one.
+        brokers: the controller of brokers.
     """
 
     def __init__(
@@ -82,8 +91,12 @@ class ViewCommands:
         run: RunController,
         cancels: CancelController,
         verbs: RunVerbs | None,
+        *,
+        runs: RunCatalog,
+        brokers: BrokerController,
     ) -> None:
         self._app, self._run, self._cancels, self._verbs = app, run, cancels, verbs
+        self._runs, self._brokers = runs, brokers
         self.history: list[str] = []
         """The lines of this view, oldest first."""
 
@@ -116,6 +129,8 @@ class ViewCommands:
 
     def _words_after(self, verb: str) -> Iterable[str]:
         return {
+            "broker": _OF_BROKER,
+            "plan": plan_verbs(),
             "filter": ("topic:", "broker:", "state:", "partition:"),
             "sort": (*SORTS, "reverse"),
             "theme": sorted(self._app.available_themes),
@@ -134,6 +149,10 @@ class ViewCommands:
             return self._key(verb, rest, _SCREENS[verb])
         if verb in _BARE and not rest:
             return self._key(verb, rest, _BARE[verb])
+        if verb == "plan":
+            return self._of_plan(rest)
+        if verb == "broker":
+            return self._of_broker(rest)
         if verb in _USAGE:
             return self._of_list(verb, rest)
         if verb in self.names:
@@ -153,6 +172,34 @@ class ViewCommands:
             await self._app.run_action(f"app.{action}")
 
         return press
+
+    def _of_plan(self, rest: str) -> Action:
+        problem = self._runs.resume_problem
+        if problem is not None:
+            raise BadCommand(problem)
+        request = parse_plan_words(_words(rest))
+
+        async def choose() -> None:
+            await self._runs.choose_plan(request=request)
+
+        return choose
+
+    def _of_broker(self, rest: str) -> Action:
+        words = _words(rest)
+        if len(words) != 2 or not words[1].isdecimal() or len(words[1]) > _ID_DIGITS:  # noqa: PLR2004
+            raise BadCommand(f"broker takes {' or '.join(_OF_BROKER)}, and one id: status 4")
+        act, broker = words[0], int(words[1])
+        _one_of("verb of a broker", act, _OF_BROKER)
+        if act != "status" and self._brokers.why_not is not None:
+            raise BadCommand(self._brokers.why_not)
+
+        async def carry_out() -> None:
+            if act == "status":
+                await self._brokers.show_status(broker)
+            else:
+                self._brokers.change_cordon(broker, lift=act == "uncordon")
+
+        return carry_out
 
     # ------------------------------------------------------------------- the list
 
@@ -195,11 +242,7 @@ class ViewCommands:
         problem = self._run.why_not(without_engine=starts_engine)
         if problem is not None or attached is None or self._verbs is None:
             raise BadCommand(problem or "This view changes no runs.")
-        try:
-            words = shlex.split(rest)
-        except ValueError:
-            raise BadCommand("A quote is not closed. Close it") from None
-        return self._action(verb, self._verbs.parse(verb, words, attached.run))
+        return self._action(verb, self._verbs.parse(verb, _words(rest), attached.run))
 
     def _action(self, verb: str, change: RunChange) -> Action:
         async def carry_out() -> None:
@@ -214,6 +257,18 @@ class ViewCommands:
                     self._run.ask(change, verb)
 
         return carry_out
+
+
+def _words(text: str) -> list[str]:
+    """Split words as a shell does.
+
+    Raises:
+        BadCommand: a quote is not closed.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise BadCommand("A quote is not closed. Close it") from None
 
 
 def _one_of(what: str, word: str, known: Sequence[str]) -> None:

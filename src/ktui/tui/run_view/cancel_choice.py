@@ -101,6 +101,12 @@ def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartitio
     return [*found, Scope(f"everything in the run ({every})")]
 
 
+def broker_scope(broker: int, partitions: Collection[TopicPartition]) -> Scope:
+    """Return the scope of the partitions that have to do with a broker."""
+    count = figures.as_count(len(partitions), "partition")
+    return Scope(f"what has to do with broker {broker} ({count})", partitions=tuple(partitions))
+
+
 def command_scope(run: Run, cancel: CancelMoves) -> Scope:
     """Return the scope that a command names."""
     topics, partitions = cancel.topics, cancel.partitions

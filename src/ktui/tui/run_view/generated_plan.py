@@ -22,6 +22,8 @@ class GeneratedPlan(msgspec.Struct, frozen=True, kw_only=True):
     change: BeforeAfter
     notes: Sequence[str] = ()
     """What the plan leaves undone, and what could not be taken into account."""
+    budget: str = ""
+    """How much of the budget the plan uses; empty without one."""
 
     @property
     def headline(self) -> str:
@@ -53,4 +55,5 @@ def generate_plan(request: PlanRequest, answer: LayoutAnswer) -> GeneratedPlan:
             *unread_warnings(answer.failures),
             *rack_warnings(layout),
         ),
+        budget=request.budget(made),
     )

@@ -11,6 +11,8 @@ READ_ONLY = "This view is read-only; open it with ktui watch --write to make cha
 NO_RUN = "No run is attached. r lists the runs, n starts a plan."
 NO_ENGINES = "Nothing can be started from here."
 NOT_FOREIGN = "No one else is reassigning this partition. To cancel the run's own moves, press c."
+NOT_ON_BROKER = "Run {} has no partition that holds, gains or loses a replica on broker {}."
+NOT_PAUSED_ON_BROKER = "Nothing of run {} that has to do with broker {} is paused by itself."
 NOT_CURRENT = "The cluster does not answer: this is the last known state."
 SHUTS_GATE = (
     "This also shuts the cluster's cancel gate: until you open it with O, no run of this cluster"

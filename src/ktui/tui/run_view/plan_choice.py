@@ -152,6 +152,12 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         notes = [] if self.generated is None else self.generated.notes
         return [(note, _COLOURS[Severity.WARNING]) for note in notes]
 
+    @property
+    def budget(self) -> list[ColouredLine]:
+        """How much of its budget a plan that ktui made uses."""
+        words = "" if self.generated is None else self.generated.budget
+        return [(words, "")] if words else []
+
     def notes(self) -> list[ColouredLine]:
         """Return the warnings that are about other runs."""
         runs = (_unfinished(*run) for run in self.unfinished)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from ktui.fileproblem import FileProblem
 from ktui.inputfile import expand_home
-from ktui.planning.intents.arguments import check_brokers, check_targets, check_topics
+from ktui.planning.intents.arguments import check_brokers, check_targets
 from ktui.planning.intents.demote import demote
 from ktui.planning.intents.disk_use import bytes_above
 from ktui.planning.intents.drain import drain
@@ -22,18 +20,25 @@ from ktui.planning.intents.layout_warnings import without_rack
 from ktui.planning.intents.leaders import leaders
 from ktui.planning.intents.left_text import left_lines
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.placement import placement
 from ktui.planning.intents.rack_repair import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.rules_file import read_rules
 from ktui.planning.intents.shed import shed
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.intents.swap import swap
 from ktui.planning.intents.wishes import Wishes
-from ktui.planning.names import join_all, shortened
-from ktui.planning.plan import LARGEST
-from ktui.units import Share, Size, parse_quantity
-
-_NUMBER = re.compile(r"[0-9]{1,10}")
-_PATTERN = re.compile(r"[*?\[]")
+from ktui.quantities import as_bytes
+from ktui.tui.run_view.typed_fields import (
+    about,
+    matching_topics,
+    number,
+    numbers,
+    parts,
+    patterns,
+    quantity,
+)
+from ktui.units import Share, Size
 
 
 class PlanSource(enum.Enum):
@@ -49,19 +54,7 @@ class PlanSource(enum.Enum):
     LEADERS = "leaders"
     DEMOTE = "demote"
     RACK_REPAIR = "rack-repair"
-
-
-class WrongField(CannotMake):
-    """What is typed in a field is wrong, or does not fit the cluster.
-
-    Args:
-        field: the name of the field in a `PlanRequest`.
-        problem: the problem and its fix.
-    """
-
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(problem)
-        self.field = field
+    PLACEMENT = "placement"
 
 
 NEEDED: Mapping[PlanSource, tuple[str, ...]] = {
@@ -75,8 +68,27 @@ NEEDED: Mapping[PlanSource, tuple[str, ...]] = {
     PlanSource.LEADERS: (),
     PlanSource.DEMOTE: ("brokers",),
     PlanSource.RACK_REPAIR: (),
+    PlanSource.PLACEMENT: ("rules",),
 }
 """The fields without which a source is no plan."""
+_TOPICS = ("only", "exclude")
+_BUDGET = ("max_moves", "max_bytes", "max_leader_changes")
+_COPIES = (*_TOPICS, *_BUDGET, "keep_order")
+_LEADS = (*_TOPICS, "max_leader_changes")
+OPTIONAL: Mapping[PlanSource, tuple[str, ...]] = {
+    PlanSource.FILE: (),
+    PlanSource.DRAIN: _COPIES,
+    PlanSource.FILL: _COPIES,
+    PlanSource.SWAP: _COPIES,
+    PlanSource.FACTOR: ("exclude", *_BUDGET),
+    PlanSource.SPREAD: ("by", "among", *_COPIES),
+    PlanSource.SHED: _COPIES,
+    PlanSource.LEADERS: _LEADS,
+    PlanSource.DEMOTE: _LEADS,
+    PlanSource.RACK_REPAIR: _COPIES,
+    PlanSource.PLACEMENT: _COPIES,
+}
+"""The fields that a source has besides. What is typed in others does not count for it."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +108,18 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     within: str = "10%"
     among: str = ""
     """The brokers that are made even; empty for all."""
+    rules: str = ""
+    """The path of a file of placement rules."""
+    only: str = ""
+    """The topics that may change, as names or shell patterns; empty for all."""
+    exclude: str = ""
+    """The topics that stay as they are."""
+    max_moves: str = ""
+    """The most replicas to copy; empty for no bound, as in all budgets."""
+    max_bytes: str = ""
+    max_leader_changes: str = ""
+    keep_order: bool = False
+    """Whether a new replica takes the place of the old one in the list."""
 
     @property
     def words(self) -> str:
@@ -114,6 +138,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
             PlanSource.LEADERS: "all leaders",
             PlanSource.DEMOTE: f"what {self.brokers} leads",
             PlanSource.RACK_REPAIR: "all racks",
+            PlanSource.PLACEMENT: self.rules,
         }[self.source]
 
     @property
@@ -122,16 +147,17 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
         verb = self.source.value
         names: Mapping[PlanSource, Sequence[str]] = {
             PlanSource.SWAP: [self.old, self.new],
-            PlanSource.SPREAD: [self.by, *_parts(self.among)],
+            PlanSource.SPREAD: [self.by, *parts(self.among)],
             PlanSource.SHED: [self.broker],
             PlanSource.LEADERS: [],
             PlanSource.RACK_REPAIR: [],
+            PlanSource.PLACEMENT: [],
         }
         if self.source is PlanSource.FILE:
             return expand_home(self.path)
         if self.source is PlanSource.FACTOR:
-            return Path(f"{'-'.join(_parts(self.topics))}-{self.factor}-replicas.json")
-        named = names.get(self.source, _parts(self.brokers))
+            return Path(f"{'-'.join(parts(self.topics))}-{self.factor}-replicas.json")
+        named = names.get(self.source, parts(self.brokers))
         return Path(f"{'-'.join([verb, *named])}.json")
 
     def generate(self, layout: Layout) -> MadePlan:
@@ -141,15 +167,46 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
             WrongField: what was typed does not fit the cluster, or is no number.
             CannotMake: there is nothing to do, or nothing can be done.
         """
-        made = self._make(layout, Wishes(rack_aware=not without_rack(layout)))
+        made = self._make(layout, self._wishes(layout))
         if not made.plan.partitions:
             raise CannotMake(" ".join(left_lines(made.left)))
         return made
 
+    def budget(self, made: MadePlan) -> str:
+        """Return how much of each budget a plan uses; empty without any."""
+        used = {
+            "max_moves": (f"{made.moves:,}", "moves"),
+            "max_bytes": (as_bytes(made.bytes), "copied"),
+            "max_leader_changes": (f"{made.leader_changes:,}", "leader changes"),
+        }
+        figures = [
+            f"{figure} of {most} {what}"
+            for field, (figure, what) in used.items()
+            if (most := self._typed(field))
+        ]
+        return f"within the budget: {', '.join(figures)}" if figures else ""
+
+    def _typed(self, field: str) -> str:
+        """Return the text of an optional field; empty where the source does not have it."""
+        text: str = getattr(self, field)
+        return text if field in OPTIONAL[self.source] else ""
+
+    def _wishes(self, layout: Layout) -> Wishes:
+        moves, size, led = map(self._typed, _BUDGET)
+        return Wishes(
+            topics=patterns("only", layout, self._typed("only")),
+            exclude=patterns("exclude", layout, self._typed("exclude")),
+            max_moves=number("max_moves", moves) if moves else None,
+            max_bytes=int(quantity("max_bytes", Size, size)) if size else None,
+            max_leader_changes=number("max_leader_changes", led) if led else None,
+            rack_aware=not without_rack(layout),
+            keep_order=self.keep_order and "keep_order" in OPTIONAL[self.source],
+        )
+
     def _make(self, layout: Layout, wishes: Wishes) -> MadePlan:
         if self.source in _OF_BROKERS:
-            brokers = _numbers("brokers", self.brokers)
-            with _about("brokers"):
+            brokers = numbers("brokers", self.brokers)
+            with about("brokers"):
                 return _OF_BROKERS[self.source](layout, brokers, wishes)
         make = {
             PlanSource.SWAP: self._swap,
@@ -158,107 +215,50 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
             PlanSource.SHED: self._shed,
             PlanSource.LEADERS: leaders,
             PlanSource.RACK_REPAIR: rack_repair,
+            PlanSource.PLACEMENT: self._placement,
         }[self.source]
         return make(layout, wishes)
 
     def _swap(self, layout: Layout, wishes: Wishes) -> MadePlan:
-        old, new = _number("old", self.old), _number("new", self.new)
-        with _about("old"):
+        old, new = number("old", self.old), number("new", self.new)
+        with about("old"):
             check_brokers(layout, [old])
-        with _about("new"):
+        with about("new"):
             check_targets(layout, [new])
             return swap(layout, old, new, wishes)
 
     def _factor(self, layout: Layout, wishes: Wishes) -> MadePlan:
-        with _about("topics"):
-            topics = _matching(layout, _parts(self.topics))
-        factor = _number("factor", self.factor, 1)
-        with _about("factor"):
+        with about("topics"):
+            topics = matching_topics(layout, parts(self.topics))
+        factor = number("factor", self.factor, 1)
+        with about("factor"):
             return replication_factor(layout, topics, factor, wishes)
 
     def _spread(self, layout: Layout, wishes: Wishes) -> MadePlan:
-        tolerance = _quantity("within", Share, self.within)
-        among = _numbers("among", self.among)
-        with _about("among" if among else "within"):
+        tolerance = quantity("within", Share, self.within)
+        among = numbers("among", self.among)
+        with about("among" if among else "within"):
             return spread(layout, wishes, among or None, self.by, tolerance)
 
     def _shed(self, layout: Layout, wishes: Wishes) -> MadePlan:
-        broker = _number("broker", self.broker)
-        with _about("broker"):
+        broker = number("broker", self.broker)
+        with about("broker"):
             check_brokers(layout, [broker])
-        with _about("until"):
+        with about("until"):
             if self.until.endswith("%"):
-                freed = bytes_above(layout, broker, _quantity("until", Share, self.until))
+                freed = bytes_above(layout, broker, quantity("until", Share, self.until))
             else:
-                freed = int(_quantity("until", Size, self.until))
+                freed = int(quantity("until", Size, self.until))
             return shed(layout, broker, freed, wishes)
+
+    def _placement(self, layout: Layout, wishes: Wishes) -> MadePlan:
+        with about("rules"):
+            try:
+                rules = read_rules(Path(self.rules))
+            except FileProblem as problem:
+                raise CannotMake(str(problem)) from None
+            return placement(layout, rules, wishes)
 
 
 _OF_BROKERS = {PlanSource.DRAIN: drain, PlanSource.FILL: fill, PlanSource.DEMOTE: demote}
 """The sources that need brokers, and nothing else."""
-_LABELS = {
-    "brokers": "brokers",
-    "among": "brokers",
-    "old": "old broker",
-    "new": "new broker",
-    "broker": "broker",
-    "factor": "replicas",
-}
-
-
-@contextmanager
-def _about(field: str) -> Iterator[None]:
-    """Let a problem name the field that it is about."""
-    try:
-        yield
-    except WrongField:
-        raise
-    except CannotMake as problem:
-        raise WrongField(field, str(problem)) from None
-
-
-def _parts(text: str) -> list[str]:
-    return [part for part in re.split(r"[,\s]+", text) if part]
-
-
-def _numbers(field: str, text: str) -> list[int]:
-    return sorted({_number(field, part) for part in _parts(text)})
-
-
-def _number(field: str, text: str, least: int = 0) -> int:
-    if _NUMBER.fullmatch(text) is None or not least <= int(text) <= LARGEST:
-        many = field in {"brokers", "among"}
-        example = join_all(["3", "3,7"], "or") if many else "3"
-        raise WrongField(
-            field,
-            f"{_LABELS[field]}: {shortened(text)!r} is not a whole number from {least}. "
-            f"Type {example}.",
-        )
-    return int(text)
-
-
-def _quantity(field: str, kind: type, text: str) -> float:
-    """Read a number with a unit, or one in the base unit."""
-    try:
-        value: float | str = float(text)
-    except ValueError:
-        value = text
-    try:
-        quantity: float = parse_quantity(kind, value)
-    except ValueError:
-        expected = {
-            "within": "no share from 0 to 100%. Type 10%.",
-            "until": "neither a share of its disks, such as 80%, nor a size, such as 200GB.",
-        }
-        raise WrongField(field, f"{field}: {shortened(text)!r} is {expected[field]}") from None
-    return quantity
-
-
-def _matching(layout: Layout, patterns: Sequence[str]) -> list[str]:
-    """Return the topics that have one of the names, or match one of the shell patterns."""
-    topics = sorted({tp.topic for tp in layout.partitions})
-    check_topics(layout, [each for each in patterns if _PATTERN.search(each) is None])
-    for pattern in patterns:
-        if not any(fnmatchcase(topic, pattern) for topic in topics):
-            raise CannotMake(f"No topic matches {shortened(pattern)!r}.")
-    return [topic for topic in topics if any(fnmatchcase(topic, each) for each in patterns)]

@@ -16,7 +16,9 @@ from textual.widgets import Input
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.timeline import Mark
 from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
+from ktui.tui.screens.brokers.manage import ManageBrokerScreen
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
+from ktui.tui.screens.brokers.status import BrokerStatusScreen
 from ktui.tui.screens.copy import CopyScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
@@ -236,6 +238,8 @@ def _screens() -> Iterator[tuple[str, tuple[type[Screen[Any]], ...], Iterable[ob
     yield "list of partitions", (WatchScreen,), watch
     yield "detail of a partition", (DetailScreen,), DetailScreen.BINDINGS
     yield "brokers", (BrokersScreen,), (*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS)
+    yield "status of a broker", (BrokerStatusScreen,), BrokerStatusScreen.BINDINGS
+    yield "manage a broker", (ManageBrokerScreen,), ManageBrokerScreen.BINDINGS
     yield "dashboard", (DashboardScreen,), dashboard
     yield "events", (EventsScreen,), events
     yield "limits", (LimitsScreen,), limits

@@ -167,6 +167,20 @@ class Services:
         del tp, step
         return None
 
+    @property
+    def proven_empty(self) -> Mapping[int, datetime]:
+        """The brokers that were last proven to be empty, with the time of the proof."""
+        return {}
+
+    def prove_empty(self, broker: int) -> None:
+        """Prove that a broker is empty of which nothing is counted; `proven_empty` then has it."""
+
+    async def show_broker_status(self, broker: int) -> None:
+        """Show what a broker holds, and what keeps it."""
+
+    async def manage_broker(self, broker: int) -> None:
+        """Ask what is to be done to a broker, and do that."""
+
     def filter_by_broker(self, broker: int) -> None:
         """Show only the partitions that involve a broker."""
 

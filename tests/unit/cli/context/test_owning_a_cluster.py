@@ -21,6 +21,7 @@ from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowne
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.execution.broker.access import BrokerAccess
 from ktui.execution.cancel.foreign_outcome import listed_reassignments
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import Ownership, own_run
@@ -330,6 +331,22 @@ async def test_the_live_view_cancels_no_reassignment_on_someone_elses_cluster(
 
     cluster.catch_up()
     assert cluster.controller.reassigning
+
+
+async def test_the_live_view_cordons_no_broker_of_someone_elses_cluster(tmp_path: Path) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    named: Any = NamedCluster(
+        reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships
+    )
+    engines = ProcessEngines(named, cluster.reader(), {}, StateDir(tmp_path / "state"))
+    access = BrokerAccess(cluster.reader(), VirtualClock(leaping=True), engines.ports)
+    seen = await access.read_cordon(4)
+    await claim_on(cluster, "bob").claim(take_over=True)  # while the operator is asked
+
+    with pytest.raises(RunRefused, match="bob on ops1"):
+        await access.cordon(seen)
+
+    assert not cluster.controller.configs.cordoned(4)
 
 
 @pytest.mark.parametrize("cancels", [True, False])

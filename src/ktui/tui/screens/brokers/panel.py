@@ -7,11 +7,14 @@ from collections.abc import Collection, Sequence
 from textual.content import Content
 
 from ktui.cluster.broker import LogDir
+from ktui.execution.broker.status import NOTHING
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.draw.titled_rule import panel_title
+from ktui.tui.screens.brokers.manage import way_out
 from ktui.tui.screens.brokers.row import (
+    CORDON_SIGN,
     BrokerView,
     address,
     alive_piece,
@@ -50,13 +53,17 @@ def broker_panel(
         ("to catch up", Content(_lag(view))),
         ("leads", Content(_partitions(view.leaders))),
         ("holds", Content(_replicas(view.replicas))),
+        ("cordoned", Content(_cordoned(view))),
     ]
     pairs = [pair for pair in pairs if _COLUMNS.get(pair[0], pair[0]) not in shown]
     why = [Content.styled(words, "$dim")] if (words := _broker_note(view)) else []
     dirs = sorted(view.log_dirs, key=_trouble_first)
     failed = [Content.styled(f"! {each.sentence}", "$warning") for each in view.failures]
+    if view.proven_empty is not None:
+        proven = f"✓ empty, as proven at {figures.as_time(view.proven_empty)}: {NOTHING}"
+        why = [Content.styled(proven, "$success")]
     lines = [*why, *facts(pairs, width), *(facts(held, width) if held else ()), *failed]
-    return [*lines, *map(_log_dir, dirs)]
+    return [*lines, *map(_log_dir, dirs), Content.styled(way_out(view.id), "$dim")]
 
 
 def _broker_note(view: BrokerView) -> str:
@@ -67,6 +74,12 @@ def _broker_note(view: BrokerView) -> str:
     if not view.broker.alive:
         return "Registered but fenced: stopped, starting or shutting down; it leads nothing."
     return ""
+
+
+def _cordoned(view: BrokerView) -> str:
+    if not view.log_dirs:
+        return figures.UNKNOWN
+    return f"{CORDON_SIGN} {view.cordoned}" if view.cordoned else "no"
 
 
 def _lag(view: BrokerView) -> str:
@@ -93,7 +106,7 @@ def _log_dir(log_dir: LogDir) -> Content:
     room = [] if used is None else disk_bar(*used, _BAR)
     sizes = "" if used is None else f"  {figures.as_bytes(used[0])} of {figures.as_bytes(used[1])}"
     error = f"! offline: {log_dir.error}  " if log_dir.error is not None else ""
-    cordoned = "! cordoned  " if log_dir.cordoned else ""
+    cordoned = f"{CORDON_SIGN} cordoned  " if log_dir.cordoned else ""
     pieces = [
         Piece("log dir  ", "dim"), *room, Piece(f"{sizes}  " if used else ""),
         Piece(error, "stalled"), Piece(cordoned, "falling-behind"), Piece(log_dir.path),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import MappingProxyType
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, all_cordoned
 from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Observation
 from ktui.progress.summary import BrokerLoad
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.cells import Piece, pieces_width
 
+CORDON_SIGN = "⊘"
+"""Marks a broker with cordoned log dirs."""
 _BAR = 5
 _TIGHT, _FULL = 0.80, 0.90
 """Used shares of a disk from which it is shown as filling up, and as almost full."""
@@ -30,6 +34,8 @@ class BrokerView(msgspec.Struct, frozen=True):
     leaders: int | None = None
     replicas: int | None = None
     failures: tuple[Failure, ...] = ()
+    proven_empty: datetime | None = None
+    """When it was proven to hold nothing; None where it was not, or something has come since."""
 
     @property
     def disk(self) -> tuple[int, int] | None:
@@ -39,24 +45,41 @@ class BrokerView(msgspec.Struct, frozen=True):
         return (sum(u for u, _ in known), sum(t for _, t in known)) if known else None
 
     @property
-    def ailing_dirs(self) -> bool:
-        """Whether a log dir is offline or cordoned."""
-        return any(log_dir.error or log_dir.cordoned for log_dir in self.log_dirs)
+    def offline_dirs(self) -> bool:
+        """Whether a log dir is offline."""
+        return any(log_dir.error for log_dir in self.log_dirs)
+
+    @property
+    def cordoned(self) -> str:
+        """How many log dirs are cordoned: `all`, `1 of 3`; empty for none."""
+        cordoned = sum(log_dir.cordoned for log_dir in self.log_dirs)
+        if all_cordoned(self.log_dirs):
+            return "all"
+        return f"{cordoned} of {len(self.log_dirs)}" if cordoned else ""
 
 
 def broker_views(
-    observation: Observation, loads: Mapping[int, BrokerLoad]
+    observation: Observation,
+    loads: Mapping[int, BrokerLoad],
+    proven_empty: Mapping[int, datetime] = MappingProxyType({}),
 ) -> dict[int, BrokerView]:
     """Collect what is known about each broker that is registered or named by a replica list."""
     ids = sorted(observation.brokers.keys() | loads.keys())
     return {
-        broker: _view(broker, observation, loads.get(broker, BrokerLoad(broker))) for broker in ids
+        broker: _view(
+            broker, observation, loads.get(broker, BrokerLoad(broker)), proven_empty.get(broker)
+        )
+        for broker in ids
     }
 
 
-def _view(broker: int, observation: Observation, load: BrokerLoad) -> BrokerView:
+def _view(
+    broker: int, observation: Observation, load: BrokerLoad, proven: datetime | None
+) -> BrokerView:
     census = observation.census
     known = observation.brokers.get(broker)
+    counted = None if census is None else census.replicas.get(broker, 0)
+    still = counted == 0 and not load.adding and broker in observation.online
     return BrokerView(
         id=broker,
         broker=known if known is not None and known.host else None,
@@ -64,8 +87,9 @@ def _view(broker: int, observation: Observation, load: BrokerLoad) -> BrokerView
         log_dirs=observation.log_dirs.get(broker, ()),
         config=observation.broker_configs.get(broker),
         leaders=None if census is None else census.leaders.get(broker, 0),
-        replicas=None if census is None else census.replicas.get(broker, 0),
+        replicas=counted,
         failures=tuple(each for each in observation.failures if each.broker == broker),
+        proven_empty=proven if still else None,
     )
 
 
@@ -83,7 +107,9 @@ class BrokerColumn(msgspec.Struct, frozen=True):
 
 
 def alive_piece(view: BrokerView) -> Piece:
-    """Return whether a broker is alive; the panel explains why it is down."""
+    """Return whether a broker is alive, and empty; the panel explains why it is down."""
+    if view.proven_empty is not None:
+        return Piece("empty", "in-sync", bold=True)
     if view.broker is not None and view.broker.alive:
         return Piece("alive", "in-sync")
     return Piece("down", "stalled", bold=True)
@@ -115,10 +141,18 @@ def _lag(view: BrokerView) -> list[Piece]:
 
 
 def _disk_cell(view: BrokerView) -> list[Piece]:
-    sign = Piece("! " if view.ailing_dirs else "  ", "stalled", bold=True)
+    signs = [
+        Piece("!" if view.offline_dirs else "", "stalled", bold=True),
+        Piece(CORDON_SIGN if view.cordoned else "", "falling-behind", bold=True),
+    ]
+    signs.append(Piece(" " * (2 - pieces_width(signs))))
     if view.disk is None:
-        return [sign, Piece(f"{figures.UNKNOWN:>{_BAR + 5}}", "dim")]
-    return [sign, *disk_bar(*view.disk, _BAR)]
+        return [*signs, Piece(f"{figures.UNKNOWN:>{_BAR + 5}}", "dim")]
+    return [*signs, *disk_bar(*view.disk, _BAR)]
+
+
+def _cordoned(view: BrokerView) -> list[Piece]:
+    return [Piece(f"{CORDON_SIGN} {view.cordoned}" if view.cordoned else "", "falling-behind")]
 
 
 def disk_usage(log_dir: LogDir) -> tuple[int, int] | None:
@@ -195,6 +229,9 @@ COLUMNS = (
     BrokerColumn("leaders", 8, _count(lambda view: view.leaders), rank=2),
     BrokerColumn("replicas", 8, _count(lambda view: view.replicas), rank=3),
     BrokerColumn("throttle", 23, _throttle, numeric=False, rank=1, has=_has_throttle),
+    BrokerColumn(
+        "cordoned", 8, _cordoned, numeric=False, rank=4, has=lambda view: bool(view.cordoned)
+    ),
     BrokerColumn("disk", 12, _disk_cell),
 )
 _AROUND = 2

@@ -38,6 +38,14 @@ _KEYS: list[BindingType] = [
         "enter", "screen.partitions", "its partitions", key_display="enter",
         tooltip="Show the partitions with a replica on this broker",
     ),
+    Binding(
+        "s", "screen.broker_status", "status",
+        tooltip="Show what this broker holds, and what keeps it",
+    ),
+    Binding(
+        "m", "screen.manage_broker", "manage",
+        tooltip="Drain, demote, shed, fill, cordon this broker, or pause or cancel what goes there",
+    ),
     Binding("home", "screen.first", "first", show=False, tooltip="Go to the first broker"),
     Binding("end", "screen.last", "last", show=False, tooltip="Go to the last broker"),
 ]  # fmt: skip
@@ -121,9 +129,12 @@ class BrokersScreen(Screen[None]):
         progress = services(self).progress
         if progress.last is None:
             return
-        self._views = broker_views(progress.last, services(self).broker_loads)
+        empty = services(self).proven_empty
+        self._views = broker_views(progress.last, services(self).broker_loads, empty)
         if self.is_mounted:
             self._draw()
+            if (broker := self.selected) is not None:
+                services(self).prove_empty(broker)
 
     @property
     def selected(self) -> int | None:
@@ -149,6 +160,16 @@ class BrokersScreen(Screen[None]):
         app = services(self)
         self.dismiss()
         app.filter_by_broker(broker)
+
+    async def action_broker_status(self) -> None:
+        """Show what the broker under the cursor holds, and what keeps it."""
+        if self.selected is not None:
+            await services(self).show_broker_status(self.selected)
+
+    async def action_manage_broker(self) -> None:
+        """Ask what is to be done to the broker under the cursor."""
+        if self.selected is not None:
+            await services(self).manage_broker(self.selected)
 
     def action_first(self) -> None:
         """Go to the first broker."""

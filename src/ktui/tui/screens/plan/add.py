@@ -27,8 +27,9 @@ from ktui.tui.run_view.plan_choice import (
 )
 from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.forms.allowances import PlanAllowances
-from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen, enter_bindings
+from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
 from ktui.tui.screens.plan.preview_lines import Section
+from ktui.tui.screens.plan.step_screen import enter_bindings
 from ktui.tui.screens.plan.steps import CHECK, PLAN, Step
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices, FormChoices

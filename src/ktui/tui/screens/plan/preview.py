@@ -18,7 +18,7 @@ from ktui.tui.screens.plan.change_lines import Line, change_lines
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
 
 _LEAST_ROWS = 6
-_SKETCH_LINES, _PREVIEW_LINES = 15, 20
+_SKETCH_LINES, _PREVIEW_LINES = 18, 20
 """The lines that do not show brokers: the header, fields, headings, keys; and what stands above."""
 
 
@@ -142,7 +142,8 @@ class PreviewPane(Widget):
 
     def _draw_sketch(self, sketch: GeneratedPlan) -> None:
         notes = [(note, "$warning") for note in sketch.notes]
-        for line in ((sketch.headline, "bold"), *notes):
+        budget = [(sketch.budget, "")] if sketch.budget else []
+        for line in ((sketch.headline, "bold"), *budget, *notes):
             self._lines += _wrapped(line, self._width)
         self._lines.append([])
         rows = self._rows(_SKETCH_LINES + len(self._lines))

@@ -34,15 +34,10 @@ from ktui.tui.run_view.plan_choice import (
 from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
-from ktui.tui.screens.plan.plan import (
-    BEING_COMPUTED,
-    NOT_READ,
-    PlanScreen,
-    enter_bindings,
-    show_lines,
-)
+from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
 from ktui.tui.screens.plan.preview_lines import Section
 from ktui.tui.screens.plan.start_facts import start_facts
+from ktui.tui.screens.plan.step_screen import enter_bindings, show_lines
 from ktui.tui.screens.plan.steps import CHECK, LIMITS, PLAN, THROTTLE, Step, findings_of
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField

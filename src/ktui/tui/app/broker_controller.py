@@ -1,0 +1,321 @@
+"""What the view reads of one broker, and does to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from textual.app import App
+
+from ktui.cluster.cordon import CORDONED
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.broker.access import BrokerAccess
+from ktui.execution.broker.cordon import CordonState
+from ktui.execution.broker.status import BrokerStatus, find_status, unknown_broker
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import unfinished_runs
+from ktui.execution.journal.commands import Continue, Pause
+from ktui.execution.run.broker_scope import partitions_on
+from ktui.tui.app.cancel_controller import CancelController
+from ktui.tui.app.feed import Feed, Permission
+from ktui.tui.app.run_catalog import RunCatalog
+from ktui.tui.app.run_controller import RunController
+from ktui.tui.draw import format as figures
+from ktui.tui.run_view import messages
+from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
+from ktui.tui.screens.brokers.manage import BrokerAct, BrokerChoice, ManageBrokerScreen
+from ktui.tui.screens.brokers.status import BrokerStatusScreen
+from ktui.tui.screens.run.confirm import ConfirmScreen
+
+_DOWN = "the broker is down, and has to answer for its own setting"
+_EFFECTS = {
+    False: (
+        "No new partitions come to it. Replicas that are there stay, and a reassignment may still"
+        " bring others."
+    ),
+    True: "New partitions may come to it again.",
+}
+"""What comes of a cordon, and of its end."""
+
+
+class BrokerController:
+    """Reads one broker, opens the plans for it, and changes its cordon and its part of the run.
+
+    Args:
+        app: shows screens and notifications.
+        feed: the polling side of the app.
+        permission: whether anything may be changed from here.
+        run: the controller of the attached run.
+        runs: all runs, and the screen that starts one.
+        cancels: the controller of cancels.
+        access: reads and cordons brokers; None where no cluster can be asked.
+    """
+
+    def __init__(
+        self,
+        app: App[Any],
+        *,
+        feed: Feed,
+        permission: Permission,
+        run: RunController,
+        runs: RunCatalog,
+        cancels: CancelController,
+        access: BrokerAccess | None,
+    ) -> None:
+        self._app, self._feed, self._permission = app, feed, permission
+        self._run, self._runs, self._cancels, self._access = run, runs, cancels, access
+        self.proven_empty: dict[int, datetime] = {}
+        """The brokers that were last proven to be empty, with the time of the proof."""
+        self._tried: tuple[int, datetime] | None = None
+        """The broker, and the census, for which a proof was tried last."""
+
+    # --------------------------------------------------------------------- what it holds
+
+    @property
+    def may_read(self) -> bool:
+        """Whether a broker can be asked what it holds."""
+        return self._access is not None
+
+    async def show_status(self, broker: int) -> None:
+        """Show what a broker holds, and what keeps it."""
+        if self._access is None:
+            words = self._permission.why or "There is no cluster here to ask."
+            self._app.notify(words, severity="warning")
+            return
+        access = self._access
+
+        async def read() -> tuple[BrokerStatus, datetime]:
+            return await self._read(access, broker), access.clock.now()
+
+        await self._app.push_screen(BrokerStatusScreen(broker, read))
+
+    async def _read(self, access: BrokerAccess, broker: int) -> BrokerStatus:
+        """Read the status of a broker.
+
+        Raises:
+            RunProblem: the cluster does not know the broker.
+            ClusterError: the cluster cannot be read.
+        """
+        facts, fresh = await access.read(broker)
+        if not facts.known:
+            raise RunProblem(f"{unknown_broker(broker, facts.brokers)}.")
+
+        def found() -> BrokerStatus:
+            state_dir, cluster_id = self._runs.state_dir, facts.cluster_id
+            runs = [] if state_dir is None else unfinished_runs(state_dir, cluster_id)
+            return find_status(
+                facts, [(run, owner is not None) for run, owner in runs], fresh=fresh
+            )
+
+        status = await asyncio.to_thread(found)
+        if status.proven_empty:
+            self.proven_empty[broker] = access.clock.now()
+        else:
+            self.proven_empty.pop(broker, None)
+        return status
+
+    def prove_empty(self, broker: int) -> None:
+        """Prove that a broker is empty, of which the census counts nothing: once a census."""
+        last = self._feed.progress.last
+        census = None if last is None else last.census
+        if self._access is None or last is None or census is None:
+            return
+        if census.replicas.get(broker) or broker not in last.online:
+            self.proven_empty.pop(broker, None)
+        elif (broker, census.at) != self._tried:
+            self._tried = (broker, census.at)
+            proving = self._prove(self._access, broker)
+            self._app.run_worker(proving, group="empty", exclusive=True, exit_on_error=False)
+
+    async def _prove(self, access: BrokerAccess, broker: int) -> None:
+        try:
+            await self._read(access, broker)
+        except (ClusterError, RunProblem):  # then it is not proven, and the status says why
+            self.proven_empty.pop(broker, None)
+        self._feed.refresh_screens()
+
+    # ------------------------------------------------------------------ what is done to it
+
+    @property
+    def why_not(self) -> str | None:
+        """Why nothing can be done to a broker from here; None if something can."""
+        return self._permission.problem
+
+    async def manage(self, broker: int) -> None:
+        """Ask what is to be done to a broker, and do that."""
+        if self.why_not is not None:
+            self._app.notify(self.why_not, severity="warning")
+            return
+
+        async def chosen(act: BrokerAct | None) -> None:
+            if act is not None:
+                await self.do(act, broker)
+
+        await self._app.push_screen(ManageBrokerScreen(broker, self._choices(broker)), chosen)
+
+    def _choices(self, broker: int) -> Sequence[BrokerChoice]:
+        last = self._feed.progress.last
+        up = last is not None and broker in last.online
+        no_plan, no_cordon = self._runs.resume_problem or "", self._no_cordon(up=up)
+        of_run, no_run = self._of_run(broker)
+        return (
+            BrokerChoice(BrokerAct.DRAIN, "it gives up all its replicas", no_plan),
+            BrokerChoice(
+                BrokerAct.DEMOTE, "it comes last in every list, and leads nothing", no_plan
+            ),
+            BrokerChoice(BrokerAct.SHED, "it gives up just enough bytes", no_plan),
+            BrokerChoice(
+                BrokerAct.FILL,
+                "it gets its share of all replicas",
+                no_plan or ("" if up else "the broker is down and can get no replicas"),
+            ),
+            BrokerChoice(BrokerAct.CORDON, "no new partitions come to it (Kafka 4.3)", no_cordon),
+            BrokerChoice(BrokerAct.UNCORDON, "new partitions may come to it again", no_cordon),
+            BrokerChoice(BrokerAct.PAUSE, f"submit nothing more of {of_run}", no_run),
+            BrokerChoice(BrokerAct.CONTINUE, f"lift such a pause of {of_run}", no_run),
+            BrokerChoice(
+                BrokerAct.CANCEL,
+                f"stop, roll back or trim {of_run}",
+                self._no_cancel(broker),
+            ),
+        )
+
+    def _no_cordon(self, *, up: bool) -> str:
+        if self._access is None or not self._access.may_change:
+            return messages.NO_ENGINES.rstrip(".")
+        return "" if up else _DOWN
+
+    def _of_run(self, broker: int) -> tuple[str, str]:
+        """Return what of the run has to do with a broker, and why nothing of it can be paused."""
+        attached = self._run.attached
+        if attached is None:
+            return "its part of a run", "no run is attached"
+        count = figures.as_count(len(partitions_on(attached.run, [broker])), "partition")
+        return f"{count} of run {attached.name}", self._run.why_not() or ""
+
+    def _no_cancel(self, broker: int) -> str:
+        attached = self._run.attached
+        if attached is None:
+            return "no run is attached"
+        if problem := self._run.why_not(without_engine=True):
+            return problem
+        return "" if partitions_on(attached.run, [broker]) else "the run has nothing there"
+
+    async def do(self, act: BrokerAct, broker: int) -> None:
+        """Do something to a broker; everything asks, or shows a preview, before it sends."""
+        match act:
+            case BrokerAct.CORDON | BrokerAct.UNCORDON:
+                self.change_cordon(broker, lift=act is BrokerAct.UNCORDON)
+            case BrokerAct.PAUSE | BrokerAct.CONTINUE:
+                self._pause(broker, lift=act is BrokerAct.CONTINUE)
+            case BrokerAct.CANCEL:
+                await self._cancels.cancel_on_broker(broker)
+            case _:
+                await self._runs.choose_plan(request=_REQUESTS[act](str(broker)))
+
+    # ------------------------------------------------------------------------- its cordon
+
+    def change_cordon(self, broker: int, *, lift: bool) -> None:
+        """Cordon a broker, or lift its cordon, once the operator has confirmed."""
+        if self._permission.problem is not None or self._access is None:
+            problem = self._permission.problem or messages.NO_ENGINES
+            self._app.notify(problem, severity="warning")
+            return
+        asking = self._ask_about_cordon(self._access, broker, lift=lift)
+        self._app.run_worker(asking, group="cordon", exit_on_error=False)
+
+    async def _ask_about_cordon(self, access: BrokerAccess, broker: int, *, lift: bool) -> None:
+        what = f"{'uncordon' if lift else 'cordon'} broker {broker}"
+        try:
+            seen = await access.read_cordon(broker)
+            nothing = _no_change(seen, lift=lift)
+        except (ClusterError, RunProblem) as problem:
+            self._app.notify(str(problem), title=what, severity="error")
+            return
+        if nothing:
+            self._app.notify(nothing, title=what)
+            return
+
+        def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
+            if yes:
+                changing = self._change_cordon(access, seen, what, lift=lift)
+                self._app.run_worker(changing, group="cordon", exit_on_error=False)
+
+        after = "not set" if lift else seen.with_cordons(())
+        words = f"{CORDONED}: {seen.value} -> {after}. {_EFFECTS[lift]}"
+        title = f"{'Uncordon' if lift else 'Cordon'} broker {broker}?"
+        await self._app.push_screen(ConfirmScreen(title, words), answered)
+
+    async def _change_cordon(
+        self, access: BrokerAccess, seen: CordonState, what: str, *, lift: bool
+    ) -> None:
+        self._app.notify("Waiting until the broker reports it …", title=what)
+        try:
+            now = await (access.uncordon(seen) if lift else access.cordon(seen))
+        except (ClusterError, RunProblem) as problem:
+            self._app.notify(str(problem), title=what, severity="error")
+        else:
+            self._app.notify(now.outcome, title=what)
+        self._feed.refresh_screens()
+
+    # --------------------------------------------------------------------- its part of the run
+
+    def _pause(self, broker: int, *, lift: bool) -> None:
+        """Pause what comes to a broker or leaves it, or lift that, once confirmed."""
+        attached = self._run.may_change()
+        if attached is None:
+            return
+        what = f"{'continue' if lift else 'pause'} broker {broker}"
+
+        def partitions() -> tuple[TopicPartition, ...]:
+            run = attached.run
+            found = partitions_on(run, [broker], ever=lift)
+            return tuple(tp for tp in found if not lift or tp in run.pauses.partitions)
+
+        def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
+            if yes and (named := partitions()):  # as they are by now
+                command = Continue(partitions=named) if lift else Pause(partitions=named)
+                self._run.ask(command, what)
+
+        count = figures.as_count(len(partitions()), "partition")
+        if not partitions():
+            nothing = messages.NOT_PAUSED_ON_BROKER if lift else messages.NOT_ON_BROKER
+            self._app.notify(nothing.format(attached.name, broker), severity="warning")
+            return
+        asks = "Let go on again" if lift else "Pause"
+        title = f"{asks} what comes to broker {broker} or leaves it?"
+        effect = (
+            "The run goes on with these under the limits in force."
+            if lift
+            else "Nothing new of these is submitted; steps in flight finish. All else goes on."
+        )
+        words = f"{count} of run {attached.name}. {effect}"
+        self._app.push_screen(ConfirmScreen(title, words), answered)
+
+
+_REQUESTS: Mapping[BrokerAct, Callable[[str], PlanRequest]] = {
+    BrokerAct.DRAIN: lambda broker: PlanRequest(source=PlanSource.DRAIN, brokers=broker),
+    BrokerAct.DEMOTE: lambda broker: PlanRequest(source=PlanSource.DEMOTE, brokers=broker),
+    BrokerAct.SHED: lambda broker: PlanRequest(source=PlanSource.SHED, broker=broker),
+    BrokerAct.FILL: lambda broker: PlanRequest(source=PlanSource.FILL, brokers=broker),
+}
+
+
+def _no_change(seen: CordonState, *, lift: bool) -> str:
+    """Return why there is nothing to change; empty if there is.
+
+    Raises:
+        RunRefused: only the broker's properties file can change it.
+    """
+    if not lift:
+        value = seen.with_cordons(())
+        cordoned = value == seen.setting.value and not seen.missing(value)
+        return f"nothing to do: it is cordoned already: {seen.summary}" if cordoned else ""
+    if seen.setting.own is not None:
+        return ""
+    if seen.cordoned:
+        raise RunRefused(f"nothing was sent: {seen.by_file}")
+    return "nothing to do: it has no cordon"

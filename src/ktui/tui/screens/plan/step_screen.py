@@ -1,0 +1,309 @@
+"""A screen of several steps, with a preview beside them or below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.events import Key, Resize
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ktui.planning.check.findings import Severity
+from ktui.tui.run_view.plan_choice import ColouredLine
+from ktui.tui.screens.plan.crumbs import Crumbs
+from ktui.tui.screens.plan.preview import PreviewPane, coloured
+from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section
+from ktui.tui.screens.plan.steps import Step
+from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
+
+ResultT = TypeVar("ResultT")
+
+_SIDE_BY_SIDE = 120
+"""The screen width in cells from which the preview stands beside the form; below it otherwise."""
+_FORM = 50
+"""The width of the form in cells, where the preview stands beside it."""
+
+
+def enter_bindings(word: str, tooltip: str) -> list[BindingType]:
+    """Return the bindings of enter: it goes on, and in the last step it decides.
+
+    Args:
+        word: the word in the footer for the decision.
+        tooltip: what the decision does.
+    """
+    return [
+        Binding(
+            "enter", "forward", "next", key_display="↵", priority=True, id="plan.next",
+            tooltip="Go to the next step; what is typed stays",
+        ),
+        Binding(
+            "enter", "decide", word, key_display="↵", priority=True, id=f"plan.{word}",
+            tooltip=tooltip,
+        ),
+    ]  # fmt: skip
+
+
+class StepScreen(Screen[ResultT], ReportsOwnErrors):
+    """Shows one step at a time. What is typed in the others stays."""
+
+    DEFAULT_CSS = """
+    StepScreen {
+        background: $background;
+        & > #plan-top { height: 1; padding: 0 2; margin-bottom: 1; }
+        & #plan-title { width: auto; max-width: 50%; margin-right: 3; color: $header; }
+        & #plan-title { text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #plan-body { scrollbar-size-vertical: 1; padding: 0 1 0 2; }
+        & #plan-file { height: auto; margin-bottom: 1; }
+        & .form, & .step { height: auto; width: 1fr; }
+        & #plan-answer { height: auto; }
+        & #plan-preview { margin-top: 1; }
+        & .warned { color: $warning; height: auto; margin-bottom: 1; }
+        & .-away { display: none; }
+        & #plan-columns { layout: vertical; height: auto; }
+        &.-wide #plan-columns { layout: horizontal; }
+        &.-wide .form { width: 50; margin-right: 2; }
+        &.-wide #plan-preview { margin-top: 0; }
+    }
+    """
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "escape", "back", "back", key_display="esc",
+            tooltip="Go to the step before, or leave the first one; nothing is sent",
+        ),
+        Binding("tab", "app.focus_next", "next field", tooltip="Go to the next field"),
+        Binding(
+            "pagedown", "page(1)", "more", key_display="pgdn", priority=True,
+            tooltip="Scroll down; pgup scrolls up",
+        ),
+        Binding("pageup", "page(-1)", "back up", show=False, priority=True),
+    ]  # fmt: skip
+    give_ids("plan", BINDINGS)
+    STEPS: ClassVar[tuple[Step, ...]]
+    """The steps, in order: the last one decides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = 0
+        """The index of the step that is shown."""
+        self._notes = ""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the steps, the fields of each, the preview, and the keys."""
+        self.set_class(self._fits_side_by_side, "-wide", update=False)
+        yield StatusHeader()
+        yield from self.above()
+        with Horizontal(id="plan-top"):
+            yield Static(self.title_words, id="plan-title", markup=False)
+            yield Crumbs([step.name for step in self.STEPS])
+        with VerticalScroll(id="plan-body", can_focus=False):
+            yield Static(id="plan-live", classes="warned -away", markup=False)
+            yield Vertical(*self.wide_fields(), id="plan-file")
+            with Vertical(id="plan-columns"):
+                with Vertical(classes="form"):
+                    for step in self.STEPS:
+                        fields = self.fields(step.name)
+                        yield Vertical(*fields, id=f"step-{step.name}", classes="step -away")
+                    yield Static(id="plan-answer", markup=False)
+                yield PreviewPane()
+        yield FooterKeys()
+
+    # ----------------------------------------------------- what each of the screens defines
+
+    @property
+    def title_words(self) -> str:
+        """The title of the screen."""
+        raise NotImplementedError
+
+    def above(self) -> Iterator[Widget]:
+        """Return the widgets above the steps."""
+        yield from ()
+
+    def wide_fields(self) -> Iterator[Widget]:
+        """Return the fields of the first step that have the whole width."""
+        yield from ()
+
+    def fields(self, step: str) -> Iterator[Widget]:
+        """Return the fields of a step."""
+        raise NotImplementedError
+
+    @property
+    def first_field(self) -> str:
+        """The selector of the field that has the focus when the first step is opened."""
+        raise NotImplementedError
+
+    def decide(self) -> None:
+        """Do what the screen is for, if the name is typed."""
+        raise NotImplementedError
+
+    def entered(self, step: str) -> None:
+        """Show what there is to say about a step that is opened, or has changed."""
+        del step
+        self.show_answer("", "")
+
+    def obstacle(self, step: str) -> str | None:
+        """Return why one cannot go on from a step; empty if its form says so, None if one can."""
+        raise NotImplementedError
+
+    def mark(self, step: str) -> Severity | None:
+        """Return the worst of what is wrong in a step; None if nothing is."""
+        raise NotImplementedError
+
+    def sections(self, step: str) -> Sequence[Section]:
+        """Return the sections of the preview below a step, in a terminal with little room."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------- the steps
+
+    @property
+    def step(self) -> Step:
+        """The step that is shown."""
+        return self.STEPS[self.place]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the last step is shown."""
+        return self.place == len(self.STEPS) - 1
+
+    def go_to(self, place: int) -> None:
+        """Show a step, and focus its first field."""
+        self.query_one(f"#step-{self.step.name}").add_class("-away")
+        self.place = place
+        self.query_one(f"#step-{self.step.name}").remove_class("-away")
+        self.entered(self.step.name)
+        self.show_step()
+        self.query_one("#plan-body").scroll_home(animate=False)
+        first = self.step.first_field if self.place else self.first_field
+        self.set_focus(self.query_one(first))
+
+    def show_step(self) -> None:
+        """Show what is wrong in which step, and the part of the preview that this one has."""
+        marks = [self.mark(step.name) for step in self.STEPS]
+        self.query_one(Crumbs).show(self.place, marks)
+        self.query_one("#plan-live").set_class(not self._shows_notes, "-away")
+        self.query_one("#plan-file").set_class(self.place > 0, "-away")
+        sections = EVERYTHING if self.has_class("-wide") else self.sections(self.step.name)
+        self.query_one(PreviewPane).show_sections(sections)
+        self.call_after_refresh(self.refresh_bindings)
+
+    def go_on(self) -> None:
+        """Go to the next step, or show why not."""
+        problem = self.obstacle(self.step.name)
+        if problem is None:
+            self.go_to(self.place + 1)
+        elif problem:
+            self.show_answer(problem, "$error")
+
+    @on(Crumbs.Asked)
+    def _asked_for_step(self, event: Crumbs.Asked) -> None:
+        """Go to the step that was clicked, as far as enter would go."""
+        if event.place < self.place:
+            self.go_to(event.place)
+        while self.place < event.place:
+            before = self.place
+            self.go_on()
+            if self.place == before:
+                return
+
+    # -------------------------------------------------------------------------- the keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let enter go on in every step but the last, where it decides."""
+        del parameters
+        if action == "page":
+            return self.is_mounted and self.query_one("#plan-body").max_scroll_y > 0
+        return {"forward": not self.is_last, "decide": self.is_last}.get(action, True)
+
+    def action_page(self, way: int) -> None:
+        """Scroll the step and its preview."""
+        body = self.query_one("#plan-body")
+        if way > 0:
+            body.scroll_page_down(animate=False)
+        else:
+            body.scroll_page_up(animate=False)
+
+    def action_forward(self) -> None:
+        """Go to the next step."""
+        self._enter_once_typed()
+
+    def action_decide(self) -> None:
+        """Do what the screen is for."""
+        self._enter_once_typed()
+
+    def _enter_once_typed(self) -> None:
+        """Act once the field has taken in what was typed before this key, which has priority."""
+        (self.focused or self).call_later(self._enter)
+
+    def _enter(self) -> None:
+        """Go on from the step that is shown by then."""
+        if self.is_last:
+            self.decide()
+        else:
+            self.go_on()
+
+    def action_back(self) -> None:
+        """Go to the step before; from the first one, leave. Nothing is sent."""
+        if self.place:
+            self.go_to(self.place - 1)
+        else:
+            self.dismiss(None)
+
+    def on_key(self, event: Key) -> None:
+        """Stop letters that no field uses, so that they do not become commands of the app."""
+        if event.character is not None and event.character.isalpha():
+            event.stop()
+
+    # ------------------------------------------------------------------ the room and the words
+
+    @property
+    def form_width(self) -> int:
+        """The width of the fields in cells."""
+        return _FORM if self._fits_side_by_side else max(_FORM, self.app.size.width - 4)
+
+    @property
+    def _fits_side_by_side(self) -> bool:
+        return self.app.size.width >= _SIDE_BY_SIDE
+
+    @on(Resize)
+    def _fit(self) -> None:
+        self.set_class(self._fits_side_by_side, "-wide")
+        self.show_step()
+
+    def show_notes(self, words: str) -> None:
+        """Show what prevents plans from being executed, or a note to read before."""
+        self.query_one("#plan-live", Static).update(Content(words))
+        self._notes = words
+        self.show_step()
+
+    @property
+    def _shows_notes(self) -> bool:
+        """Notes are for the first step and for the last one."""
+        return bool(self._notes) and (self.place == 0 or self.is_last)
+
+    answer = ""
+    """The answer below the fields of the step."""
+
+    def show_answer(self, words: str, colour: str) -> None:
+        """Show an answer below the fields of the step."""
+        self.answer = words
+        line = show_lines(self, "#plan-answer", [(words, colour)] if words else [])
+        if words:
+            self.call_after_refresh(line.scroll_visible, animate=False)
+
+
+def show_lines(screen: Screen[Any], selector: str, lines: Sequence[ColouredLine]) -> Static:
+    """Show lines in their colours; without any, the widget takes no room."""
+    widget = screen.query_one(selector, Static)
+    widget.update(Content("\n").join(map(coloured, lines)))
+    widget.set_class(not lines, "-away")
+    return widget

@@ -1,0 +1,61 @@
+"""A plan in the words of `ktui plan`, as the command line of the view takes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.planning.intents.spread import By
+from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
+from ktui.tui.run_view.plan_words import parse_plan_words
+from ktui.tui.run_view.run_verbs import BadCommand
+
+
+@pytest.mark.parametrize(
+    ("line", "request_"),
+    [
+        ("drain 3 7", PlanRequest(source=PlanSource.DRAIN, brokers="3,7")),
+        ("drain", PlanRequest(source=PlanSource.DRAIN)),
+        ("swap 3 7", PlanRequest(source=PlanSource.SWAP, old="3", new="7")),
+        (
+            "shed 3 --below 80% --keep-order",
+            PlanRequest(source=PlanSource.SHED, broker="3", until="80%", keep_order=True),
+        ),
+        (
+            "replication-factor 3 orders pay-*",
+            PlanRequest(source=PlanSource.FACTOR, factor="3", topics="orders,pay-*"),
+        ),
+        (
+            "spread --by=leaders --within 5% --brokers 1,2",
+            PlanRequest(source=PlanSource.SPREAD, by=By.LEADERS, within="5%", among="1,2"),
+        ),
+        (
+            "placement rules.yaml --topics o* --exclude audit --max-bytes 5GB",
+            PlanRequest(
+                source=PlanSource.PLACEMENT,
+                rules="rules.yaml",
+                only="o*",
+                exclude="audit",
+                max_bytes="5GB",
+            ),
+        ),
+    ],
+)
+def test_the_words_of_the_shell_fill_the_fields(line: str, request_: PlanRequest) -> None:
+    assert parse_plan_words(line.split()) == request_
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("drian 3", "there is no plan 'drian'. Did you mean drain?"),
+        ("", "there is no plan ''. Use drain or fill"),
+        ("swap 3 7 9", "swap takes nothing behind 3 7"),
+        ("leaders --max-moves 3", "leaders has no option --max-moves here. It has --topics"),
+        ("drain 3 --max-moves", "--max-moves needs a value"),
+        ("spread --by size", "--by: 'size' is none of bytes"),
+    ],
+)
+def test_what_the_fields_have_no_place_for_is_refused(line: str, problem: str) -> None:
+    with pytest.raises(BadCommand) as said:
+        parse_plan_words(line.split())
+    assert problem in str(said.value)
