@@ -13,7 +13,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
+from ktui.pacing.limits import SHAPES, InternalOrder, Limits, Mode, Order, Shape
 from ktui.pacing.situation import Blocked, BlockReason
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
@@ -26,7 +26,7 @@ from support.runs.held_to_rules import Rules
 from support.runs.killed import KilledRun
 
 BROKERS = range(1, 8)
-OURS, THEIRS = ("orders", "payments"), "audit"
+OURS, THEIRS = ("orders", "__transaction_state"), "audit"
 TROUBLED_S = 100.0
 LONGEST_S = 3_000.0
 """Seconds by which a run has ended, or is left because nothing more happens in it."""
@@ -57,6 +57,7 @@ class TroubledRun(KilledRun):
         self, seed: int, folder: Path, *, killed: bool = False, urgent_first: bool = False
     ) -> None:
         self.dice = dice = random.Random(seed)  # noqa: S311 - a test's dice
+        self._internal_dice = random.Random(seed)  # noqa: S311 - the others draw as before
         self.min_isr = dice.choice((1, 1, 2, 2, 3))
         topics = {name: self._some_partitions() for name in (*OURS, THEIRS)}
         cluster = SimulatedCluster(self._spec(topics), self._clock(), seed=seed)
@@ -125,6 +126,9 @@ class TroubledRun(KilledRun):
             shape=shape,
             mode=dice.choice(tuple(Mode)),
             order=dice.choice(tuple(Order)),
+            internal=self._internal_dice.choice(tuple(InternalOrder))
+            if gentle
+            else InternalOrder.NONE,
         )
 
     def _options(self) -> dict[str, Any]:

@@ -100,6 +100,7 @@ class FindingKind(enum.StrEnum):
     OWNER = "owner of the cluster"
     NOTHING_TO_DO = "nothing to do"
     AT_TARGET = "at target"
+    INTERNAL_LEFT_OUT = "internal topics left out"
     DISKS_UNREADABLE = "disks unreadable"
     DISK_FULL = "disk full"
     DISK_LOW = "disk low"
