@@ -56,9 +56,8 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
         for line in rack_warnings(layout) if wanted.rack_aware is None else ():
             print_note(line)
     made = _make(intention, layout, wishes)
-    how = _in_its_order(
-        how, made.plan, wanted.internal, complete_limits(cluster.context.limits, how.limits)
-    )
+    in_force = complete_limits(cluster.context.limits, how.limits)
+    how = _in_its_order(how, made.plan, wanted.internal, in_force)
     run = default_name(wanted.output or Path(intention.name))
     source = clean(str(wanted.output or intention.name))
     whole = Made(
