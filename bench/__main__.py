@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from bench import (
+    commits,
     disturbing,
     keys,
     latency,
@@ -40,6 +41,7 @@ ALONE: dict[str, Callable[[], None]] = {
     "make-plans": planning.run,
     "span": spanning.run,
     "disturb": disturbing.run,
+    "commits": commits.run,
     "latency": latency.run,
     "small": small.run,
     "promise": promising.run,

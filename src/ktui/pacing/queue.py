@@ -94,7 +94,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         brokers = tuple(sorted(step.adds)) if by_broker else ()
         leader = leader if by_leader and step.adds else None
         raises = limits.cuts_per_minute is not None and raises_epoch(step)
-        alone = limits.internal is not InternalOrder.NONE and moves_coordinator(tp, step)
+        alone = moves_coordinator(tp, step) and limits.internal is not InternalOrder.NONE
         return Demand(
             step.moves_leader,
             step.urgent,
