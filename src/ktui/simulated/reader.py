@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.coordination import (
+    TRANSACTIONS_NEED,
     CoordinatedId,
     CoordinatedIds,
     CoordinatorKind,
@@ -204,11 +205,11 @@ class SimulatedReader:
         """
         cluster, grouped = self._cluster, kind is CoordinatorKind.GROUP
         try:
-            await self._calls.broker(broker, "list_groups" if grouped else "list_transactions")
-        except NotAuthorized as denied:
+            await self._calls.broker(broker, "coordinated_ids")
+        except NotAuthorized:
             if grouped:
                 raise
-            return CoordinatedIds((), denied.needs)
+            return CoordinatedIds((), TRANSACTIONS_NEED)
         joined = {*cluster.spec.groups, *cluster.groups.names}
         names = joined if grouped else cluster.transactional_ids
         every = (CoordinatedId(clean(name), java_hash(name)) for name in sorted(names))

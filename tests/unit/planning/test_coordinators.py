@@ -66,7 +66,7 @@ async def test_what_changes_its_coordinator_is_counted_with_the_partitions() -> 
 async def test_a_plan_that_moves_no_internal_leader_asks_no_broker_and_says_nothing() -> None:
     plan = Plan((move(GROUPS_TOPIC, 0, 1, 4), move("orders", 0, 4, 2)))
     cluster = a_cluster()
-    cluster.do(events.Deny("list_groups"))
+    cluster.do(events.Deny("coordinated_ids"))
     seen, notes = await notes_of(plan, cluster)
 
     assert notes == []
@@ -75,7 +75,7 @@ async def test_a_plan_that_moves_no_internal_leader_asks_no_broker_and_says_noth
 
 async def test_transactional_ids_that_may_not_be_described_are_named_with_the_missing_acl() -> None:
     cluster = a_cluster()
-    cluster.do(events.Deny("list_transactions"))
+    cluster.do(events.Deny("coordinated_ids"))
     _, (note,) = await notes_of(Plan((move(TRANSACTIONS_TOPIC, 2, 4, 1),)), cluster)
 
     assert note.sentence == (
@@ -87,12 +87,12 @@ async def test_transactional_ids_that_may_not_be_described_are_named_with_the_mi
 
 async def test_groups_that_cannot_be_listed_are_not_counted_and_the_reason_is_given() -> None:
     cluster = a_cluster()
-    cluster.do(events.Deny("list_groups"))
+    cluster.do(events.Deny("coordinated_ids"))
     plan = Plan((move(GROUPS_TOPIC, 0, 4, 2), move(TRANSACTIONS_TOPIC, 2, 4, 1)))
     seen, notes = await notes_of(plan, cluster)
 
     assert len(notes) == 2
-    assert notes[1].sentence.startswith(
+    assert notes[0].sentence.startswith(
         "the groups that change their coordinator could not be counted: listing groups (broker 1): "
         "not authorized"
     )
