@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import Command, Continue, Pause, SetLimits
 from ktui.execution.journal.journal import Journal
@@ -57,7 +59,6 @@ class TroubledRun(KilledRun):
         self, seed: int, folder: Path, *, killed: bool = False, urgent_first: bool = False
     ) -> None:
         self.dice = dice = random.Random(seed)  # noqa: S311 - a test's dice
-        self._internal_dice = random.Random(seed)  # noqa: S311 - the others draw as before
         self.min_isr = dice.choice((1, 1, 2, 2, 3))
         topics = {name: self._some_partitions() for name in (*OURS, THEIRS)}
         cluster = SimulatedCluster(self._spec(topics), self._clock(), seed=seed)
@@ -115,7 +116,7 @@ class TroubledRun(KilledRun):
         dice = self.dice
         shape = dice.choice(SHAPES)
         gentle = shape is Shape.GENTLE
-        return Limits(
+        limits = Limits(
             replicas=dice.choice((None, 1, 1, 2)),
             partitions=dice.choice((None, 1, 2, 2, 3)),
             leader_movements=dice.choice((None, None, 1, 2)),
@@ -126,10 +127,11 @@ class TroubledRun(KilledRun):
             shape=shape,
             mode=dice.choice(tuple(Mode)),
             order=dice.choice(tuple(Order)),
-            internal=self._internal_dice.choice(tuple(InternalOrder))
-            if gentle
-            else InternalOrder.NONE,
         )
+        if not gentle:
+            return limits
+        others = random.Random(str(limits))  # noqa: S311 - so that the dice go on as without it
+        return replace(limits, internal=others.choice(tuple(InternalOrder)))
 
     def _options(self) -> dict[str, Any]:
         dice = self.dice
