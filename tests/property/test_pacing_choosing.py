@@ -65,8 +65,8 @@ def all_limits(draw: st.DrawFn) -> Limits:
 
 
 def tp(number: int) -> TopicPartition:
-    """Return a partition; one of three is of a topic of Kafka's own."""
-    return TopicPartition("orders" if number % 3 else "__consumer_offsets", number)
+    """Return a partition; every other one is of a topic of Kafka's own."""
+    return TopicPartition("orders" if number % 2 else "__consumer_offsets", number)
 
 
 def moves_coordinator(move: Move) -> bool:
