@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from bench import (
+    commits,
     disturbing,
     keys,
     latency,
@@ -43,6 +44,7 @@ ALONE: dict[str, Callable[[], None]] = {
     "peers": peers.run,
     "span": spanning.run,
     "disturb": disturbing.run,
+    "commits": commits.run,
     "latency": latency.run,
     "small": small.run,
     "promise": promising.run,

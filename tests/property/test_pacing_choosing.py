@@ -15,13 +15,21 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.last_minute import raises_epoch
-from ktui.pacing.limits import SHAPES, USUAL_CUT_TOGETHER, Limits, Mode, Order, Shape
+from ktui.pacing.limits import (
+    SHAPES,
+    USUAL_CUT_TOGETHER,
+    InternalOrder,
+    Limits,
+    Mode,
+    Order,
+    Shape,
+)
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step, next_steps
 from ktui.pacing.weight import LEAST
-from support.runs.pacing import foreign_moves, on_the_way, replica_lists, tp
+from support.runs.pacing import foreign_moves, on_the_way, replica_lists
 
 BROKERS = range(7)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
@@ -52,7 +60,17 @@ def all_limits(draw: st.DrawFn) -> Limits:
         shape=shape,
         mode=draw(st.sampled_from(Mode)),
         order=draw(st.sampled_from(Order)),
+        internal=draw(st.sampled_from(InternalOrder)) if gentle else InternalOrder.NONE,
     )
+
+
+def tp(number: int) -> TopicPartition:
+    """Return a partition; every other one is of a topic of Kafka's own."""
+    return TopicPartition("orders" if number % 2 else "__consumer_offsets", number)
+
+
+def moves_coordinator(move: Move) -> bool:
+    return move.step.moves_leader and move.tp.topic == "__consumer_offsets"
 
 
 def below(count: int, limit: int | None) -> bool:
@@ -207,6 +225,28 @@ class RunMachine(RuleBasedStateMachine):
         self.check_mode(moves)
         self.check_progress(moves)
         self.check_urgent(moves)
+        self.check_internal(moves)
+
+    def step_of(self, partition: TopicPartition) -> Step:
+        step = self.next(partition)
+        assert isinstance(step, Step)
+        return step
+
+    def goes_one_by_one(self, move: Move) -> bool:
+        return self.limits.internal is not InternalOrder.NONE and moves_coordinator(move)
+
+    def check_internal(self, moves: list[Move]) -> None:
+        """Check that one leader of Kafka's own partitions moves, and that these begin in turn."""
+        if any(map(self.goes_one_by_one, moves)):
+            assert sum(map(moves_coordinator, (*self.in_flight.values(), *moves))) == 1
+        begin = [move for move in moves if move.tp not in self.begun and not move.among_urgent]
+        own = [move.tp.topic == "__consumer_offsets" for move in begin]
+        if self.limits.internal is InternalOrder.FIRST and self.limits.leader_movements is None:
+            assert own == sorted(own, reverse=True)
+        if self.limits.internal is InternalOrder.LAST and any(own):
+            others = {p for p in self.situations if p in self.roster and p.topic == "orders"}
+            waiting = others - self.begun - {move.tp for move in moves}
+            assert not [p for p in waiting if isinstance(self.next(p), Step)]
 
     def check_places(self, moves: list[Move]) -> None:
         ready = self.ready()
@@ -270,17 +310,19 @@ class RunMachine(RuleBasedStateMachine):
         )
 
     def check_cuts(self, decision: Decision) -> None:
+        """Check that partitions wait to be cut together, apart from those that go one by one."""
         together = self.limits.cut_together or self.limits.partitions
         for cut in decision.cuts:
             assert below(len(cut), together)
             assert all(move.step.cut for move in cut)
         adding = [*self.in_flight.values(), *decision.steps]
-        waited_for = [move for cut in decision.cuts for move in cut if move.tp in self.ready()]
+        ready = {p for p in self.ready() if not self.goes_one_by_one(Move(p, self.step_of(p)))}
+        waited_for = [move for cut in decision.cuts for move in cut if move.tp in ready]
         if waited_for and any(move.step.adds for move in adding):
             together = together or USUAL_CUT_TOGETHER
-            assert len(waited_for) <= len(self.ready())
+            assert len(waited_for) <= len(ready)
             caps = (self.limits.leader_movements, self.limits.cuts_per_minute)
-            assert len(self.ready()) >= min(together, *(cap or together for cap in caps))
+            assert len(ready) >= min(together, *(cap or together for cap in caps))
 
     def check_epochs(self, moves: list[Move]) -> None:
         raised = sum(bool(m.step.drops) or m.step.moves_leader or m.step.cut for m in moves)
@@ -326,8 +368,10 @@ class RunMachine(RuleBasedStateMachine):
         if not below(max(places, sum(m.holds_place for m in urgent)) + 1, self.limits.partitions):
             return False
         raised = self.roster.cuts_lately + sum(raises_epoch(move.step) for move in moves)
+        moving = any(map(moves_coordinator, (*self.in_flight.values(), *moves)))
         return any(
             self.has_room(Move(partition, step, among_urgent=True), urgent)
+            and not (moving and self.goes_one_by_one(Move(partition, step)))
             and (not raises_epoch(step) or below(raised + 1, self.limits.cuts_per_minute))
             for step in next_steps(self.situations[partition], self.limits)
         )

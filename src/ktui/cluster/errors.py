@@ -115,6 +115,8 @@ class Operation(enum.StrEnum):
     LOG_DIRS = "log dirs"
     TOPIC_CONFIGS = "topic settings"
     BROKER_CONFIGS = "broker settings"
+    GROUPS = "groups"
+    TRANSACTIONS = "transactional ids"
 
     @property
     def needs(self) -> tuple[str, str]:
@@ -130,6 +132,8 @@ _NEEDS = {
     Operation.LOG_DIRS: ("Describe", "Cluster"),
     Operation.TOPIC_CONFIGS: ("DescribeConfigs", "Topic"),
     Operation.BROKER_CONFIGS: ("DescribeConfigs", "Cluster"),
+    Operation.GROUPS: ("Describe", "Cluster"),
+    Operation.TRANSACTIONS: ("Describe", "TransactionalId"),
 }
 
 

@@ -13,11 +13,13 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from ktui.cluster.internal_topics import GROUPS_TOPIC
+
 KIND = "ktui"
 """The protocol type of these groups: brokers refuse members of any other type beside it."""
 INSTANCE = "owner"
 """The only group.instance.id of these groups."""
-STORE = "__consumer_offsets"
+STORE = GROUPS_TOPIC
 """Kafka's internal topic in which brokers store groups."""
 
 

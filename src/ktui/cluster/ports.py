@@ -22,6 +22,7 @@ from ktui.cluster.broker import (
     TopicConfig,
     online_brokers,
 )
+from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 
@@ -212,6 +213,18 @@ class ClusterReader(Protocol):
 
         Raises:
             NotAuthorized: DescribeConfigs on the cluster is not granted.
+        """
+        ...
+
+    async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
+        """Return the groups, of any type, or the transactional ids that one broker coordinates.
+
+        Brokers leave out what the principal may not describe. Of groups, Describe on the cluster
+        shows all. Of transactional ids, the answer says whether some may be missing.
+
+        Raises:
+            Unreachable, TimedOut: this broker did not answer; other brokers may be fine.
+            Unsupported: brokers before Kafka 3.0 do not list transactional ids.
         """
         ...
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.coordination import TRANSACTIONS_NEED, CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, Unsupported
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
@@ -23,7 +24,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
-from ktui.kafka.requests import log_dirs, metadata, offsets, reassignments
+from ktui.kafka.requests import coordinated, log_dirs, metadata, offsets, reassignments
 from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
 from ktui.kafka.requests.reassignments import CompletionRule
 from ktui.kafka.transport import error_codes
@@ -38,6 +39,8 @@ _OFFSETS = Purpose("reading log offsets", needs="Describe on the topics")
 _LOG_DIRS = Purpose("describing log dirs", needs="Describe on the cluster")
 _TOPIC_CONFIGS = Purpose("reading topic settings", needs="DescribeConfigs on the topics")
 _BROKER_CONFIG = Purpose("reading broker settings", needs="DescribeConfigs on the cluster")
+_GROUPS = Purpose("listing groups", needs="Describe on the cluster")
+_TRANSACTIONS = Purpose("listing transactional ids", needs=TRANSACTIONS_NEED)
 
 _TOPICS_A_REQUEST = 1_000
 _OFFSETS_A_REQUEST = 10_000
@@ -196,6 +199,18 @@ class KafkaReader:
                 needs=_BROKER_CONFIG.needs,
             )
         return settings.broker_config(result)
+
+    async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
+        """Return the groups or transactional ids that one broker coordinates."""
+        if kind is CoordinatorKind.GROUP:
+            answer = await self._wire.ask(_GROUPS, coordinated.groups_request, broker=broker)
+            return CoordinatedIds(coordinated.read_groups(answer))
+        answer, permission = await asyncio.gather(
+            self._wire.ask(_TRANSACTIONS, coordinated.transactions_request, broker=broker),
+            self._wire.ask(_TRANSACTIONS, coordinated.permission_request, broker=broker),
+        )
+        lacks = "" if coordinated.may_describe_all(permission) else _TRANSACTIONS.needs
+        return CoordinatedIds(coordinated.read_transactions(answer), lacks)
 
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move
-from ktui.pacing.limits import USUAL_CUT_TOGETHER, Mode
-from ktui.pacing.queue import Demand, Precedence
+from ktui.pacing.limits import USUAL_CUT_TOGETHER, InternalOrder, Mode
+from ktui.pacing.queue import Demand, Precedence, moves_coordinator
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Room
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
@@ -23,7 +23,8 @@ def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
     """Decide what to submit now; a decision without moves means to wait.
 
     Begun partitions go on before others begin; those that operators have called off and urgent ones
-    do both before the rest. A decision costs as much as the moves it takes. While a place is free,
+    do both before the rest. Internal ones that go last begin once no other waits to begin. A
+    decision costs as much as the moves it takes. While a place is free,
     it also costs the number of kinds of waiting first steps. It never costs the number of waiting
     partitions.
 
@@ -55,12 +56,19 @@ def _usual_batch_size(roster: Roster) -> int:
 def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
     """Return the ready partitions to cut now, though steps are adding.
 
-    Partitions that go first wait for no other. The rest are cut C at a time.
+    Partitions that go first wait for no other, and neither do internal ones, of whose leaders one
+    moves at a time. The rest are cut C at a time.
     """
-    first = [tp for tp in roster.ready if roster.goes_first(tp)]
+    due = {tp for tp in roster.ready if _waits_for_no_other(roster, tp)}
     batch_size = cut_batch_size(roster)
-    count = (len(roster.ready) - len(first)) // batch_size * batch_size
-    return heapq.nsmallest(len(first) + count, roster.ready, key=roster.rank)
+    count = (len(roster.ready) - len(due)) // batch_size * batch_size
+    others = (tp for tp in roster.ready if tp not in due)
+    return sorted([*due, *heapq.nsmallest(count, others, key=roster.rank)], key=roster.rank)
+
+
+def _waits_for_no_other(roster: Roster, tp: TopicPartition) -> bool:
+    own_limit = roster.limits.internal is not InternalOrder.NONE
+    return roster.goes_first(tp) or (own_limit and moves_coordinator(tp, roster.ready[tp]))
 
 
 def wave_in_progress(roster: Roster) -> bool:
@@ -87,9 +95,11 @@ class _Deciding:
             self._begin(Precedence.URGENT)
             self._run_urgent_alone()
         if not self._room.is_closed(among_urgent=False):
-            self._go_on(Precedence.USUAL)
+            self._go_on(Precedence.INTERNAL_LAST)
             self._cut(partitions_to_cut(self._roster))
             self._begin(Precedence.USUAL)
+            if self._limits.internal is InternalOrder.LAST and not self._others_wait():
+                self._begin(Precedence.INTERNAL_LAST)
             if not self._adding():
                 self._cut(self._still_ready())
             if self._quiet and not self._moves:
@@ -165,6 +175,12 @@ class _Deciding:
             if self._none_may_begin(until):
                 return
 
+    def _others_wait(self) -> bool:
+        """Whether a partition that goes before the last internal ones still waits to begin."""
+        waiting = self._roster.queue.first(len(self._taken) + 1)
+        left = next((tp for tp in waiting if tp not in self._taken), None)
+        return left is not None and self._roster.rank(left)[0] < Precedence.INTERNAL_LAST
+
     def _run_urgent_alone(self) -> None:
         """Start an urgent partition whose own adds exceed M or S, since no other is in flight."""
         in_flight = any(move.among_urgent for move in self._roster.in_flight.values())
@@ -180,6 +196,9 @@ class _Deciding:
             for tp in self._roster.queue.walk(
                 lambda d: d.among_urgent == among_urgent and self._room.may_go_alone(d)
             ):
+                last = self._roster.rank(tp)[0] is Precedence.INTERNAL_LAST
+                if last and self._others_wait():
+                    return
                 self._take(tp, self._roster.choices(tp)[0], alone=True)
                 self._began = True
                 return

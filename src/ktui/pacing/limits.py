@@ -46,6 +46,19 @@ class Order(enum.StrEnum):
     """In the order of the plan's file."""
 
 
+class InternalOrder(enum.StrEnum):
+    """When the partitions of Kafka's own topics begin, as against all others. Gentle only.
+
+    With `FIRST` and `LAST`, one leader of such a partition moves at a time, whatever L is.
+    """
+
+    FIRST = "first"
+    LAST = "last"
+    """Once no other partition waits to begin."""
+    NONE = "none"
+    """As all others, without a limit of their own."""
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits in force; None means no limit. Counts are at least 1."""
 
@@ -74,6 +87,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape = Shape.GENTLE
     mode: Mode = Mode.ROLLING
     order: Order = Order.TOPIC
+    internal: InternalOrder = InternalOrder.NONE
 
     @property
     def in_batches(self) -> bool:
@@ -138,10 +152,13 @@ LETTERS = {option: number.letter for option, number in NUMBERS.items()}
 SHAPES = (Shape.GENTLE, Shape.KIP_435)
 """The shapes to choose from. `ktui reassign` alone uses `whole`, and knows its runs by it."""
 
-CHOICES: Mapping[str, tuple[Shape | Mode | Order, ...]] = {
+Word = Shape | Mode | Order | InternalOrder
+
+CHOICES: Mapping[str, tuple[Word, ...]] = {
     "shape": SHAPES,
     "mode": tuple(Mode),
     "order": tuple(Order),
+    "internal": tuple(InternalOrder),
 }
 """The options that take one of several words."""
 
@@ -160,6 +177,7 @@ USUAL_CUTS = 6_000
 USUAL_CUT_TOGETHER = 100
 """C without a limit on C and P."""
 
+INTERNAL = "internal"
 PACE = "pace"
 PACES: Mapping[str, Mapping[str, int | None]] = {
     "quiet": {
@@ -194,7 +212,7 @@ _AT_ONCE = (
 def default_limits(
     named: Mapping[str, object] = MappingProxyType({}),
 ) -> Limits:
-    """Return the default limits: one replica of a partition at a time, W and K.
+    """Return the default limits: one replica of a partition at a time, W, K, internal topics last.
 
     Large partitions are copied one or two at a time to and from a broker, and small ones by the
     hundred.
@@ -203,8 +221,11 @@ def default_limits(
         named: the limits that options or a config file name; one that bounds how much is copied at
             once replaces W.
     """
-    limits = Limits(replicas=1, cuts_per_minute=USUAL_CUTS)
-    if not {_option(name) for name in without_pace(named)}.isdisjoint(_AT_ONCE):
+    options = {_option(name): value for name, value in without_pace(named).items()}
+    gentle = options.get("shape", Shape.GENTLE) == Shape.GENTLE
+    internal = InternalOrder.LAST if gentle else InternalOrder.NONE
+    limits = Limits(replicas=1, cuts_per_minute=USUAL_CUTS, internal=internal)
+    if not options.keys().isdisjoint(_AT_ONCE):
         return limits
     return msgspec.structs.replace(limits, bytes_per_broker=USUAL_BYTES)
 
@@ -225,11 +246,19 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
     values = {_option(name): _value(name, value) for name, value in options.items()}
     fields = {option.replace("-", "_"): value for option, value in values.items()}
     limits = msgspec.structs.replace(base or Limits(), **fields)
+    if limits.shape is Shape.GENTLE:
+        return limits
     for option in (option for option, number in NUMBERS.items() if number.gentle_only):
-        if limits.shape is not Shape.GENTLE and getattr(limits, option.replace("-", "_")):
-            fix = f"Use --{option} none, or --shape gentle"
-            raise LimitsProblem(f"--{option}", f"it has no effect in shape {limits.shape}", fix)
-    return limits
+        if getattr(limits, option.replace("-", "_")):
+            raise _without_effect(option, limits.shape)
+    if values.get(INTERNAL, InternalOrder.NONE) != InternalOrder.NONE:
+        raise _without_effect(INTERNAL, limits.shape)
+    return msgspec.structs.replace(limits, internal=InternalOrder.NONE)
+
+
+def _without_effect(option: str, shape: Shape) -> LimitsProblem:
+    fix = f"Use --{option} none, or --shape gentle"
+    return LimitsProblem(f"--{option}", f"it has no effect in shape {shape}", fix)
 
 
 def without_pace(options: Mapping[str, object]) -> Mapping[str, object]:
@@ -268,7 +297,7 @@ def _value(name: str, value: object) -> int | str | None:
     return _bytes(shown, value) if NUMBERS[option].in_bytes else _count(shown, value)
 
 
-def _choice(shown: str, words: tuple[Shape | Mode | Order, ...], value: object) -> str:
+def _choice(shown: str, words: tuple[Word, ...], value: object) -> str:
     for word in words:
         if word == value:
             return word

@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.last_minute import raises_epoch
-from ktui.pacing.limits import Limits
+from ktui.pacing.limits import InternalOrder, Limits
 from ktui.pacing.situation import Step
 
 
@@ -22,7 +23,19 @@ class Precedence(enum.IntEnum):
     """An operator has called the partition off, or has given it another target."""
     URGENT = 1
     """Too few of its replicas are in sync, and urgent partitions go first."""
-    USUAL = 2
+    INTERNAL_FIRST = 2
+    """It is of one of Kafka's own topics, and these go before all others."""
+    USUAL = 3
+    INTERNAL_LAST = 4
+    """The same, and these begin once no other partition waits to begin."""
+
+
+def usual_precedence(topic: str, internal: InternalOrder) -> Precedence:
+    """Return the precedence of a partition that is neither called off nor urgent."""
+    if internal is InternalOrder.NONE or topic not in INTERNAL_TOPICS:
+        return Precedence.USUAL
+    first = internal is InternalOrder.FIRST
+    return Precedence.INTERNAL_FIRST if first else Precedence.INTERNAL_LAST
 
 
 Rank = tuple[Precedence, int, str, int]
@@ -49,6 +62,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     among_urgent: bool = False
     """Whether the partition is urgent: for it, limits count only what urgent ones have in flight.
     """
+    moves_coordinator: bool = False
+    """Whether the step moves the leader of an internal partition, one of which moves at a time."""
 
     @property
     def less(self) -> Demand | None:
@@ -58,12 +73,20 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         return None if self.leader is None else msgspec.structs.replace(self, leader=None)
 
     @staticmethod
-    def of(step: Step, leader: int | None, limits: Limits, *, among_urgent: bool = False) -> Demand:
+    def of(
+        tp: TopicPartition,
+        step: Step,
+        leader: int | None,
+        limits: Limits,
+        *,
+        among_urgent: bool = False,
+    ) -> Demand:
         """Return the demand of a step under limits.
 
         Args:
-            step: the step.
-            leader: the present leader of its partition.
+            tp: the partition.
+            step: its step.
+            leader: its present leader.
             limits: the limits in force.
             among_urgent: whether the partition is urgent, and urgent ones go first.
         """
@@ -71,9 +94,22 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         brokers = tuple(sorted(step.adds)) if by_broker else ()
         leader = leader if by_leader and step.adds else None
         raises = limits.cuts_per_minute is not None and raises_epoch(step)
+        alone = moves_coordinator(tp, step) and limits.internal is not InternalOrder.NONE
         return Demand(
-            step.moves_leader, step.urgent, len(step.adds), raises, leader, brokers, among_urgent
+            step.moves_leader,
+            step.urgent,
+            len(step.adds),
+            raises,
+            leader,
+            brokers,
+            among_urgent,
+            alone,
         )
+
+
+def moves_coordinator(tp: TopicPartition, step: Step) -> bool:
+    """Whether a step moves the leader of an internal partition, and with it a coordinator."""
+    return step.moves_leader and tp.topic in INTERNAL_TOPICS
 
 
 Demands = tuple[Demand, ...]

@@ -41,6 +41,8 @@ class Full(msgspec.Struct, frozen=True):
     """The part of `used` that other people's reassignments take."""
     among_urgent: bool = False
     """Whether `used` is what urgent partitions use: the step's partition is one of them."""
+    among_internal: bool = False
+    """Whether `used` counts the leaders of internal partitions alone, of which one moves."""
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -68,7 +70,7 @@ class Room:
     V and W are full once so many bytes are being copied: the last step that adds may exceed them.
 
     For an urgent partition, all but K count only what urgent partitions have in flight: nothing
-    else takes that room.
+    else takes that room. Of the leaders of internal partitions one moves at a time, urgent or not.
     """
 
     def __init__(self, roster: Roster, others: Foreign) -> None:
@@ -120,7 +122,9 @@ class Room:
         )
 
     def _lacks_leader_movement(self, demand: Demand) -> Full | None:
-        """Return L if too many leaders are moving."""
+        """Return L if too many leaders are moving, or one of an internal partition is."""
+        if demand.moves_coordinator and (moving := self._whole.coordinators_moving):
+            return Full("leader_movements", moving, 1, among_internal=True)
         used = self._share(among_urgent=demand.among_urgent).leaders_moving
         most = self._limits.leader_movements
         if not demand.moves_leader or self._below(most, used):
@@ -249,7 +253,7 @@ class _Share:
         self.others = others
 
     def take(self, move: Move, leader: int | None, weight: int, *, begins: bool) -> None:
-        self._taken.count(move.step, weight, holds_place=move.holds_place, alone=move.alone)
+        self._taken.count(move, weight)
         self._taken.places += begins
         if leader is not None:
             self._taken.count_at_leader(leader, len(move.step.adds), weight)
@@ -269,6 +273,10 @@ class _Share:
     @property
     def leaders_moving(self) -> int:
         return self._used.leaders_moving + self._taken.leaders_moving
+
+    @property
+    def coordinators_moving(self) -> int:
+        return self._used.coordinators_moving + self._taken.coordinators_moving
 
     @property
     def replicas_adding(self) -> int:

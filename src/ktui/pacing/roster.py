@@ -9,7 +9,15 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Order
-from ktui.pacing.queue import Demand, Demands, Precedence, Queue, Rank, demands_by
+from ktui.pacing.queue import (
+    Demand,
+    Demands,
+    Precedence,
+    Queue,
+    Rank,
+    demands_by,
+    usual_precedence,
+)
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import choices, next_step, next_steps
 from ktui.pacing.usage import Usage
@@ -185,11 +193,12 @@ class Roster:
         rank = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
         return (precedence, rank, tp.topic, tp.partition)
 
-    @staticmethod
-    def _precedence(entry: _Entry) -> Precedence:
+    def _precedence(self, entry: _Entry) -> Precedence:
         if entry.first:
             return Precedence.CALLED_OFF
-        return Precedence.URGENT if entry.urgent else Precedence.USUAL
+        if entry.urgent:
+            return Precedence.URGENT
+        return usual_precedence(entry.wanted.tp.topic, self.limits.internal)
 
     def situation(self, tp: TopicPartition) -> Situation:
         """Return a partition's last known situation."""
@@ -214,7 +223,8 @@ class Roster:
     def demand(self, tp: TopicPartition, step: Step) -> Demand:
         """Return the demand of a step that a partition may take next."""
         entry = self._entries[tp]
-        return Demand.of(step, entry.situation.leader, self.limits, among_urgent=entry.urgent)
+        leader = entry.situation.leader
+        return Demand.of(tp, step, leader, self.limits, among_urgent=entry.urgent)
 
     def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
         """Return the steps of which a partition may take any one next; empty if it has none."""
@@ -314,9 +324,8 @@ class Roster:
         self._copy_from(None, entry, move.step)
 
     def _count(self, entry: _Entry, move: Move, sign: int) -> None:
-        weight, placed, alone = entry.wanted.weight, move.holds_place, move.alone
         for usage in self._counting(entry):
-            usage.count(move.step, weight, sign, holds_place=placed, alone=alone)
+            usage.count(move, entry.wanted.weight, sign)
 
     def _copy_from(self, leader: int | None, entry: _Entry, step: Step) -> None:
         """Count the replicas that a step in flight adds at the leader that they are copied from."""
@@ -334,4 +343,5 @@ class Roster:
 def _filing(limits: Limits) -> tuple[object, ...]:
     """The limits that decide where partitions are filed."""
     counted = (*demands_by(limits), limits.cuts_per_minute is not None)
-    return (limits.replicas, limits.extra_replicas, limits.shape, limits.order, *counted)
+    order = (limits.order, limits.internal)
+    return (limits.replicas, limits.extra_replicas, limits.shape, *order, *counted)

@@ -6,7 +6,8 @@ from collections import Counter
 
 import msgspec
 
-from ktui.pacing.situation import Step
+from ktui.pacing.decision import Move
+from ktui.pacing.queue import moves_coordinator
 
 
 class Usage(msgspec.Struct):
@@ -17,6 +18,8 @@ class Usage(msgspec.Struct):
     steps_in_places: int = 0
     """Steps in flight that hold a place."""
     leaders_moving: int = 0
+    coordinators_moving: int = 0
+    """Steps in flight that move the leader of an internal partition."""
     steps_adding: int = 0
     alone: int = 0
     """Steps in flight that no other step may join."""
@@ -30,22 +33,20 @@ class Usage(msgspec.Struct):
     bytes_at: Counter[int] = msgspec.field(default_factory=Counter)
     """The same by broker: copied to it, and copied from it where it leads."""
 
-    def count(
-        self, step: Step, weight: int, sign: int = 1, *, holds_place: bool, alone: bool
-    ) -> None:
+    def count(self, move: Move, weight: int, sign: int = 1) -> None:
         """Count a step in flight, but not at the leader that it copies from.
 
         Args:
-            step: the step.
+            move: the step.
             weight: the bytes that each replica counts.
             sign: 1 for a step that begins, -1 for one that is over.
-            holds_place: whether the step counts under P.
-            alone: whether no other step may join it.
         """
-        self.steps_in_places += sign * holds_place
+        step = move.step
+        self.steps_in_places += sign * move.holds_place
         self.leaders_moving += sign * step.moves_leader
+        self.coordinators_moving += sign * moves_coordinator(move.tp, step)
         self.steps_adding += sign * bool(step.adds)
-        self.alone += sign * alone
+        self.alone += sign * move.alone
         self.replicas_adding += sign * len(step.adds)
         self.bytes_adding += sign * len(step.adds) * weight
         for broker in step.adds:

@@ -47,7 +47,13 @@ class WaitsForCut(msgspec.Struct, frozen=True):
     """How many must be ready, unless no step adds any more."""
 
 
-WaitsFor = Full | WaitsForNextWave | WaitsForLoneStep | WaitsToGoAlone | WaitsForCut
+class WaitsForOthers(msgspec.Struct, frozen=True):
+    """The partition is an internal one, and begins once no other partition waits to begin."""
+
+
+WaitsFor = (
+    Full | WaitsForNextWave | WaitsForLoneStep | WaitsToGoAlone | WaitsForCut | WaitsForOthers
+)
 
 
 def waiting_for(
@@ -58,6 +64,7 @@ def waiting_for(
     others: Foreign,
     *,
     urgent: bool = False,
+    yields: bool = False,
 ) -> WaitsFor | None:
     """Return the reason why a partition waits; None if it goes with the next decision.
 
@@ -69,16 +76,19 @@ def waiting_for(
         steps: the steps of which it may take any one next; at least one.
         others: replicas that other people's reassignments are adding.
         urgent: whether it goes as an urgent one.
+        yields: whether others that wait to begin do so before it.
     """
     room = Room(roster, others)
     if room.is_closed(among_urgent=urgent):
         return WaitsForLoneStep(_lone_step(roster, among_urgent=urgent))
     demands = [
-        Demand.of(step, situation.leader, roster.limits, among_urgent=urgent) for step in steps
+        Demand.of(tp, step, situation.leader, roster.limits, among_urgent=urgent) for step in steps
     ]
     if tp in roster.ready:
         return _others_of_cut(roster, tp) or room.lacks(demands[0])
     begun = tp in roster.between
+    if yields and not begun:
+        return WaitsForOthers()
     waves = roster.limits.mode is Mode.WAVE and not urgent
     if not begun and waves and wave_in_progress(roster):
         left = len(roster.in_flight) + len(roster.between) + len(roster.ready)

@@ -149,6 +149,7 @@ _CALLS = {
     "log_dirs": _Call("describing log dirs", "Describe on the cluster"),
     "topic_configs": _Call("reading topic settings", "DescribeConfigs on the topics"),
     "broker_config": _Call("reading broker settings", "DescribeConfigs on the cluster"),
+    "coordinated_ids": _Call("listing groups", "Describe on the cluster"),
     "alter_reassignments": _Call("altering reassignments", "Alter on the cluster"),
     "elect_preferred_leaders": _Call("electing preferred leaders", "Alter on the cluster"),
     "alter_log_dirs": _Call("moving replicas between log dirs", "Alter on the cluster"),

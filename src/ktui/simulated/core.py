@@ -61,6 +61,7 @@ class SimulatedCore(ABC):
         self.controller = Controller(spec, self._spread_decision, seed=seed)
         self.metadata = Metadata(self.controller, lag_s=0.0)
         self.groups = Groups(self.machines)
+        self.transactional_ids = set(spec.transactional_ids)
         for broker in self.machines:
             self._apply_cordons(broker)
         for topic in spec.topics:

@@ -66,6 +66,11 @@ class Groups:
         order = self._brokers[first:] + self._brokers[:first]
         return next((broker for broker in order if broker not in self._fenced), None)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The ids of all groups that were ever joined."""
+        return frozenset(self._groups)
+
     def catch_up(self, now_s: float, fenced: frozenset[int]) -> None:
         """Move groups to their current coordinators, where sessions begin again."""
         if fenced == self._fenced:

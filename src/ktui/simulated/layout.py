@@ -90,3 +90,6 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     """leader.imbalance.check.interval.seconds."""
     broker_configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Static settings of every broker, by Kafka's names."""
+    groups: tuple[str, ...] = ()
+    """The ids of consumer groups, beside those that clients join."""
+    transactional_ids: tuple[str, ...] = ()

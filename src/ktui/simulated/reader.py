@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.coordination import (
+    TRANSACTIONS_NEED,
+    CoordinatedId,
+    CoordinatedIds,
+    CoordinatorKind,
+    coordinating_partition,
+    java_hash,
+)
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
@@ -192,6 +200,31 @@ class SimulatedReader:
         """Return the settings of one broker."""
         await self._calls.broker(broker, "broker_config")
         return self._cluster.controller.configs.broker_config(broker)
+
+    async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
+        """Return the groups or transactional ids of the internal partitions that a broker leads.
+
+        Who may not describe transactional ids is shown none, as by brokers without any grant.
+        """
+        cluster, grouped = self._cluster, kind is CoordinatorKind.GROUP
+        try:
+            await self._calls.broker(broker, "coordinated_ids")
+        except NotAuthorized:
+            if grouped:
+                raise
+            return CoordinatedIds((), TRANSACTIONS_NEED)
+        joined = {*cluster.spec.groups, *cluster.groups.names}
+        names = joined if grouped else cluster.transactional_ids
+        every = (CoordinatedId(clean(name), java_hash(name)) for name in sorted(names))
+        return CoordinatedIds(tuple(each for each in every if self._keeps(broker, each, kind)))
+
+    def _keeps(self, broker: int, of: CoordinatedId, kind: CoordinatorKind) -> bool:
+        """Whether a broker leads the partition that keeps an id; without the topic none does."""
+        found = self._cluster.metadata.topic(kind.topic)
+        if not found:
+            return False
+        tp = TopicPartition(kind.topic, coordinating_partition(of, len(found)))
+        return found[tp][1].leader == broker
 
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()

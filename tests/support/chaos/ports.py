@@ -12,6 +12,7 @@ import msgspec
 
 from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.clock import Clock, wait_at_most
+from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import (
@@ -149,6 +150,9 @@ class ChaosReader:
 
     async def broker_config(self, broker: int) -> BrokerConfig:
         return await self._call(lambda: self._reader.broker_config(broker))
+
+    async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
+        return await self._call(lambda: self._reader.coordinated_ids(broker, kind))
 
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()

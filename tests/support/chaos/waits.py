@@ -12,7 +12,7 @@ from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import open_request_text
-from ktui.pacing.limits import Mode
+from ktui.pacing.limits import InternalOrder, Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
 from support.runs.throttle_rules import settings_in
@@ -133,7 +133,7 @@ class Waits:
     def _limited(self, track: Track, step: Step, begun: list[Track]) -> bool:
         """Return whether the limits leave no room for a step beside what is in flight."""
         limits, flying = self._run.folded.limits, self._steps
-        if self._limited_by_size(step):
+        if self._limited_by_size(track, step) or self._goes_last(track):
             return True
         if step.cut and track.under_way:  # a partition that has not begun needs a place first
             return self._waits_to_be_cut()
@@ -147,19 +147,35 @@ class Waits:
         places = sum(each.holds_place for each in flying) + len(goes_on)
         return _reached(limits.partitions, places)
 
-    def _limited_by_size(self, step: Step) -> bool:
+    def _limited_by_size(self, track: Track, step: Step) -> bool:
         """Return whether a step has to wait, regardless of places."""
         flying, most = self._steps, self._run.folded.limits.leader_movements
         if any(each.alone for each in flying):
             return True
         if step.moves_leader and _reached(most, _leaders(flying)):
             return True
+        if step.moves_leader and self._internal_leader_moves(track):
+            return True
         return bool(step.adds) and self._too_many(step)
+
+    def _internal_leader_moves(self, track: Track) -> bool:
+        """Return whether the leader of another of Kafka's own partitions moves, for one of them."""
+        if self._run.folded.limits.internal is InternalOrder.NONE or not _internal(track.tp):
+            return False
+        return any(each.moves_leader and _internal(each.tp) for each in self._steps)
+
+    def _goes_last(self, track: Track) -> bool:
+        """Return whether one of Kafka's own partitions waits for others to begin before it."""
+        last = self._run.folded.limits.internal is InternalOrder.LAST
+        if not last or track.under_way or track.cancel or not _internal(track.tp):
+            return False
+        others = (t for t in self._run.folded.tracks.values() if not _internal(t.tp))
+        return any(not t.under_way and not t.state.ended for t in others)
 
     def _waits_in_its_place(self, track: Track) -> bool:
         """Return whether a partition keeps its place while its next step has to wait."""
         following = self._next(track)
-        return isinstance(following, Step) and self._limited_by_size(following)
+        return isinstance(following, Step) and self._limited_by_size(track, following)
 
     def _too_many(self, step: Step) -> bool:
         limits, adds = self._run.folded.limits, len(step.adds)
@@ -189,6 +205,10 @@ class Waits:
 
 def _reached(most: int | None, now: int) -> bool:
     return most is not None and now >= most
+
+
+def _internal(tp: TopicPartition) -> bool:
+    return tp.topic.startswith("__")
 
 
 def _leaders(steps: list[StepBegun]) -> int:

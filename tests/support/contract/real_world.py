@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.coordination import CoordinatorKind
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
@@ -77,6 +78,15 @@ class RealWorld:
             message_bytes=size,
         )
         assert written == messages
+
+    async def use_coordinator(self, kind: CoordinatorKind, name: str) -> None:
+        if kind is CoordinatorKind.TRANSACTION:
+            producer = workload.acked_producer(self.connection, {"transactional.id": name})
+            await asyncio.to_thread(producer.init_transactions, 60.0)
+        else:
+            groups = self.memberships()
+            await groups.join(name, b"", 60.0)
+            await groups.aclose()
 
     async def fail_log_dir(self, broker: int, path: str) -> None:
         del broker  # a lab's brokers are on this machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ktui.cluster.coordination import CoordinatorKind
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
@@ -47,6 +48,16 @@ class SimulatedWorld:
         assert size == MESSAGE_BYTES, f"a simulated topic's messages have {MESSAGE_BYTES} bytes"
         self.cluster.do(events.Append(tp, messages))
         await self.clock.sleep(1.0)
+
+    async def use_coordinator(self, kind: CoordinatorKind, name: str) -> None:
+        if kind.topic not in self.cluster.controller.topics:
+            await self.create_topic(kind.topic, [[1, 2], [2, 3], [3, 4]])
+        if kind is CoordinatorKind.TRANSACTION:
+            self.cluster.transactional_ids.add(name)
+        else:
+            groups = self.memberships()
+            await groups.join(name, b"", 60.0)
+            await groups.aclose()
 
     async def fail_log_dir(self, broker: int, path: str) -> None:
         self.cluster.do(events.FailLogDir(broker, path))

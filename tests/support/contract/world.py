@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.coordination import CoordinatorKind
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
@@ -63,6 +64,10 @@ class World(Protocol):
 
     async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
         """Write messages of `size` random bytes."""
+        ...
+
+    async def use_coordinator(self, kind: CoordinatorKind, name: str) -> None:
+        """Let a client use a group or a transactional id of this name."""
         ...
 
     async def fail_log_dir(self, broker: int, path: str) -> None:

@@ -88,7 +88,7 @@ from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnSta
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.limits import InternalOrder, Limits, Mode, Order, Shape
 from ktui.pacing.situation import Urgency
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
@@ -98,7 +98,7 @@ FOLDER = Path(__file__).parents[2] / "unit" / "execution" / "journal" / "golden"
 WHO = "ada@ops1 (4711)"
 LIMITS = Limits(
     replicas=1, partitions=2, per_broker=3, per_leader=4, cuts_per_minute=600,
-    bytes_in_flight=2**30, bytes_per_broker=2**25,
+    bytes_in_flight=2**30, bytes_per_broker=2**25, internal=InternalOrder.LAST,
 )  # fmt: skip
 RATES = parse_throttle_rates("50MB,3=20MB,total=400MB,slo=p99<150ms")
 BROKERS = (
@@ -146,7 +146,9 @@ def summary(run: Run) -> dict[str, Any]:
     made = {
         "seq": run.seq,
         "ended": run.ended,
-        "limits": {k: v for k, v in msgspec.to_builtins(run.limits).items() if v is not None},
+        "limits": {
+            k: v for k, v in msgspec.to_builtins(run.limits).items() if v not in {None, "none"}
+        },
         "rates": run.throttled.rates.words,
         "settings": sorted(f"{r.scope} {r.name} {key}" for r, key in run.throttled.ours),
         "plans": [each.added.plan for each in run.additions.plans],

@@ -12,7 +12,7 @@ from ktui.execution.run.events import JournalEntry, StateEntered, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.pacing.limits import Mode, Shape
+from ktui.pacing.limits import InternalOrder, Mode, Shape
 from support.runs.witnessed import WitnessedRun
 
 
@@ -103,6 +103,7 @@ class _Decision:
             self._check_places(among_urgent=among_urgent)
             self._check_adds(among_urgent=among_urgent)
             self._check_leaders(among_urgent=among_urgent)
+        self._check_internal()
         self._check_waves()
         for step in self._begun:
             self._check_step(step)
@@ -201,6 +202,36 @@ class _Decision:
         if most is not None and any(step.moves_leader for step in begun_now):
             flying = self._flying(among_urgent=among_urgent)
             assert sum(step.moves_leader for step in flying) <= most
+
+    def _check_internal(self) -> None:
+        """Check that of the leaders of Kafka's own topics one moves, and that these go last."""
+        internal = [step for step in self._begun if step.tp.topic.startswith("__")]
+        rule = self._limits.internal
+        if rule is InternalOrder.NONE or not internal:
+            return
+        if any(step.moves_leader for step in internal):
+            flying = self._flying(among_urgent=False)
+            assert sum(s.moves_leader and s.tp.topic.startswith("__") for s in flying) == 1
+        firsts = [step for step in internal if self._goes_in_turn(step)]
+        if rule is InternalOrder.LAST and firsts and self._run.engines == 1:
+            begun = {step.tp for step in self._begun}
+            tracks = (t for t in self._before.tracks.values() if not t.tp.topic.startswith("__"))
+            waiting = [t for t in tracks if not t.under_way and t.tp not in begun]
+            assert not [t for t in waiting if self._waits(t) and self._may_step(t)], firsts
+
+    def _goes_in_turn(self, step: StepBegun) -> bool:
+        track = self._before.tracks[step.tp]
+        return not (step.among_urgent or track.under_way or track.cancel)
+
+    def _may_step(self, track: Track) -> bool:
+        """Whether nothing at all keeps a partition that waits from a step, apart from limits."""
+        state = self._seen.partitions[track.tp]
+        concerned = {*state.replicas, *_goal(track, state).replicas}
+        leaders = {each.leader for each in self._seen.partitions.values()}
+        well = all(self._seen.alive(b) and b in leaders for b in concerned)
+        open_request = track.open_alter or track.open_cancel or track.refusals
+        in_sync = {*state.isr} == {*state.replicas} and not state.reassigning
+        return well and in_sync and not open_request
 
     def _check_waves(self) -> None:
         """Nothing begins before the last wave has ended, apart from blocked and held partitions."""

@@ -7,13 +7,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import Command, Continue, Pause, SetLimits
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
+from ktui.pacing.limits import SHAPES, InternalOrder, Limits, Mode, Order, Shape
 from ktui.pacing.situation import Blocked, BlockReason
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
@@ -26,7 +28,7 @@ from support.runs.held_to_rules import Rules
 from support.runs.killed import KilledRun
 
 BROKERS = range(1, 8)
-OURS, THEIRS = ("orders", "payments"), "audit"
+OURS, THEIRS = ("orders", "__transaction_state"), "audit"
 TROUBLED_S = 100.0
 LONGEST_S = 3_000.0
 """Seconds by which a run has ended, or is left because nothing more happens in it."""
@@ -114,7 +116,7 @@ class TroubledRun(KilledRun):
         dice = self.dice
         shape = dice.choice(SHAPES)
         gentle = shape is Shape.GENTLE
-        return Limits(
+        limits = Limits(
             replicas=dice.choice((None, 1, 1, 2)),
             partitions=dice.choice((None, 1, 2, 2, 3)),
             leader_movements=dice.choice((None, None, 1, 2)),
@@ -126,6 +128,10 @@ class TroubledRun(KilledRun):
             mode=dice.choice(tuple(Mode)),
             order=dice.choice(tuple(Order)),
         )
+        if not gentle:
+            return limits
+        others = random.Random(str(limits))  # noqa: S311 - so that the dice go on as without it
+        return replace(limits, internal=others.choice(tuple(InternalOrder)))
 
     def _options(self) -> dict[str, Any]:
         dice = self.dice

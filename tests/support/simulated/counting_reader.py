@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 
 from ktui.cluster.broker import BrokerConfig
+from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
@@ -80,6 +81,10 @@ class CountingReader:
     async def broker_config(self, broker: int) -> BrokerConfig:
         self.calls["broker_config"] += 1
         return await self._reader.broker_config(broker)
+
+    async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
+        self.calls["coordinated_ids"] += 1
+        return await self._reader.coordinated_ids(broker, kind)
 
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()

@@ -94,7 +94,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
         # the line below explains the limit that is typed
         assert "R replicas: replicas of one partition added at once." in watch.text
         await watch.press("up")
-        assert "order: topic or size-desc or size-asc or plan" in watch.text
+        assert "internal: first or last or none" in watch.text
 
         field = watch.app.screen.query_one("#new-partitions", LimitInput)
         field.focus()

@@ -169,7 +169,7 @@ async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last(
         await watch.press("enter")
         await watch.until(lambda: "The plan is read" in report(watch))
         await go_to(watch, "limits")
-        assert watch.line("order  ").split()[1] == "plan"
+        assert watch.line("internal  ").split()[1] == "last"
 
 
 async def test_a_plan_of_a_file_is_asked_for_again_after_another_was_tried(tmp_path: Path) -> None:

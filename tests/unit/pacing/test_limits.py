@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ktui.pacing.limits import (
     NUMBERS,
+    InternalOrder,
     Limits,
     LimitsProblem,
     Mode,
@@ -77,6 +79,7 @@ def test_a_run_defaults_to_gentle_with_one_replica_and_so_many_bytes_per_broker(
         shape=Shape.GENTLE,
         mode=Mode.ROLLING,
         order=Order.TOPIC,
+        internal=InternalOrder.LAST,
     )
 
 
@@ -85,11 +88,23 @@ def test_a_run_defaults_to_gentle_with_one_replica_and_so_many_bytes_per_broker(
     ["--partitions", "per-broker", "reassignment.max.concurrent.replica.movements"],
 )
 def test_whoever_names_how_much_moves_at_once_gets_that_alone(option: str) -> None:
-    assert default_limits({option: 3}) == Limits(replicas=1, cuts_per_minute=6_000)
+    last = InternalOrder.LAST
+    assert default_limits({option: 3}) == Limits(replicas=1, cuts_per_minute=6_000, internal=last)
 
 
 def test_other_limits_that_are_named_leave_the_default_as_it_is() -> None:
-    assert default_limits({"replicas": 2, "shape": "kip-435"}) == default_limits()
+    assert default_limits({"replicas": 2, "mode": "wave"}) == default_limits()
+
+
+def test_internal_topics_have_a_rule_in_shape_gentle_alone() -> None:
+    kip_435 = default_limits({"shape": "kip-435"})
+    assert kip_435 == replace(default_limits(), internal=InternalOrder.NONE)
+    assert parse_limits({"shape": "kip-435"}, default_limits()).internal is InternalOrder.NONE
+    assert parse_limits({"internal": "first"}, default_limits()).internal is InternalOrder.FIRST
+    assert problem(shape="kip-435", internal="last") == (
+        "--internal: it has no effect in shape kip-435. Use --internal none, or --shape gentle"
+    )
+    assert parse_limits({"shape": "kip-435", "internal": "none"}, kip_435).shape is Shape.KIP_435
 
 
 def test_a_pace_is_a_word_for_limits_and_what_is_named_beside_it_counts() -> None:

@@ -139,7 +139,7 @@ def test_places_match_a_fresh_count_of_the_waiting_partitions(
 ) -> None:
     followed = FollowedRun(*[1] * 8)
     tracks = list(followed.run.tracks.values())
-    places = QueuePlaces(tracks, Order.TOPIC)
+    places = QueuePlaces(tracks, Limits())
     for number, state in changes:
         tracks[number].state = state
         places.take(tracks[number])
@@ -152,7 +152,7 @@ def test_partitions_to_be_rolled_back_do_not_count_among_those_that_wait_to_begi
     tracks = list(followed.run.tracks.values())
     for track in tracks[1:3]:
         track.cancel, track.state = CancelKind.ROLLBACK, State.ROLLING_BACK
-    places = QueuePlaces(tracks, Order.TOPIC)
+    places = QueuePlaces(tracks, Limits())
     assert places.waiting == 2
     assert places.first(9) == [tracks[0], tracks[3]]
     assert places.place(tracks[0]) == 3

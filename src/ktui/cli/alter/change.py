@@ -10,6 +10,7 @@ from ktui.cli.alter.request import ASSIGNMENT, FACTOR, PARTITIONS, AlterRequest
 from ktui.cli.alter.topic import TopicNow
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.broker import online_brokers
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.planning.check.rules import at_target
 from ktui.planning.names import join_named
@@ -25,8 +26,6 @@ from ktui.quantities import as_count
 
 MOST_ADDED = 10_000
 """Records that one request to a controller may produce: one for each new partition."""
-_COUNTED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-"""Kafka finds a group or a transaction in these topics by their number of partitions."""
 Targets = Mapping[TopicPartition, Brokers]
 
 
@@ -103,7 +102,7 @@ def _check_count(request: AlterRequest, topic: TopicNow, count: int) -> None:
             f"{PARTITIONS} {count}: {have}, and Kafka adds at most {MOST_ADDED:,} at once. Give at "
             f"most {before + MOST_ADDED}, and repeat it"
         )
-    if topic.name in _COUNTED:
+    if topic.name in INTERNAL_TOPICS:
         raise BadInput(
             f"{PARTITIONS} {count}: Kafka finds its groups and transactions in {topic.name} by the "
             "number of partitions, and would lose them. Leave the number as it is"

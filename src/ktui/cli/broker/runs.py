@@ -11,6 +11,7 @@ import msgspec
 from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Target
 from ktui.cli.context.terminal import print_note
+from ktui.cli.options.limits import complete_limits
 from ktui.cli.output.gate import gate_line, shut_gate
 from ktui.cli.plan.make import in_its_order
 from ktui.cli.process.launch import Launch, launch_left_run
@@ -57,7 +58,8 @@ def check_run(run: BrokerRun, target: Target, how: StartOptions) -> tuple[Planne
         allowed=Allowances(),
         target=target,
     )
-    ordered = msgspec.structs.replace(how, limits=in_its_order(how.limits, run.plan))
+    in_force = complete_limits(target.cluster.context.limits, how.limits)
+    ordered = msgspec.structs.replace(how, limits=in_its_order(how.limits, run.plan, in_force))
     return new, check_new_run(new, ordered)
 
 

@@ -11,6 +11,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import Verb, grouped
 from ktui.pacing.limits import (
     CHOICES,
+    INTERNAL,
     NUMBERS,
     PACE,
     PACES,
@@ -52,7 +53,11 @@ _HELP = {
     "mode": "rolling (default): begin a partition as soon as there is room. "
     "wave: begin the next ones when all have ended.",
     "order": "The order in which partitions begin. Default: topic.",
+    INTERNAL: "When the partitions of Kafka's own topics begin, one of whose leaders moves at a "
+    "time: first, last (default), or none for as all others. Gentle only.",
 }
+EXCLUDE = "exclude"
+"""The word with which a new run leaves out Kafka's own topics."""
 
 
 def _without_default(words: str) -> str:
@@ -72,9 +77,11 @@ def _named_limits(**values: str | None) -> GivenLimits:
     return {name.replace("_", "-"): value for name, value in values.items() if value is not None}
 
 
-def _limits_options(purposes: Mapping[str, str]) -> Callable[[Verb[R]], Verb[R]]:
+def _limits_options(
+    purposes: Mapping[str, str], metavar: Callable[[str], str] = _metavar
+) -> Callable[[Verb[R]], Verb[R]]:
     options = {
-        name.replace("-", "_"): click.option(f"--{name}", metavar=_metavar(name), help=purpose)
+        name.replace("-", "_"): click.option(f"--{name}", metavar=metavar(name), help=purpose)
         for name, purpose in purposes.items()
     }
     return grouped("limits", _named_limits, options)
@@ -83,13 +90,29 @@ def _limits_options(purposes: Mapping[str, str]) -> Callable[[Verb[R]], Verb[R]]
 def limits_options_without(*others: str) -> Callable[[Verb[R]], Verb[R]]:
     """Return a decorator that adds one option for each limit, but those whose names are taken.
 
-    Passes the limits given as `limits`, unchecked, by option.
+    Passes the limits given as `limits`, unchecked, by option. The limits of a new run may have
+    the word `exclude`, which `new_run_limits` takes out.
     """
-    return _limits_options({name: words for name, words in _HELP.items() if name not in others})
+    return _limits_options(
+        {name: words for name, words in _OF_NEW_RUN.items() if name not in others},
+        lambda name: f"{_metavar(name)}|{EXCLUDE}" if name == INTERNAL else _metavar(name),
+    )
 
 
-limits_options = limits_options_without()
-"""Adds one option for each limit. Passes those given as `limits`, unchecked, by option."""
+_OF_NEW_RUN = {**_HELP, INTERNAL: f"{_HELP[INTERNAL]} {EXCLUDE}: leave them out of the run."}
+
+
+def new_run_limits(given: GivenLimits) -> tuple[GivenLimits, bool]:
+    """Return the limits of a new run, and whether it leaves out Kafka's own topics.
+
+    Raises:
+        BadInput: a value cannot be used; names the option and the fix.
+    """
+    excludes = given.get(INTERNAL) == EXCLUDE
+    limits = {name: value for name, value in given.items() if not (excludes and name == INTERNAL)}
+    check_limits(limits)
+    return limits, excludes
+
 
 limit_changes = _limits_options({name: _without_default(words) for name, words in _HELP.items()})
 """Adds the same options for a run that has limits: what is not named keeps its value."""

@@ -13,6 +13,7 @@ from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.throttle_json import RatesJson, rates_json
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
+from ktui.planning.check.coordinators import CoordinatorMoves
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.preflight import text as preflight_words
@@ -154,6 +155,7 @@ class PreflightJson(msgspec.Struct, frozen=True):
     time_s: Span | None
     bound: Bound | None
     rates: CopyRates
+    coordinators: CoordinatorMoves | None
 
 
 class CheckJson(msgspec.Struct, frozen=True):
@@ -203,6 +205,7 @@ def preflight_json(preflight: Preflight) -> PreflightJson:
         time_s=preflight.time_s,
         bound=preflight.bound,
         rates=preflight.rates,
+        coordinators=preflight.coordinators,
     )
 
 

@@ -13,7 +13,12 @@ from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
+from ktui.cli.options.limits import (
+    GivenLimits,
+    complete_limits,
+    limits_options_without,
+    new_run_limits,
+)
 from ktui.cli.options.plan import assume_rate_option, parse_assumed_rate
 from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
@@ -23,6 +28,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances
+from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import preflight
 from ktui.planning.preflight.steps import steps_of
@@ -41,6 +47,8 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     throttle: ThrottleOptions
     rate: Rate | None
     """Bytes a second into each broker, where an option names them."""
+    exclude_internal: bool = False
+    """Whether Kafka's own topics are left out."""
 
     def check(
         self,
@@ -66,6 +74,7 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
             BadInput: an option contradicts the context.
             ClusterError: the cluster cannot be read.
         """
+        plan, left_out = leave_out_internal(plan) if self.exclude_internal else (plan, ())
         whose = cancel_cluster_options(self.choice._asdict())
         options = with_throttle(RunOptions(), self.throttle, cluster.context)
         facts = asyncio.run(
@@ -86,6 +95,7 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
             findings=(
                 *facts.lacking,
                 *check_plan(plan, facts.seen, allowed),
+                *left_out,
                 *gate_findings(self.state, facts.cluster_id, whose),
                 *facts.owner,
             ),
@@ -103,26 +113,38 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_OPTIONS: tuple[Callable[[common.Verb[Any]], common.Verb[Any]], ...] = (
-    cluster_options,
-    common.state_dir_option,
-    limits_options,
-    throttle_options,
-    assume_rate_option,
-)
+def check_options_without(*limits: str) -> Callable[[common.Verb[R]], common.Verb[R]]:
+    """Return a decorator that adds the options of a plan's check.
+
+    Passes them as `how`, a `CheckOptions`.
+
+    Args:
+        limits: the limits that have no option, because the verb means something else by the name.
+    """
+    options: tuple[Callable[[common.Verb[Any]], common.Verb[Any]], ...] = (
+        cluster_options,
+        common.state_dir_option,
+        limits_options_without(*limits),
+        throttle_options,
+        assume_rate_option,
+    )
+
+    def decorate(verb: common.Verb[R]) -> common.Verb[R]:
+        @wraps(verb)
+        def with_options(*, limits: GivenLimits, assume_rate: str | None, **values: Any) -> R:
+            rate = parse_assumed_rate(assume_rate)
+            limits, excludes = new_run_limits(limits)
+            others = {name: values.pop(name) for name in ("choice", "state", "throttle")}
+            how = CheckOptions(limits=limits, rate=rate, exclude_internal=excludes, **others)
+            return verb(**values, how=how)
+
+        decorated: common.Verb[R] = with_options
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
-def check_options(verb: common.Verb[R]) -> common.Verb[R]:
-    """Add the options of a plan's check; pass them as `how`, a `CheckOptions`."""
-
-    @wraps(verb)
-    def with_options(*, limits: GivenLimits, assume_rate: str | None, **values: Any) -> R:
-        rate = parse_assumed_rate(assume_rate)
-        check_limits(limits)
-        others = {name: values.pop(name) for name in ("choice", "state", "throttle")}
-        return verb(**values, how=CheckOptions(limits=limits, rate=rate, **others))
-
-    decorated: common.Verb[R] = with_options
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+check_options: Callable[[common.Verb[Any]], common.Verb[Any]] = check_options_without()
+"""Adds the options of a plan's check; passes them as `how`, a `CheckOptions`."""

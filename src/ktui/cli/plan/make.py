@@ -14,7 +14,7 @@ import msgspec
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.options.limits import GivenLimits
+from ktui.cli.options.limits import GivenLimits, complete_limits
 from ktui.cli.options.plan import BAD_PLAN
 from ktui.cli.plan.check_options import CheckOptions
 from ktui.cli.plan.from_run import output_plan
@@ -23,15 +23,16 @@ from ktui.cli.plan.made_report import finding_lines, left_lines, made_json, made
 from ktui.cli.plan.make_options import MakeOptions
 from ktui.cli.plan.start_command import start_command
 from ktui.cli.plan.wanted import weighted, wishes_of
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import default_name
-from ktui.pacing.limits import Order
+from ktui.pacing.limits import INTERNAL, Limits, Order, Shape
 from ktui.planning.intents.before_after import before_after
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.layout_warnings import rack_warnings, unread_warnings
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
-from ktui.planning.intents.wishes import INTERNAL_TOPICS, Wishes
+from ktui.planning.intents.wishes import Internal, Wishes
 from ktui.planning.plan import Plan
 
 NOT_ALL = 3
@@ -55,7 +56,9 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
         for line in rack_warnings(layout) if wanted.rack_aware is None else ():
             print_note(line)
     made = _make(intention, layout, wishes)
-    how = msgspec.structs.replace(how, limits=in_its_order(how.limits, made.plan))
+    in_force = complete_limits(cluster.context.limits, how.limits)
+    limits = in_its_order(how.limits, made.plan, in_force, wanted.internal)
+    how = msgspec.structs.replace(how, limits=limits)
     run = default_name(wanted.output or Path(intention.name))
     source = clean(str(wanted.output or intention.name))
     whole = Made(
@@ -89,11 +92,22 @@ def _make(intention: Intention, layout: Layout, wishes: Wishes) -> MadePlan:
     raise BadInput(f"{intention.words}: nothing can be done, so there is no plan")
 
 
-def in_its_order(limits: GivenLimits, plan: Plan) -> GivenLimits:
-    """Let a run follow the order of a plan with some of Kafka's own topics: first, or last."""
-    if "order" in limits or not any(t.topic in INTERNAL_TOPICS for t in plan.partitions):
-        return limits
-    return {**limits, "order": Order.PLAN.value}
+def in_its_order(
+    given: GivenLimits, plan: Plan, in_force: Limits, internal: Internal = Internal.LAST
+) -> GivenLimits:
+    """Let a run follow the order of a plan with some of Kafka's own topics: first, or last.
+
+    Args:
+        given: the limits by option.
+        plan: the plan, which has these topics first or last.
+        in_force: the limits of the options, completed.
+        internal: where the plan has these topics.
+    """
+    if not any(each.topic in INTERNAL_TOPICS for each in plan.partitions):
+        return given
+    if in_force.shape is Shape.GENTLE:
+        return given if in_force.internal == internal.value else {**given, INTERNAL: internal.value}
+    return given if "order" in given else {**given, "order": Order.PLAN.value}
 
 
 def _write(whole: Made, wanted: MakeOptions) -> None:

@@ -12,8 +12,9 @@ import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import Verb, grouped, json_option
-from ktui.cli.plan.check_options import check_options
+from ktui.cli.plan.check_options import check_options_without
 from ktui.cli.plan.from_run import output_option
+from ktui.pacing.limits import INTERNAL
 from ktui.planning.intents.wishes import Internal
 from ktui.units import Share, Size, parse_quantity
 
@@ -157,11 +158,12 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
         callback=parse_patterns,
         help="Leave these topics as they are: names or shell patterns.",
     ),
-    "internal": click.option(
-        "--internal",
+    INTERNAL: click.option(
+        f"--{INTERNAL}",
         type=click.Choice([each.value for each in Internal]),
         default=Internal.LAST.value,
-        help="Where Kafka's own topics are in the plan: first, last (default), or exclude.",
+        help="Where Kafka's own topics are in the plan and its run: first, last (default), or "
+        "exclude.",
     ),
     "max_moves": click.option(
         "--max-moves",
@@ -206,7 +208,8 @@ def _make_options(*, internal: str, max_bytes: str | None, **others: Any) -> Mak
 def _decorator(without: str = "") -> Callable[[Verb[R]], Verb[R]]:
     mine = {name: option for name, option in _OPTIONS.items() if name != without}
     own: Callable[[Verb[R]], Verb[R]] = grouped("wanted", _make_options, mine)
-    return lambda verb: own(check_options(verb))
+    check: Callable[[Verb[R]], Verb[R]] = check_options_without(INTERNAL)
+    return lambda verb: own(check(verb))
 
 
 make_options: Callable[[Verb[Any]], Verb[Any]] = _decorator()

@@ -31,6 +31,7 @@ from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, FindingKind, Severity
+from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.quantities import as_count
 
@@ -59,6 +60,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
         ClusterError: the cluster cannot be read.
     """
     cluster = new.target.cluster
+    plan, left_out = leave_out_internal(new.plan) if how.exclude_internal else (new.plan, ())
     options = with_throttle(how.options, how.throttle, cluster.context)
     options = with_event_command(options, cluster.context.on_event)
     schedule = how.schedule.applied_to(options.schedule)
@@ -66,7 +68,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
     facts = asyncio.run(
         read_cluster_facts(
             cluster,
-            new.plan,
+            plan,
             how.state,
             throttled=options.throttles,
             starts=True,
@@ -80,13 +82,14 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
         name=new.name,
         source=new.source,
         plan_name=new.plan_name,
-        plan=new.plan,
+        plan=plan,
         target=new.target,
         cluster_id=cluster_id,
         seen=seen,
         findings=(
             *facts.lacking,
-            *check_plan(new.plan, seen, new.allowed),
+            *check_plan(plan, seen, new.allowed),
+            *left_out,
             *(gate_findings(how.state, cluster_id, gate) if how.dry_run else ()),
             *facts.owner,
         ),

@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.options import common
-from ktui.cli.options.limits import GivenLimits, check_limits, limits_options_without
+from ktui.cli.options.limits import GivenLimits, limits_options_without, new_run_limits
 from ktui.cli.options.run import (
     concurrent_option,
     headless_option,
@@ -35,6 +35,8 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     limits: GivenLimits
     """Those that were given; they can be used."""
+    exclude_internal: bool
+    """Whether Kafka's own topics are left out."""
     throttle: ThrottleOptions
     options: RunOptions
     """Without the throttle."""
@@ -73,9 +75,15 @@ def _start_options(*, until: str | None, limits: GivenLimits, **others: Any) -> 
     Raises:
         BadInput: a limit or a time cannot be used.
     """
-    check_limits(limits)
+    limits, excludes = new_run_limits(limits)
     now = SystemClock().now()
-    return StartOptions(limits=limits, until=parse_until(until, now), now=now, **others)
+    return StartOptions(
+        limits=limits,
+        exclude_internal=excludes,
+        until=parse_until(until, now),
+        now=now,
+        **others,
+    )
 
 
 def start_options_without(*limits: str) -> Callable[[common.Verb[R]], common.Verb[R]]:
@@ -90,7 +98,7 @@ def start_options_without(*limits: str) -> Callable[[common.Verb[R]], common.Ver
     def decorate(verb: common.Verb[R]) -> common.Verb[R]:
         @wraps(verb)
         def with_options(**values: Any) -> R:
-            fields = (name for name in StartOptions.__struct_fields__ if name != "now")
+            fields = set(StartOptions.__struct_fields__) - {"now", "exclude_internal"}
             how = _start_options(**{name: values.pop(name) for name in fields})
             return verb(**values, how=how)
 

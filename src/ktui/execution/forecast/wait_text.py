@@ -13,7 +13,13 @@ from ktui.execution.run.track import Track
 from ktui.execution.run.urgency_text import urgent_text
 from ktui.pacing.limits import LETTERS
 from ktui.pacing.room import Full
-from ktui.pacing.waiting_for import WaitsForCut, WaitsForLoneStep, WaitsForNextWave, WaitsToGoAlone
+from ktui.pacing.waiting_for import (
+    WaitsForCut,
+    WaitsForLoneStep,
+    WaitsForNextWave,
+    WaitsForOthers,
+    WaitsToGoAlone,
+)
 from ktui.quantities import as_bytes, as_count, as_rate
 
 
@@ -65,6 +71,8 @@ def wait_code(cause: WaitCause) -> str:
             return "next wave"
         case WaitsForCut():
             return "cut together"
+        case WaitsForOthers():
+            return "internal last"
         case WaitsForLoneStep() | WaitsToGoAlone():
             return "goes alone"
 
@@ -80,7 +88,9 @@ def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
     return WaitReason(short, f"It goes first ({urgent_text(track.urgency)}). {sentence}")
 
 
-def _reason_in_turn(cause: WaitCause, run: Run, track: Track) -> WaitReason:
+def _reason_in_turn(  # noqa: PLR0911 - one for each cause
+    cause: WaitCause, run: Run, track: Track
+) -> WaitReason:
     match cause:
         case HeldBy():
             return _held_reason(cause, run)
@@ -88,6 +98,12 @@ def _reason_in_turn(cause: WaitCause, run: Run, track: Track) -> WaitReason:
             return _full_reason(cause, track)
         case WaitsForCut():
             return _cut_reason(cause)
+        case WaitsForOthers():
+            return WaitReason(
+                "internal: last",
+                "It is of one of Kafka's own topics, which go last: it begins once no other"
+                " partition waits to begin.",
+            )
         case WaitsForNextWave():
             left = as_count(cause.left, "partition")
             have = "has" if cause.left == 1 else "have"
@@ -183,6 +199,12 @@ def _full_reason(full: Full, track: Track) -> WaitReason:  # noqa: PLR0911 - one
             under_way = as_count(full.most, "partition")
             words = f"P lets {under_way} be under way, and {full.used:,} {are}: it {goes_on} when"
             return WaitReason(f"{used} in use", f"{words} one of them has ended.")
+        case "leader_movements" if full.among_internal:
+            return WaitReason(
+                "one internal leader at a time",
+                "Its next step moves its leader, which coordinates groups or transactions: of these"
+                " one moves at a time, and one is moving.",
+            )
         case "leader_movements":
             moves = as_count(full.most, "leader movement")
             words = f"Its next step moves its leader: L lets {moves} be in flight, and"

@@ -18,6 +18,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.expected import expected_situation
 from ktui.pacing.decision import Decision, WantedPartition
+from ktui.pacing.queue import Precedence
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
@@ -118,8 +119,26 @@ class Waits:
     def _waits(self, track: Track, situation: Situation, steps: Sequence[Step]) -> WaitsFor | None:
         if not steps:
             return None
-        urgent = track.urgency is not None
-        return waiting_for(self._roster, track.tp, situation, steps, self._others, urgent=urgent)
+        return waiting_for(
+            self._roster,
+            track.tp,
+            situation,
+            steps,
+            self._others,
+            urgent=track.urgency is not None,
+            yields=self._goes_last(track) and self._others_wait,
+        )
+
+    def _goes_last(self, track: Track) -> bool:
+        return queue_rank(track, self._run.limits)[0] is Precedence.INTERNAL_LAST
+
+    @cached_property
+    def _others_wait(self) -> bool:
+        """Whether a partition waits to begin that goes before the last internal ones."""
+        return any(
+            is_queued(track) and not self._goes_last(track) and self._held(track, adds=True) is None
+            for track in self._run.tracks.values()
+        )
 
     def _situation(self, track: Track) -> Situation:
         """Prefer the polled state, if it has the same replicas as the run."""
@@ -194,5 +213,5 @@ def waiting_tracks(run: Run) -> list[Track]:
     tracks = run.tracks.values()
     between = [t for t in tracks if t.under_way and t.step is None and t.state in BETWEEN]
     queued = (track for track in tracks if is_queued(track))
-    following = min(queued, key=lambda track: queue_rank(track, run.limits.order), default=None)
+    following = min(queued, key=lambda track: queue_rank(track, run.limits), default=None)
     return between if following is None else [*between, following]

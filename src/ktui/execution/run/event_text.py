@@ -55,7 +55,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.held_text import held_text
 from ktui.execution.run.schedule import Schedule, local_minute
 from ktui.execution.run.urgency_text import urgent_text
-from ktui.pacing.limits import LETTERS, Limits, Mode, limit_figure
+from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Mode, limit_figure
 from ktui.planning.names import join_some
 from ktui.quantities import as_count, as_rate
 
@@ -96,7 +96,13 @@ def limits_text(limits: Limits) -> str:
     counts = [
         f"{letter} {_count(limits, o)}" for o, letter in LETTERS.items() if _is_set(limits, o)
     ]
-    return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}"])
+    own = limits.internal is not InternalOrder.NONE
+    internal = [_internal_text(limits)] if own else []
+    return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}", *internal])
+
+
+def _internal_text(limits: Limits) -> str:
+    return f"internal topics {limits.internal}"
 
 
 def limit_changes_text(old: Limits, new: Limits) -> str:
@@ -112,6 +118,7 @@ def limit_changes_text(old: Limits, new: Limits) -> str:
             (old.shape, new.shape),
             (old.mode, new.mode),
             (f"by {old.order}", f"by {new.order}"),
+            (_internal_text(old), _internal_text(new)),
         )
         if before != after
     ]

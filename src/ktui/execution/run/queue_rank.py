@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.pacing.limits import Order
-from ktui.pacing.queue import Precedence, Rank
+from ktui.pacing.limits import InternalOrder, Limits, Order
+from ktui.pacing.queue import Precedence, Rank, usual_precedence
 
 
 def is_queued(track: Track) -> bool:
@@ -14,17 +14,19 @@ def is_queued(track: Track) -> bool:
     return not track.under_way and (track.state is State.QUEUED or is_cancelled)
 
 
-def queue_rank(track: Track, order: Order) -> Rank:
+def queue_rank(track: Track, limits: Limits) -> Rank:
     """Rank a partition as the engine does: cancelled and urgent ones first, then by run order."""
-    precedence = _precedence(track)
-    if order is Order.PLAN:
+    precedence = _precedence(track, limits.internal)
+    if limits.order is Order.PLAN:
         return (precedence, track.number, "", 0)
     size = track.planned.size
-    first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
+    first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(limits.order, 0)
     return (precedence, first, track.tp.topic, track.tp.partition)
 
 
-def _precedence(track: Track) -> Precedence:
+def _precedence(track: Track, internal: InternalOrder) -> Precedence:
     if track.cancel is not None:
         return Precedence.CALLED_OFF
-    return Precedence.USUAL if track.urgency is None else Precedence.URGENT
+    if track.urgency is not None:
+        return Precedence.URGENT
+    return usual_precedence(track.tp.topic, internal)

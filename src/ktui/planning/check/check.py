@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
+from ktui.planning.check.coordinators import coordinator_findings
 from ktui.planning.check.findings import (
     Allowances,
     ClusterSnapshot,
@@ -65,6 +66,7 @@ def check_plan(
     sentences = FindingSentences(plan, rules, cluster)
     allowed = allowed or Allowances()
     findings = [_finding(group, found.get(group.steps), sentences, allowed) for group in groups]
+    findings += coordinator_findings(plan, cluster)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
 

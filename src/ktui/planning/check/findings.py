@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
+from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import Setting
@@ -40,6 +41,11 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the same brokers."""
     inbound: Mapping[TopicPartition, int] = msgspec.field(default_factory=dict)
     """Bytes a second written to the partitions that gain replicas, where measured."""
+    coordinated: Mapping[CoordinatorKind, CoordinatedIds] = msgspec.field(default_factory=dict)
+    """What the leaders of internal partitions coordinate that get another leader.
+
+    A kind of which a leader did not answer is missing, and one whose topic the plan leaves alone.
+    """
     rates: Mapping[int, Mapping[str, Setting]] = msgspec.field(default_factory=dict)
     """Throttles of the brokers concerned, under Kafka's names, with their sources."""
 
@@ -101,6 +107,8 @@ class FindingKind(enum.StrEnum):
     OWNER = "owner of the cluster"
     NOTHING_TO_DO = "nothing to do"
     AT_TARGET = "at target"
+    COORDINATORS_MOVE = "coordinators move"
+    INTERNAL_LEFT_OUT = "internal topics left out"
     DISKS_UNREADABLE = "disks unreadable"
     DISK_FULL = "disk full"
     DISK_LOW = "disk low"

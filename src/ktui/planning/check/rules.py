@@ -154,6 +154,11 @@ def at_target(target: PartitionTarget, state: PartitionState) -> bool:
     return led and not state.reassigning and state.replicas == target.replicas
 
 
+def moves_leader(target: PartitionTarget, state: PartitionState) -> bool:
+    """Whether a partition that has a leader is to be led by another broker."""
+    return state.leader is not None and state.leader != target.replicas[0]
+
+
 def _is_original(original: tuple[int, ...], state: PartitionState) -> bool:
     """Whether these are the original replicas; Kafka forgets their order during a move."""
     if state.reassigning:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, Operation, TimedOut, Unsupported
+from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
+from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.check.coordinators import internal_leader_moves
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.plan import Plan
@@ -20,7 +22,8 @@ async def take_snapshot(
     """Read brokers, ongoing reassignments, and the partitions and settings of the plan's topics.
 
     Brokers that have, gain or lose replicas are also asked for log dirs and settings. Leaders
-    report the sizes of their partitions in the plan. A broker that does not answer is a failure of
+    report the sizes of their partitions in the plan, and what they coordinate where leaders of
+    internal topics move. A broker that does not answer is a failure of
     the snapshot.
 
     Args:
@@ -44,13 +47,20 @@ async def take_snapshot(
     settings, settings_failed = await call_each_broker(
         Operation.BROKER_CONFIGS, {broker: reader.broker_config(broker) for broker in asked}
     )
+    coordinated, unlisted = await _coordinated(reader, plan, topics.partitions, cluster.online)
     seen = ClusterSnapshot(
         partitions=topics.partitions,
         brokers=cluster.brokers,
         configs=configs.configs,
         listed=listed,
         topics=await _all_topics(reader) if topics.absent else (),
-        failures=(*topics.failures, *configs.failures, *dirs_failed, *settings_failed),
+        failures=(
+            *topics.failures,
+            *configs.failures,
+            *dirs_failed,
+            *settings_failed,
+            *unlisted,
+        ),
         sizes={
             Replica(tp, broker): size
             for broker, answer in dirs.items()
@@ -58,8 +68,33 @@ async def take_snapshot(
         },
         log_dirs={broker: answer.log_dirs for broker, answer in dirs.items()},
         broker_configs=settings,
+        coordinated=coordinated,
     )
     return seen if measuring is None else await measure_inbound(reader, plan, seen, measuring)
+
+
+async def _coordinated(
+    reader: ClusterReader,
+    plan: Plan,
+    known: Mapping[TopicPartition, PartitionState],
+    online: Collection[int],
+) -> tuple[Mapping[CoordinatorKind, CoordinatedIds], Sequence[Failure]]:
+    """Read what the leaders of internal partitions coordinate that get another leader."""
+    moving = internal_leader_moves(plan, known)
+    found: dict[CoordinatorKind, CoordinatedIds] = {}
+    failures: list[Failure] = []
+    for kind in CoordinatorKind:
+        leaders = sorted({known[tp].leader or 0 for tp in moving if tp.topic == kind.topic})
+        if not leaders:
+            continue
+        calls = {b: reader.coordinated_ids(b, kind) for b in leaders if b in online}
+        answers, failed = await call_each_broker(kind.operation, calls)
+        failures += failed
+        if answers.keys() >= set(leaders):
+            ids = (one for broker in leaders for one in answers[broker].ids)
+            lacks = max(answer.lacks for answer in answers.values())
+            found[kind] = CoordinatedIds(tuple(ids), lacks)
+    return found, failures
 
 
 async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAnswer:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.planning.intents.arguments import check_wishes
 from ktui.planning.intents.budget import Budget
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import Left, MadePlan, Why
-from ktui.planning.intents.wishes import INTERNAL_TOPICS, Internal, Wishes
+from ktui.planning.intents.wishes import Internal, Wishes
 from ktui.planning.plan import PartitionTarget, Plan
 
 ReplicaOn = tuple[TopicPartition, int]

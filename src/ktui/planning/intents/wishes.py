@@ -7,10 +7,8 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.planning.objective import is_canary
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Kafka's own topics. Whoever leads one of their partitions coordinates groups, transactions."""
 
 
 class Internal(enum.StrEnum):

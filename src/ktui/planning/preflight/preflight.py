@@ -11,6 +11,7 @@ import msgspec
 from ktui.cluster.errors import Operation
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import SHAPES, Limits, Shape
+from ktui.planning.check.coordinators import CoordinatorMoves, coordinator_moves
 from ktui.planning.check.disks import (
     DiskLoad,
     disk_of,
@@ -77,6 +78,8 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     rates: CopyRates
     bound: Bound | None
     """None if nothing is copied, or sizes are not known."""
+    coordinators: CoordinatorMoves | None
+    """None if no partition of an internal topic gets another leader."""
     warnings: tuple[Finding, ...]
     """Warnings and notes, in addition to the findings of `check_plan`."""
 
@@ -120,6 +123,7 @@ class PreflightBase:
         self._snapshot = snapshot
         self._summary = summarise(plan, snapshot)
         self._shares = broker_shares(plan, snapshot)
+        self._coordinators = coordinator_moves(plan, snapshot)
         self._moves = moves_of(plan, snapshot)
         self._gains = {each.broker: each.gains for each in self._summary.brokers if each.gains}
         self._assume = assume
@@ -171,6 +175,7 @@ class PreflightBase:
             time_s=self._time(run, rates) if known else None,
             rates=rates,
             bound=least_time(self._moves.wanted, limits, rates) if known else None,
+            coordinators=self._coordinators,
             warnings=tuple(warnings),
         )
 

@@ -6,10 +6,9 @@ from collections import Counter
 
 import msgspec
 
-from ktui.cluster.partition import PartitionState
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.rules import PlanRules, at_target
-from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.check.rules import PlanRules, at_target, moves_leader
+from ktui.planning.plan import Plan
 
 
 class BrokerChange(msgspec.Struct, frozen=True):
@@ -60,7 +59,7 @@ def summarise(plan: Plan, cluster: ClusterSnapshot) -> PlanSummary:
         unknown=len(pairs) - len(known),
         at_target=sum(at_target(target, state) for target, state in known),
         replica_movements=gains.total(),
-        leader_movements=sum(_moves_leader(target, state) for target, state in known),
+        leader_movements=sum(moves_leader(target, state) for target, state in known),
         brokers=tuple(
             BrokerChange(b, gains[b], loses[b]) for b in sorted(gains.keys() | loses.keys())
         ),
@@ -70,7 +69,3 @@ def summarise(plan: Plan, cluster: ClusterSnapshot) -> PlanSummary:
             if before != after
         ),
     )
-
-
-def _moves_leader(target: PartitionTarget, state: PartitionState) -> bool:
-    return state.leader is not None and state.leader != target.replicas[0]

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.last_minute import LastMinute, raises_epoch
-from ktui.pacing.limits import Limits, Order
+from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
@@ -175,7 +176,7 @@ class _SimulatedRun:
 
     def take_on(self, wanted: Sequence[WantedPartition]) -> None:
         limits = self._roster.limits
-        self._to_come = iter(_in_order(wanted, limits.order))
+        self._to_come = _in_order(wanted, limits)
         self._waiting = len(wanted)
         if limits.partitions is not None:
             self._waiting = max(_WAITING, 2 * limits.partitions)
@@ -305,8 +306,18 @@ class _SimulatedRun:
             del self._under_way[tp]
 
 
-def _in_order(wanted: Sequence[WantedPartition], order: Order) -> Sequence[WantedPartition]:
+def _in_order(wanted: Sequence[WantedPartition], limits: Limits) -> Iterator[WantedPartition]:
     """Sort partitions as a run's queue does."""
+    ordered = _by_order(wanted, limits.order)
+    if limits.internal is InternalOrder.NONE:
+        return iter(ordered)
+    internal = [one for one in ordered if one.tp.topic in INTERNAL_TOPICS]
+    others = (one for one in ordered if one.tp.topic not in INTERNAL_TOPICS)
+    first = limits.internal is InternalOrder.FIRST
+    return itertools.chain(internal, others) if first else itertools.chain(others, internal)
+
+
+def _by_order(wanted: Sequence[WantedPartition], order: Order) -> Sequence[WantedPartition]:
     if order is Order.PLAN:
         return wanted
     if order is Order.TOPIC:

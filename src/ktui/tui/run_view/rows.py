@@ -32,7 +32,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.expected import expected_situation
-from ktui.pacing.limits import Limits, Order
+from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
 from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
@@ -45,9 +45,9 @@ _OF_PARTITION = (Cancel, Elect, StateEntered, UrgencyChanged, Replanned, StepBeg
 class QueuePlaces:
     """The partitions in the order in which they begin, and which of them still wait to begin."""
 
-    def __init__(self, tracks: Iterable[Track], order: Order) -> None:
-        ranked = sorted(tracks, key=lambda track: queue_rank(track, order))
-        self.order = order
+    def __init__(self, tracks: Iterable[Track], limits: Limits) -> None:
+        ranked = sorted(tracks, key=lambda track: queue_rank(track, limits))
+        self.order = _order_of(limits)
         self._ranked = ranked
         self._index = {track.tp: place for place, track in enumerate(ranked)}
         self._begun = [place for place, track in enumerate(ranked) if not is_queued(track)]
@@ -102,6 +102,10 @@ class QueuePlaces:
         return index - bisect.bisect_left(self._begun, index) + 1
 
 
+def _order_of(limits: Limits) -> tuple[Order, InternalOrder]:
+    return limits.order, limits.internal
+
+
 class StepRecord(msgspec.Struct, frozen=True, gc=False):
     """A step that was begun, and its outcome."""
 
@@ -117,7 +121,7 @@ class RunRows:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._places = QueuePlaces((), run.limits.order)
+        self._places = QueuePlaces((), run.limits)
         self._unpolled: dict[TopicPartition, Timeline] = {}
         self._steps_taken: dict[TopicPartition, tuple[StepRecord, ...]] = {}
         self._patterns = (run.limits, StepPatterns(run.limits))
@@ -155,12 +159,12 @@ class RunRows:
                 touched.update(event.partitions)
                 self.cancelled_at.update(dict.fromkeys(event.partitions, entry.at))
             elif isinstance(event, PlannedPart) or (
-                isinstance(event, LimitsChanged) and event.new.order is not ordered
+                isinstance(event, LimitsChanged) and _order_of(event.new) != ordered
             ):
                 touched.update(self.run.tracks)
         moved = moved or len(self._places) != len(self.run.tracks)
-        if moved or self.run.limits.order is not ordered:
-            self._places = QueuePlaces(self.run.tracks.values(), self.run.limits.order)
+        if moved or _order_of(self.run.limits) != ordered:
+            self._places = QueuePlaces(self.run.tracks.values(), self.run.limits)
         for tp in touched:
             track = self.run.tracks[tp]
             self._places.take(track)

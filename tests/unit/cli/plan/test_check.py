@@ -279,6 +279,7 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                 "shape": "gentle",
                 "mode": "rolling",
                 "order": "topic",
+                "internal": "last",
             },
         ),
         ("throttle", {"every": None, "brokers": [], "budget": None, "slo": None}),
@@ -310,6 +311,7 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                     "assumed_bytes_s": {"low": 20e6, "middle": 50e6, "high": 100e6},
                     "throttles": [],
                 },
+                "coordinators": None,
             },
         ),
     ]

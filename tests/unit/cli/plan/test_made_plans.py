@@ -227,11 +227,12 @@ def test_a_plan_with_kafkas_own_topics_is_started_in_its_own_order(
 ) -> None:
     plan_sandbox.cluster(cluster(internal=True))
 
-    assert made_json("drain", "3")["start"] == (
-        "ktui start - --name drain-3 --urgent-first --order plan"
-    )
-    assert made_json("drain", "3", "--order", "size-asc")["start"].endswith("--order size-asc")
-    assert made_json("drain", "3", "--internal", "exclude")["start"].endswith("--urgent-first")
+    start = "ktui start - --name drain-3 --urgent-first"
+    assert made_json("drain", "3")["start"] == start
+    assert made_json("drain", "3", "--internal", "first")["start"] == f"{start} --internal first"
+    assert made_json("drain", "3", "--internal", "exclude")["start"] == start
+    kip_435 = made_json("drain", "3", "--shape", "kip-435")["start"]
+    assert kip_435 == f"{start} --shape kip-435 --order plan"
 
 
 @pytest.mark.usefixtures("six")

@@ -30,7 +30,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits
+from ktui.pacing.limits import InternalOrder, Limits
 from ktui.pacing.room import Full
 from ktui.pacing.situation import Urgency
 from ktui.pacing.waiting_for import (
@@ -38,6 +38,7 @@ from ktui.pacing.waiting_for import (
     WaitsForCut,
     WaitsForLoneStep,
     WaitsForNextWave,
+    WaitsForOthers,
     WaitsToGoAlone,
 )
 from ktui.tui.run_view.rows import RunRows
@@ -53,9 +54,16 @@ def a_run(
     limits: Limits | None = None,
     target: tuple[int, ...] = (4, 2, 3),
     urgent_first: bool = False,
+    last: str = "a",
 ) -> Run:
-    """Build a run of three partitions, the first of which is being given broker 4."""
-    planned = tuple(Planned("a", n, None, target, (1, 2, 3), 1, size=10**9) for n in range(3))
+    """Build a run of three partitions, the first of which is being given broker 4.
+
+    The last one is of topic `last`.
+    """
+    planned = tuple(
+        Planned(topic, n, None, target, (1, 2, 3), 1, size=10**9)
+        for n, topic in enumerate(("a", "a", last))
+    )
     begun = StepBegun(
         topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
         elect=None, before=(1, 2, 3), leader=1,
@@ -156,6 +164,33 @@ def test_a_row_of_an_urgent_partition_that_goes_next_says_why() -> None:
     assert [track.tp for track in waiting_tracks(run)] == [LAST]
 
 
+OFFSETS = TopicPartition("__consumer_offsets", 2)
+
+
+def test_a_row_of_an_internal_partition_waits_for_others_that_wait_to_begin() -> None:
+    limits = Limits(replicas=1, internal=InternalOrder.LAST)
+    blocked = StateEntered(topic="a", partition=1, state=State.BLOCKED, reason="broker 4 is down")
+    paused = Paused(by=PauseOrigin.OPERATOR, topics=("a",))
+
+    def waits(*events: AnyRunEvent, internal: InternalOrder = InternalOrder.LAST) -> object:
+        of = replace(limits, internal=internal)
+        return waits_for(a_run(*events, limits=of, last=OFFSETS.topic), OFFSETS)
+
+    assert waits() == WaitsForOthers()
+    assert waits(internal=InternalOrder.FIRST) is None
+    assert waits(blocked) is None
+    assert waits(paused) is None
+
+
+def test_the_next_partition_to_begin_is_an_internal_one_where_these_go_first() -> None:
+    limits = Limits(replicas=1, partitions=1, internal=InternalOrder.FIRST)
+    run = a_run(limits=limits, last=OFFSETS.topic)
+    assert [track.tp for track in waiting_tracks(run)] == [OFFSETS]
+    rows = RunRows(run)
+    rows.take([])
+    assert rows.place(run.tracks[OFFSETS]) == 1
+
+
 def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
     over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
     second = StepBegun(
@@ -191,6 +226,12 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
             Full("bytes_in_flight", 3 * 2**20, 2 * 2**20),
             "V 3.0 MiB of 2.0 MiB in use",
             "V lets 2.0 MiB be in flight in the cluster, and 3.0 MiB are",
+        ),
+        (WaitsForOthers(), "internal: last", "begins once no other partition waits to begin"),
+        (
+            Full("leader_movements", 1, 1, among_internal=True),
+            "one internal leader at a time",
+            "coordinates groups or transactions: of these one moves at a time",
         ),
         (HeldBy.RUN_PAUSED, "the run is paused", "The run is paused: by the operator."),
         (HeldBy.NO_ENGINE, "the run waits for resume", "ktui resume drain"),

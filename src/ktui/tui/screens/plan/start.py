@@ -15,12 +15,12 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
-from ktui.pacing.limits import Limits, Order
-from ktui.planning.intents.wishes import INTERNAL_TOPICS
+from ktui.pacing.limits import Limits, Order, Shape
 from ktui.planning.objective import canary_in_words
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
@@ -131,7 +131,8 @@ class StartScreen(PlanScreen):
     def _show_defaults(self) -> None:
         """Show the limits of the empty fields, which depend on those typed."""
         limits = self._engines.limits(self._limits_form.typed)
-        if self._has_internal_topics and limits.order is Limits().order:
+        keeps_order = limits.shape is Shape.KIP_435 and limits.order is Limits().order
+        if keeps_order and self._has_internal_topics:
             limits = msgspec.structs.replace(limits, order=Order.PLAN)
         self._limits_form.show(limits, None, {})
 

@@ -29,7 +29,12 @@ from ktui.tui.widgets.services import services
 class LimitsScreen(RunChangeScreen):
     """Shows the limits of the attached run, and requests new ones."""
 
-    DEFAULT_CSS = "LimitsScreen #said { padding: 0 1; }"
+    DEFAULT_CSS = """
+    LimitsScreen {
+        & #said { padding: 0 1; }
+        &.-tall > .dialog { margin-top: 3; }
+    }
+    """
     WIDTH = 78
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

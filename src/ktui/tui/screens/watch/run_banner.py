@@ -16,7 +16,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import ThrottleStatus
-from ktui.pacing.limits import LETTERS, Limits, Order, limit_figure
+from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Order, limit_figure
 from ktui.planning.objective import Objective
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded
@@ -390,6 +390,7 @@ def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
 
 
 def shape_in_words(limits: Limits) -> str:
-    """Name shape and mode, and the order if it is not the default."""
+    """Name shape and mode, and the orders that are not the default."""
     order = "" if limits.order is Order.TOPIC else f" {limits.order}"
-    return f"{limits.shape} {limits.mode}{order}"
+    internal = " internal first" if limits.internal is InternalOrder.FIRST else ""
+    return f"{limits.shape} {limits.mode}{order}{internal}"
