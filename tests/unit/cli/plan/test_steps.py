@@ -129,6 +129,7 @@ def test_every_limit_has_an_option_of_its_name(plan_sandbox: PlanSandbox) -> Non
         "shape": "gentle",
         "mode": "wave",
         "order": "plan",
+        "internal": "first",
     }
     options = [x for k, v in given.items() for x in (f"--{k.replace('_', '-')}", str(v))]
 
