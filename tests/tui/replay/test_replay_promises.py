@@ -30,7 +30,7 @@ async def test_a_replay_shows_a_promise_as_it_stood_at_the_moment_played(recordi
 
         await replay.press(*["right"] * 3)
         await replay.until_told("load<8 2 100% kept")
-        assert "throttle 3.2 MB/s into each broker" in replay.line("load<8")
+        assert "throttle 3.1 MB/s into each broker" in replay.line("load<8")
 
         await replay.press(*["right"] * 2)
         await replay.until_told("load<8 no figure 60% kept")

@@ -63,7 +63,7 @@ async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change(tmp_path:
 
 async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, tmp_path, moved(*NAMES), size=LARGE) as watch:
         await watch.press("l", "down")
         await watch.type("3")
         await watch.press("enter")

@@ -88,17 +88,17 @@ def test_with_figures_by_broker_each_has_a_rate_of_its_own(tmp_path: Path) -> No
     story = _Felt(tmp_path, "12MB,slo=latency<8")
 
     def felt(_objective: Objective) -> Figure:
-        """Broker 4 feels twice as much as the others; leaders feel nothing."""
+        """Broker 4 feels three times as much as the others; leaders feel nothing."""
         in_force = story.run.throttled.in_force
         rates = {broker: (in_force.of(broker) or 0) / MB for broker in (4, 5, 6)}
-        return Figure(None, brokers={1: 0.0, 2: 0.0, 3: 0.0, **rates, 4: 2 * rates[4]})
+        return Figure(None, brokers={1: 0.0, 2: 0.0, 3: 0.0, **rates, 4: 3 * rates[4]})
 
     story.figure = felt
     run = story.played(until_s=200.0)
 
     held = run.throttled.held_at
     assert held is not None
-    assert 2 * MB <= held.rates[4] <= 4 * MB
+    assert MB < held.rates[4] <= 8 * MB / 3
     assert 4 * MB <= held.rates[5] <= 8 * MB
     assert {b: run.throttled.in_force.of(b) for b in (4, 5)} == {b: held.rates[b] for b in (4, 5)}
     assert story.rates[4] == str(held.rates[4])
