@@ -130,20 +130,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_size(self) -> bool:
         """Whether W is set, for the run or for one broker."""
-        return self.bytes_per_broker is not None or self._some_own("bytes-per-broker")
+        of_run = self.bytes_per_broker is not None
+        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker"))
 
     @property
     def by_receiver(self) -> bool:
         """Whether the brokers that copies go to matter: B or W is set."""
-        return self.by_size or self.per_broker is not None or self._some_own("per-broker")
+        of_run = self.bytes_per_broker is not None or self.per_broker is not None
+        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker", "per-broker"))
 
     @property
     def by_leader(self) -> bool:
         """Whether the brokers that copies come from matter: S or W is set."""
-        return self.by_size or self.per_leader is not None or self._some_own("per-leader")
+        of_run = self.bytes_per_broker is not None or self.per_leader is not None
+        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker", "per-leader"))
 
-    def _some_own(self, option: str) -> bool:
-        return bool(self.brokers) and any(self.own_of(option).values())
+    def _some_own(self, *options: str) -> bool:
+        return any(value is not None for each in options for value in self.own_of(each).values())
 
     @property
     def in_batches(self) -> bool:
