@@ -29,7 +29,13 @@ from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step, next_steps
 from ktui.pacing.weight import LEAST
-from support.runs.pacing import foreign_moves, on_the_way, replica_lists
+from support.runs.pacing import (
+    broker_limits,
+    foreign_moves,
+    most_at,
+    on_the_way,
+    replica_lists,
+)
 
 BROKERS = range(7)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
@@ -61,6 +67,7 @@ def all_limits(draw: st.DrawFn) -> Limits:
         mode=draw(st.sampled_from(Mode)),
         order=draw(st.sampled_from(Order)),
         internal=draw(st.sampled_from(InternalOrder)) if gentle else InternalOrder.NONE,
+        brokers=draw(broker_limits(BROKERS)),
     )
 
 
@@ -296,16 +303,18 @@ class RunMachine(RuleBasedStateMachine):
             at.update(dict.fromkeys(there, size))
             whole += size * len(there)
         leader = self.situations[move.tp].leader or 0
-        if not all(below(on[broker] + 1, limits.per_broker) for broker in adds):
+        if not all(below(on[b] + 1, most_at(limits, "per_broker", b)) for b in adds):
             return False
         return (
             not adds
             or move.step.urgent
             or (
                 below(on.total() + len(adds), limits.replica_movements)
-                and below(sent[leader] + len(adds), limits.per_leader)
+                and below(sent[leader] + len(adds), most_at(limits, "per_leader", leader))
                 and whole < (limits.bytes_in_flight or inf)
-                and all(at[b] < (limits.bytes_per_broker or inf) for b in (leader, *adds))
+                and all(
+                    at[b] < (most_at(limits, "bytes_per_broker", b) or inf) for b in (leader, *adds)
+                )
             )
         )
 

@@ -14,7 +14,7 @@ from ktui.pacing.steps import all_steps
 from ktui.planning.preflight.preflight import preflight
 from ktui.planning.preflight.steps import situations, steps_of
 from support.cli.preflights import GB, Way, a_plan, a_snapshot
-from support.runs.pacing import replica_lists
+from support.runs.pacing import broker_limits, replica_lists
 
 BROKERS = range(1, 8)
 some_replicas = replica_lists(BROKERS, 4)
@@ -33,6 +33,7 @@ limits = st.builds(
     bytes_in_flight=st.none() | st.integers(1, 40 * GB),
     mode=st.sampled_from(Mode),
     order=st.sampled_from(Order),
+    brokers=broker_limits(BROKERS),
 ) | st.builds(Limits, replicas=few, partitions=few, extra_replicas=few, cut_together=few)
 shapes = st.sampled_from(Shape)
 min_isrs = st.integers(1, 3)

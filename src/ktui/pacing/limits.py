@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ktui.quantities import as_bytes, as_size
 from ktui.units import Size, parse_quantity
@@ -59,6 +60,15 @@ class InternalOrder(enum.StrEnum):
     """As all others, without a limit of their own."""
 
 
+class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of one broker alone, in the place of the run's; unset where the run's bind."""
+
+    broker: int
+    per_broker: int | UnsetType | None = UNSET
+    per_leader: int | UnsetType | None = UNSET
+    bytes_per_broker: int | UnsetType | None = UNSET
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits in force; None means no limit. Counts are at least 1."""
 
@@ -88,6 +98,55 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.ROLLING
     order: Order = Order.TOPIC
     internal: InternalOrder = InternalOrder.NONE
+    brokers: tuple[BrokerLimits, ...] = ()
+    """The brokers that have B, S or W of their own, by id."""
+
+    def per_broker_at(self, broker: int) -> int | None:
+        """Return B as it binds on a broker."""
+        for each in self.brokers:
+            if each.broker == broker and each.per_broker is not UNSET:
+                return each.per_broker
+        return self.per_broker
+
+    def per_leader_at(self, broker: int) -> int | None:
+        """Return S as it binds on a broker."""
+        for each in self.brokers:
+            if each.broker == broker and each.per_leader is not UNSET:
+                return each.per_leader
+        return self.per_leader
+
+    def bytes_per_broker_at(self, broker: int) -> int | None:
+        """Return W as it binds on a broker."""
+        for each in self.brokers:
+            if each.broker == broker and each.bytes_per_broker is not UNSET:
+                return each.bytes_per_broker
+        return self.bytes_per_broker
+
+    def own_of(self, option: str) -> dict[int, int | None]:
+        """Return the brokers' own limits of an option: of B, S or W, by broker."""
+        values = {each.broker: getattr(each, _field(option), UNSET) for each in self.brokers}
+        return {broker: value for broker, value in values.items() if value is not UNSET}
+
+    @property
+    def by_size(self) -> bool:
+        """Whether W is set, for the run or for one broker."""
+        of_run = self.bytes_per_broker is not None
+        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker"))
+
+    @property
+    def by_receiver(self) -> bool:
+        """Whether the brokers that copies go to matter: B or W is set."""
+        of_run = self.bytes_per_broker is not None or self.per_broker is not None
+        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker", "per-broker"))
+
+    @property
+    def by_leader(self) -> bool:
+        """Whether the brokers that copies come from matter: S or W is set."""
+        of_run = self.bytes_per_broker is not None or self.per_leader is not None
+        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker", "per-leader"))
+
+    def _some_own(self, *options: str) -> bool:
+        return any(value is not None for each in options for value in self.own_of(each).values())
 
     @property
     def in_batches(self) -> bool:
@@ -147,7 +206,31 @@ def limit_figure(option: str, value: int | None) -> str:
     return as_bytes(value) if NUMBERS[option].in_bytes else f"{value:,}"
 
 
+def full_limit_figure(limits: Limits, option: str) -> str:
+    """Return a limit that is a number, with the brokers' own: `4 (broker 3: 1, broker 5: none)`."""
+    own = [
+        f"broker {broker}: {limit_figure(option, value)}"
+        for broker, value in limits.own_of(option).items()
+    ]
+    of_run = limit_figure(option, getattr(limits, _field(option)))
+    return f"{of_run} ({', '.join(own)})" if own else of_run
+
+
+def is_limited(limits: Limits, option: str) -> bool:
+    """Whether a limit that is a number is set, for the run or for one broker."""
+    return getattr(limits, _field(option)) is not None or bool(limits.own_of(option))
+
+
+def _field(option: str) -> str:
+    return option.replace("-", "_")
+
+
 LETTERS = {option: number.letter for option, number in NUMBERS.items()}
+
+OF_ONE_BROKER = ("per-broker", "per-leader", "bytes-per-broker")
+"""The limits that a broker may have of its own: B, S and W."""
+OF_RUN = "run"
+"""The value that lifts a broker's own limit."""
 
 SHAPES = (Shape.GENTLE, Shape.KIP_435)
 """The shapes to choose from. `ktui reassign` alone uses `whole`, and knows its runs by it."""
@@ -244,16 +327,57 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
     """
     options = without_pace(options)
     values = {_option(name): _value(name, value) for name, value in options.items()}
-    fields = {option.replace("-", "_"): value for option, value in values.items()}
+    fields = {_field(option): value for option, value in values.items()}
     limits = msgspec.structs.replace(base or Limits(), **fields)
     if limits.shape is Shape.GENTLE:
         return limits
     for option in (option for option, number in NUMBERS.items() if number.gentle_only):
-        if getattr(limits, option.replace("-", "_")):
+        if getattr(limits, _field(option)):
             raise _without_effect(option, limits.shape)
     if values.get(INTERNAL, InternalOrder.NONE) != InternalOrder.NONE:
         raise _without_effect(INTERNAL, limits.shape)
     return msgspec.structs.replace(limits, internal=InternalOrder.NONE)
+
+
+def parse_broker_limits(
+    brokers: Mapping[int, Mapping[str, int | str | None]], base: Limits
+) -> Limits:
+    """Parse limits of single brokers, over those of `base`.
+
+    Args:
+        brokers: by broker, options as `parse_limits` takes them, of B, S and W alone; `run` lifts
+            the broker's own limit, so that the run's binds there again.
+        base: the limits of the run, and of brokers that are absent.
+
+    Raises:
+        LimitsProblem: an option cannot be used; the error is about the first such option.
+    """
+    own = {each.broker: each for each in base.brokers}
+    for broker, options in brokers.items():
+        values = dict(_own(name, value) for name, value in options.items())
+        before = own.get(broker, BrokerLimits(broker=broker))
+        own[broker] = msgspec.structs.replace(before, **values)
+    kept = (own[broker] for broker in sorted(own) if own[broker] != BrokerLimits(broker=broker))
+    return msgspec.structs.replace(base, brokers=tuple(kept))
+
+
+def _own(name: str, value: object) -> tuple[str, int | str | UnsetType | None]:
+    """Return the field and the value of a limit of one broker."""
+    option = name.removeprefix("--")
+    if option not in OF_ONE_BROKER:
+        shown = [f"--{each}" for each in OF_ONE_BROKER]
+        raise LimitsProblem(
+            f"--{option}",
+            "it is not a limit of one broker",
+            f"Give it without --broker; with it, give {', '.join(shown[:-1])} or {shown[-1]}",
+        )
+    if value == OF_RUN:
+        return _field(option), UNSET
+    try:
+        return _field(option), _value(option, value)
+    except LimitsProblem as problem:
+        fix = f"{problem.fix}, or {OF_RUN} for that of the run"
+        raise LimitsProblem(problem.option, problem.problem, fix) from None
 
 
 def _without_effect(option: str, shape: Shape) -> LimitsProblem:

@@ -90,9 +90,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
             limits: the limits in force.
             among_urgent: whether the partition is urgent, and urgent ones go first.
         """
-        by_broker, by_leader = demands_by(limits)
-        brokers = tuple(sorted(step.adds)) if by_broker else ()
-        leader = leader if by_leader and step.adds else None
+        brokers = tuple(sorted(step.adds)) if limits.by_receiver else ()
+        leader = leader if step.adds and limits.by_leader else None
         raises = limits.cuts_per_minute is not None and raises_epoch(step)
         alone = moves_coordinator(tp, step) and limits.internal is not InternalOrder.NONE
         return Demand(
@@ -114,12 +113,6 @@ def moves_coordinator(tp: TopicPartition, step: Step) -> bool:
 
 Demands = tuple[Demand, ...]
 """The demands of all steps with which a partition may begin, without doubles."""
-
-
-def demands_by(limits: Limits) -> tuple[bool, bool]:
-    """Whether the receivers of copies matter to the limits, and whether their leaders do."""
-    by_both = limits.bytes_per_broker is not None
-    return by_both or limits.per_broker is not None, by_both or limits.per_leader is not None
 
 
 class Queue:

@@ -15,6 +15,9 @@ from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
 from ktui.pacing.usage import Usage
 
+AtBroker = Literal["per_broker", "per_leader", "bytes_per_broker"]
+"""The limits that bind at each broker, as fields in `Limits`."""
+
 NONE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -43,6 +46,18 @@ class Full(msgspec.Struct, frozen=True):
     """Whether `used` is what urgent partitions use: the step's partition is one of them."""
     among_internal: bool = False
     """Whether `used` counts the leaders of internal partitions alone, of which one moves."""
+    own: bool = False
+    """Whether the limit is the broker's own, in the place of the run's."""
+
+
+class Exceeded(msgspec.Struct, frozen=True):
+    """A limit that a step's own adds exceed: it leaves room for them at no time."""
+
+    limit: str
+    """The limit's field in `Limits`."""
+    most: int
+    broker: int | None = None
+    """The broker whose own limit it is; None for the run's."""
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -75,6 +90,9 @@ class Room:
 
     def __init__(self, roster: Roster, others: Foreign) -> None:
         self._limits = roster.limits
+        self._by_size = roster.limits.by_size
+        per_leader = (roster.limits.per_leader, *roster.limits.own_of("per-leader").values())
+        self._lowest_per_leader = min((s for s in per_leader if s is not None), default=None)
         self._cuts = roster.cuts_lately
         self._whole = _Share(roster.used, others)
         self._urgent = _Share(roster.used_by_urgent, NOTHING_FOREIGN)
@@ -156,24 +174,25 @@ class Room:
 
     def _lacks_on_broker(self, demand: Demand) -> Full | None:
         """Return B for the first broker without room for another replica."""
-        share, most = self._share(among_urgent=demand.among_urgent), self._limits.per_broker
+        limits, share = self._limits, self._share(among_urgent=demand.among_urgent)
         for broker in demand.brokers:
-            used = share.on(broker)
-            if not self._below(most, used):
+            most = limits.per_broker_at(broker)
+            if most is not None and (used := share.on(broker)) >= most:
                 others = share.others.adding.get(broker, 0)
-                return Full("per_broker", used, most or 0, broker, others, demand.among_urgent)
+                return self._full_at(broker, "per_broker", used, most, demand, others)
         return None
 
     def _lacks_at_leader(self, demand: Demand) -> Full | None:
         """Return S if the leader has no room for as many copies."""
-        most, leader = self._limits.per_leader, demand.leader
+        leader = demand.leader
+        most = None if leader is None else self._limits.per_leader_at(leader)
         if most is None or leader is None:
             return None
         share = self._share(among_urgent=demand.among_urgent)
         used, others = share.sent_by(leader), share.others.sending.get(leader, 0)
         if used + demand.adds <= most:
             return None
-        return Full("per_leader", used, most, leader, others, demand.among_urgent)
+        return self._full_at(leader, "per_leader", used, most, demand, others)
 
     def _lacks_bytes(self, demand: Demand) -> Full | None:
         """Return V or W if so many bytes are being copied already."""
@@ -181,15 +200,22 @@ class Room:
         most = self._limits.bytes_in_flight
         if not self._below(most, share.bytes_adding):
             return Full("bytes_in_flight", share.bytes_adding, most or 0, among_urgent=among)
-        most = self._limits.bytes_per_broker
-        if most is None:
+        if not self._by_size:
             return None
         leader = () if demand.leader is None else (demand.leader,)
         for broker in (*leader, *demand.brokers):
-            used = share.bytes_at(broker)
-            if used >= most:
-                return Full("bytes_per_broker", used, most, broker, among_urgent=among)
+            most = self._limits.bytes_per_broker_at(broker)
+            if most is not None and (used := share.bytes_at(broker)) >= most:
+                return self._full_at(broker, "bytes_per_broker", used, most, demand)
         return None
+
+    def _full_at(
+        self, broker: int, limit: AtBroker, used: int, most: int, demand: Demand, others: int = 0
+    ) -> Full:
+        own = bool(self._limits.brokers) and broker in self._limits.own_of(limit)
+        return Full(
+            limit, used, most, broker, own=own, others=others, among_urgent=demand.among_urgent
+        )
 
     def lacks_cuts(self, demand: Demand) -> Full | None:
         """Return K if a step raises a leader epoch, and too many have within the last minute."""
@@ -202,23 +228,29 @@ class Room:
         """Whether a step goes once nothing else moves, though it never fits: it exceeds M or S."""
         return self.exceeded(demand) is not None and self.lacks_cuts(demand) is None
 
-    def exceeded(self, demand: Demand) -> str | None:
-        """Return the limit that a step's own adds exceed, as its field in `Limits`."""
+    def exceeded(self, demand: Demand) -> Exceeded | None:
+        """Return the limit that a step's own adds exceed.
+
+        Without a leader, the demand stands for those of all leaders: the lowest S counts.
+        """
         if demand.urgent:
             return None
-        for limit in ("replica_movements", "per_leader"):
-            most = getattr(self._limits, limit)
-            if most is not None and demand.adds > most:
-                return limit
-        return None
+        limits, leader = self._limits, demand.leader
+        if limits.replica_movements is not None and demand.adds > limits.replica_movements:
+            return Exceeded("replica_movements", limits.replica_movements)
+        most = self._lowest_per_leader if leader is None else limits.per_leader_at(leader)
+        if most is None or demand.adds <= most:
+            return None
+        own = leader is not None and leader in limits.own_of("per-leader")
+        return Exceeded("per_leader", most, leader if own else None)
 
     def taken_where_added(self, step: Step) -> tuple[int, int]:
         """Return how full the fullest broker is that a step adds.
 
         Under W that is by bytes copied to it and from it, then by the replicas being added there.
         """
-        by_bytes, whole = self._limits.bytes_per_broker is not None, self._whole
-        taken = ((by_bytes * whole.bytes_at(b), whole.on(b)) for b in step.adds)
+        whole = self._whole
+        taken = ((self._by_size * whole.bytes_at(b), whole.on(b)) for b in step.adds)
         return max(taken, default=(0, 0))
 
     def take(self, move: Move, leader: int | None, weight: int, *, begins: bool) -> None:

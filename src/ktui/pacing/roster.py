@@ -15,7 +15,6 @@ from ktui.pacing.queue import (
     Precedence,
     Queue,
     Rank,
-    demands_by,
     usual_precedence,
 )
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
@@ -342,6 +341,6 @@ class Roster:
 
 def _filing(limits: Limits) -> tuple[object, ...]:
     """The limits that decide where partitions are filed."""
-    counted = (*demands_by(limits), limits.cuts_per_minute is not None)
+    counted = (limits.by_receiver, limits.by_leader, limits.cuts_per_minute is not None)
     order = (limits.order, limits.internal)
     return (limits.replicas, limits.extra_replicas, limits.shape, *order, *counted)

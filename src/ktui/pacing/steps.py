@@ -46,8 +46,8 @@ def choices(now: Situation, step: Step, limits: Limits) -> tuple[Step, ...]:
 
     Only under B or W has one broker more room than another.
     """
-    by_broker = limits.per_broker is not None or limits.bytes_per_broker is not None
-    return adding_others(now, step) if by_broker and limits.shape is Shape.GENTLE else (step,)
+    chooses = limits.by_receiver and limits.shape is Shape.GENTLE
+    return adding_others(now, step) if chooses else (step,)
 
 
 def _guarded_step(now: Situation, limits: Limits) -> Next:

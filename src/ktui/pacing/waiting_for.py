@@ -36,6 +36,8 @@ class WaitsToGoAlone(msgspec.Struct, frozen=True):
     most: int
     limit: str = "replica_movements"
     """The limit's field in `Limits`."""
+    broker: int | None = None
+    """The broker whose own limit it is; None for the run's."""
 
 
 class WaitsForCut(msgspec.Struct, frozen=True):
@@ -116,7 +118,7 @@ def _room(roster: Roster, room: Room, demand: Demand, others: Foreign) -> WaitsF
     if exceeded := room.exceeded(demand):
         if _nothing_in_the_way(roster, demand, others):
             return room.lacks_cuts(demand)
-        return WaitsToGoAlone(demand.adds, getattr(roster.limits, exceeded), exceeded)
+        return WaitsToGoAlone(demand.adds, exceeded.most, exceeded.limit, exceeded.broker)
     return room.lacks(demand)
 
 

@@ -15,6 +15,7 @@ from ktui.execution.run.unanswered import open_request_text
 from ktui.pacing.limits import InternalOrder, Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
+from support.runs.pacing import most_at
 from support.runs.throttle_rules import settings_in
 from support.runs.witnessed import WitnessedRun
 
@@ -156,7 +157,7 @@ class Waits:
             return True
         if step.moves_leader and self._internal_leader_moves(track):
             return True
-        return bool(step.adds) and self._too_many(step)
+        return bool(step.adds) and (self._too_many(step) or self._sends_too_many(track, step))
 
     def _internal_leader_moves(self, track: Track) -> bool:
         """Return whether the leader of another of Kafka's own partitions moves, for one of them."""
@@ -184,8 +185,29 @@ class Waits:
         most, alone = limits.replica_movements, not moving
         if most is not None and not step.urgent and moving + adds > most and not alone:
             return True
-        here = (self._adding[b] + self._others[b] + kept[b] for b in step.adds)
-        return any(_reached(limits.per_broker, each) for each in here)
+        here = {b: self._adding[b] + self._others[b] + kept[b] for b in step.adds}
+        return any(_reached(most_at(limits, "per_broker", b), now) for b, now in here.items())
+
+    def _sends_too_many(self, track: Track, step: Step) -> bool:
+        """Return whether the leader of a partition has no room under S for what a step copies."""
+        leader, ours = self._leader(track.tp), self._run.folded.tracks_in_flight
+        most = None if leader is None else most_at(self._run.folded.limits, "per_leader", leader)
+        if most is None or step.urgent:
+            return False
+        sent = Counter(self._leader(each.tp) for each in self._steps for _ in each.adding)
+        sent += Counter(
+            known.leader for tp, known in self._controller.reassigning.items() if tp not in ours
+            for _ in known.adding
+        )  # fmt: skip
+        sent += Counter(
+            self._leader(tp) for tp, each in self._kept.items() if each is not step
+            for _ in each.adds
+        )  # fmt: skip
+        return bool(sent) and sent[leader] + len(step.adds) > most
+
+    def _leader(self, tp: TopicPartition) -> int | None:
+        known = self._controller.get(tp)
+        return None if known is None else known.leader
 
     def _waits_to_be_cut(self) -> bool:
         """Return whether something is still adding, so that more may become ready to be cut."""

@@ -88,7 +88,7 @@ from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnSta
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import State
-from ktui.pacing.limits import InternalOrder, Limits, Mode, Order, Shape
+from ktui.pacing.limits import BrokerLimits, InternalOrder, Limits, Mode, Order, Shape
 from ktui.pacing.situation import Urgency
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
@@ -99,6 +99,7 @@ WHO = "ada@ops1 (4711)"
 LIMITS = Limits(
     replicas=1, partitions=2, per_broker=3, per_leader=4, cuts_per_minute=600,
     bytes_in_flight=2**30, bytes_per_broker=2**25, internal=InternalOrder.LAST,
+    brokers=(BrokerLimits(broker=3, per_broker=1, bytes_per_broker=None),),
 )  # fmt: skip
 RATES = parse_throttle_rates("50MB,3=20MB,total=400MB,slo=p99<150ms")
 BROKERS = (
@@ -146,9 +147,7 @@ def summary(run: Run) -> dict[str, Any]:
     made = {
         "seq": run.seq,
         "ended": run.ended,
-        "limits": {
-            k: v for k, v in msgspec.to_builtins(run.limits).items() if v not in {None, "none"}
-        },
+        "limits": {k: v for k, v in msgspec.to_builtins(run.limits).items() if v and v != "none"},
         "rates": run.throttled.rates.words,
         "settings": sorted(f"{r.scope} {r.name} {key}" for r, key in run.throttled.ours),
         "plans": [each.added.plan for each in run.additions.plans],
@@ -280,6 +279,7 @@ def commands() -> list[tuple[Command, Answer | None]]:
         (SetLimits({"partitions": 4}, instead_of=LIMITS), yes),
         (SetThrottle(RATES, instead_of=RATES), yes),
         (SetLimits({"partitions": 3, "per-broker": None, "mode": "wave"}), yes),
+        (SetLimits({}, {3: {"per-broker": 1, "per-leader": "run"}}), yes),
         (CancelMoves(CancelKind.ROLLBACK, (), (TopicPartition("orders", 1),)), yes),
         (Pause(PauseOrigin.OPERATOR, ("audit",), (tp,)), yes),
         (Continue(("audit",), ()), Answer(accepted=False, words="topic audit is not in the run")),

@@ -13,6 +13,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import InternalOrder, Mode, Shape
+from support.runs.pacing import most_at
 from support.runs.witnessed import WitnessedRun
 
 
@@ -134,14 +135,15 @@ class _Decision:
 
         A partition that is called off goes before the urgent ones, which do not count it.
         """
-        before = [
-            t.step.begun for t in self._before.tracks_in_flight.values() if t.step is not None
-        ]
         begun = list(self._begun)
         while begun and begun[-1].among_urgent != among_urgent:
             begun.pop()
-        every = (*before, *begun)
+        every = (*self._flying_before(), *begun)
         return [step for step in every if step.among_urgent or not among_urgent]
+
+    def _flying_before(self) -> list[StepBegun]:
+        tracks = self._before.tracks_in_flight.values()
+        return [track.step.begun for track in tracks if track.step is not None]
 
     def _check_places(self, *, among_urgent: bool) -> None:
         most, begun_now = self._limits.partitions, self._of(among_urgent=among_urgent)
@@ -187,10 +189,25 @@ class _Decision:
         if bound and self._limits.replica_movements is not None:
             adds = sum(len(step.adding) for step in flying) + others.total()
             assert adds <= self._limits.replica_movements, (flying, others)
-        if self._limits.per_broker is not None:
-            adding = Counter(b for step in flying for b in step.adding) + others
-            for broker in {b for step in bound for b in step.adding}:
-                assert adding[broker] <= self._limits.per_broker, broker
+        adding = Counter(b for step in flying for b in step.adding) + others
+        for broker in {b for step in bound for b in step.adding}:
+            most = most_at(self._limits, "per_broker", broker)
+            assert most is None or adding[broker] <= most, broker
+        self._check_senders(bound, flying, among_urgent=among_urgent)
+
+    def _check_senders(
+        self, bound: Sequence[StepBegun], flying: Sequence[StepBegun], *, among_urgent: bool
+    ) -> None:
+        """Check S where no leader has moved since its copies began, and nobody else copies."""
+        if self._others() and not among_urgent:
+            return
+        seen = self._seen.partitions
+        if any(step.tp not in seen or seen[step.tp].leader != step.leader for step in flying):
+            return
+        sent = Counter(step.leader for step in flying for _ in step.adding)
+        for leader in {step.leader for step in bound if step.leader is not None}:
+            most = most_at(self._limits, "per_leader", leader)
+            assert most is None or sent[leader] <= most, leader
 
     def _others(self) -> Counter[int]:
         flying = self._before.tracks_in_flight
@@ -210,7 +227,7 @@ class _Decision:
         if rule is InternalOrder.NONE or not internal:
             return
         if any(step.moves_leader for step in internal):
-            flying = self._flying(among_urgent=False)
+            flying = (*self._flying_before(), *self._begun)
             assert sum(s.moves_leader and s.tp.topic.startswith("__") for s in flying) == 1
         firsts = [step for step in internal if self._goes_in_turn(step)]
         if rule is InternalOrder.LAST and firsts and self._run.engines == 1:

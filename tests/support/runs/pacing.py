@@ -6,13 +6,14 @@ import random
 from collections.abc import Collection, Iterable, Iterator
 
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.last_minute import raises_epoch
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import BrokerLimits, Limits, Shape
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
@@ -88,6 +89,30 @@ def foreign_moves(brokers: Collection[int], most: int) -> st.SearchStrategy[Fore
     adding = st.dictionaries(st.sampled_from([*brokers]), st.integers(1, most), max_size=2)
     leaders = st.sampled_from([*brokers])
     return st.builds(lambda on, leader: Foreign(on, {leader: sum(on.values())}), adding, leaders)
+
+
+def broker_limits(brokers: Collection[int]) -> st.SearchStrategy[tuple[BrokerLimits, ...]]:
+    """Draw limits of up to two brokers' own, in half of the draws none."""
+    counts = st.sampled_from((UNSET, UNSET, None, 1, 2))
+    sizes = st.sampled_from((UNSET, UNSET, None, 1, 1024 * 1024))
+    own = st.builds(
+        BrokerLimits,
+        broker=st.sampled_from([*brokers]),
+        per_broker=counts,
+        per_leader=counts,
+        bytes_per_broker=sizes,
+    )
+    some = st.lists(own, min_size=1, max_size=2, unique_by=lambda each: each.broker)
+    return st.just(()) | some.map(lambda drawn: tuple(sorted(drawn, key=lambda one: one.broker)))
+
+
+def most_at(limits: Limits, field: str, broker: int) -> int | None:
+    """Return B, S or W as a broker has it: its own if that is set, else the run's."""
+    own: int | UnsetType | None = next(
+        (getattr(each, field) for each in limits.brokers if each.broker == broker), UNSET
+    )
+    of_run: int | None = getattr(limits, field)
+    return of_run if own is UNSET else own
 
 
 def numbers(decision: Decision) -> list[int]:

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
@@ -15,7 +16,19 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import SHAPES, InternalOrder, Limits, Mode, Order, Shape
+from ktui.pacing.limits import (
+    CHOICES,
+    NUMBERS,
+    OF_ONE_BROKER,
+    OF_RUN,
+    SHAPES,
+    BrokerLimits,
+    InternalOrder,
+    Limits,
+    Mode,
+    Order,
+    Shape,
+)
 from ktui.pacing.situation import Blocked, BlockReason
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
@@ -128,10 +141,18 @@ class TroubledRun(KilledRun):
             mode=dice.choice(tuple(Mode)),
             order=dice.choice(tuple(Order)),
         )
-        if not gentle:
-            return limits
         others = random.Random(str(limits))  # noqa: S311 - so that the dice go on as without it
-        return replace(limits, internal=others.choice(tuple(InternalOrder)))
+        internal = others.choice(tuple(InternalOrder)) if gentle else InternalOrder.NONE
+        return replace(limits, internal=internal, brokers=self._broker_limits(others))
+
+    def _broker_limits(self, dice: random.Random) -> tuple[BrokerLimits, ...]:
+        """Return limits of one broker's own, in one of three draws."""
+        own = BrokerLimits(
+            broker=dice.choice(BROKERS),
+            per_broker=dice.choice((UNSET, None, 1, 2)),
+            per_leader=dice.choice((UNSET, 1, 1, 2)),
+        )
+        return (own,) if dice.random() < 0.33 else ()
 
     def _options(self) -> dict[str, Any]:
         dice = self.dice
@@ -177,7 +198,7 @@ class TroubledRun(KilledRun):
             at_s = dice.uniform(0.0, TROUBLED_S)
             tp = dice.choice(list(self.targets))
             some: tuple[Command, ...] = (
-                SetLimits(_as_options(self._limits())), SetLimits(_as_options(self._limits())),
+                _set_limits(self._limits()), _set_limits(self._limits()),
                 Pause(), Continue(), Pause(topics=(tp.topic,)), Continue(topics=(tp.topic,)),
                 Pause(partitions=(tp,)), Continue(partitions=(tp,)),
             )  # fmt: skip
@@ -250,9 +271,13 @@ def _all_mended() -> list[OutsideEvent]:
     return mended
 
 
-def _as_options(limits: Limits) -> dict[str, int | str | None]:
-    fields = {name: getattr(limits, name) for name in limits.__struct_fields__}
-    return {name.replace("_", "-"): value for name, value in fields.items()}
+def _set_limits(limits: Limits) -> SetLimits:
+    options = {option: getattr(limits, option.replace("-", "_")) for option in (*NUMBERS, *CHOICES)}
+    brokers = {
+        broker: {option: limits.own_of(option).get(broker, OF_RUN) for option in OF_ONE_BROKER}
+        for broker in BROKERS
+    }
+    return SetLimits(options, brokers)
 
 
 def started(run: Run) -> Started:

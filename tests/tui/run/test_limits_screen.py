@@ -116,6 +116,26 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
         assert "step 1/4" in watch.text
 
 
+async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_them_back(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await watch.press(":")
+        await watch.type("limits --broker 3 B=1 S=2")
+        await watch.press("enter")
+        await watch.pass_until("B none (broker 3: 1)")
+        await watch.press("l")
+        assert "Limits of one broker alone: broker 3: B 1, S 2." in watch.text
+        await watch.press("ctrl+z")
+        assert "B none (broker 3: 1) -> none" in watch.text
+        await watch.press("enter")
+        await watch.pass_until("in force: they bind")
+        assert "Undoes your change" not in watch.text
+        assert watch.app.attached is not None
+        assert watch.app.attached.run.limits.brokers == ()
+
+
 async def test_limits_already_in_force_are_not_requested_again(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("l", "down", "1", "enter")

@@ -22,6 +22,7 @@ from ktui.pacing.waiting_for import (
 )
 from support.runs.pacing import (
     Brokers,
+    broker_limits,
     complete,
     foreign_moves,
     on_the_way,
@@ -173,6 +174,7 @@ def runs(draw: st.DrawFn) -> tuple[Roster, Foreign]:
         bytes_per_broker=draw(SIZES),
         shape=draw(st.sampled_from(Shape)),
         mode=draw(st.sampled_from(Mode)),
+        brokers=draw(broker_limits(BROKERS)),
     )
     ways: list[tuple[Brokers, Brokers]] = draw(
         st.lists(st.tuples(some, some), min_size=1, max_size=8)

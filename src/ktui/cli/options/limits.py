@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.common import Verb, grouped
+from ktui.cli.options.common import Verb, brokers_option, find_on_brokers, grouped
+from ktui.execution.journal.commands import SetLimits
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import (
     CHOICES,
     INTERNAL,
     NUMBERS,
+    OF_ONE_BROKER,
     PACE,
     PACES,
     USUAL_BYTES,
@@ -116,6 +119,33 @@ def new_run_limits(given: GivenLimits) -> tuple[GivenLimits, bool]:
 
 limit_changes = _limits_options({name: _without_default(words) for name, words in _HELP.items()})
 """Adds the same options for a run that has limits: what is not named keeps its value."""
+
+limits_brokers_option = brokers_option(
+    "Set B, S or W of this broker alone, for what is copied to it or from it; run lifts its own. "
+    "May be repeated."
+)
+
+
+def limits_change(run: Run, given: GivenLimits, brokers: Sequence[int]) -> SetLimits:
+    """Return the command that changes limits of a run, or of some of its brokers alone.
+
+    Raises:
+        BadInput: a limit cannot be used, or the run has nothing on one of the brokers; names the
+            option and the fix.
+    """
+    change = SetLimits({}, dict.fromkeys(brokers, given)) if brokers else SetLimits(given)
+    if brokers and not given:
+        names = ", ".join(f"--{option}" for option in OF_ONE_BROKER)
+        raise BadInput(f"--broker: no limit is named. Give one or more of {names} with it")
+    known = {each.broker for each in run.limits.brokers}
+    for broker in brokers:
+        if broker not in known:
+            find_on_brokers(run, (broker,), ever=True)
+    try:
+        change.applied_to(run.limits)
+    except LimitsProblem as problem:
+        raise BadInput(str(problem)) from problem
+    return change
 
 
 def check_limits(given: Mapping[str, object], others: Limits | None = None) -> Limits:

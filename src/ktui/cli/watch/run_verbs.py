@@ -10,7 +10,12 @@ import click
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
-from ktui.cli.options.limits import GivenLimits, check_limits, limit_changes
+from ktui.cli.options.limits import (
+    GivenLimits,
+    limit_changes,
+    limits_brokers_option,
+    limits_change,
+)
 from ktui.cli.options.schedule import schedule_options
 from ktui.cli.options.throttle import parse_rates_option
 from ktui.cluster.partition import TopicPartition
@@ -18,7 +23,6 @@ from ktui.execution.journal.commands import (
     CancelMoves,
     Continue,
     Pause,
-    SetLimits,
     SetSchedule,
     SetThrottle,
 )
@@ -39,11 +43,11 @@ _brokers = common.brokers_option("Only what has to do with this broker; may be r
 
 
 @click.command("limits", context_settings=_SETTINGS)
+@limits_brokers_option
 @limit_changes
 @click.pass_obj
-def _limits(run: Run, *, limits: GivenLimits) -> RunChange:
-    check_limits(limits, run.limits)
-    return SetLimits(limits)
+def _limits(run: Run, *, limits: GivenLimits, brokers: tuple[int, ...]) -> RunChange:
+    return limits_change(run, limits, brokers)
 
 
 @click.command("throttle", context_settings=_SETTINGS)

@@ -40,7 +40,7 @@ from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import foreign_rates_text, setting_text
 from ktui.execution.throttle.write_settings import Record
-from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
+from ktui.pacing.limits import LimitsProblem, Mode
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 
@@ -118,7 +118,7 @@ class CommandHandler:
     def _set_limits(self, command: SetLimits, asked: StoredCommand) -> Answer:
         old, in_flight = self._run.limits, self._run.in_flight
         try:
-            new = parse_limits(command.options, old)
+            new = command.applied_to(old)
         except LimitsProblem as problem:
             return Answer(accepted=False, words=str(problem))
         binds = self._decider.next_batch

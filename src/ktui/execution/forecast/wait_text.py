@@ -118,12 +118,17 @@ def _reason_in_turn(  # noqa: PLR0911 - one for each cause
                 " is submitted until it is over.",
             )
         case WaitsToGoAlone():
-            adds, letter = as_count(cause.adds, "replica"), LETTERS[cause.limit.replace("_", "-")]
-            return WaitReason(
-                f"adds {cause.adds:,}, {letter} is {cause.most:,}",
-                f"Its next step adds {adds}, more than {letter} ({cause.most:,}) ever lets: it goes"
-                " alone, once nothing else is in flight.",
-            )
+            return _alone_reason(cause)
+
+
+def _alone_reason(cause: WaitsToGoAlone) -> WaitReason:
+    adds, letter = as_count(cause.adds, "replica"), LETTERS[cause.limit.replace("_", "-")]
+    own = "" if cause.broker is None else f" of broker {cause.broker}"
+    return WaitReason(
+        f"adds {cause.adds:,}, {letter}{own} is {cause.most:,}",
+        f"Its next step adds {adds}, more than {letter}{own} ({cause.most:,}) ever lets: it goes"
+        " alone, once nothing else is in flight.",
+    )
 
 
 def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
@@ -191,6 +196,7 @@ def _full_reason(full: Full, track: Track) -> WaitReason:  # noqa: PLR0911 - one
     letter = LETTERS[wait_code(full)]
     used = f"{letter} {full.used:,} of {full.most:,}"
     foreign = f", {full.others:,} foreign" if full.others else ""
+    own = "its own " if full.own else ""
     are = "is" if full.used == 1 else "are"
     theirs = f", {full.others:,} of them by others" if full.others else ""
     match full.limit:
@@ -211,10 +217,11 @@ def _full_reason(full: Full, track: Track) -> WaitReason:  # noqa: PLR0911 - one
             return WaitReason(f"{used} in use", f"{words} {full.used:,} {are}.")
         case "per_broker":
             adds = as_count(full.most, "replica")
-            words = f"Its next step adds a replica on broker {full.broker}: B lets {adds} be added"
+            lets = f"{own}B lets {adds} be added{'' if full.own else ' on one broker'}"
+            words = f"Its next step adds a replica on broker {full.broker}: {lets}"
             return WaitReason(
                 f"{used}, broker {full.broker}{foreign}",
-                f"{words} on one broker, and {full.used:,} {are} there{theirs}.",
+                f"{words}, and {full.used:,} {are} there{theirs}.",
             )
         case "cuts_per_minute":
             steps = as_count(full.most, "step")
@@ -225,10 +232,11 @@ def _full_reason(full: Full, track: Track) -> WaitReason:  # noqa: PLR0911 - one
             return _bytes_reason(full)
         case "per_leader":
             copies = as_count(full.most, "replica")
-            words = f"Its next step copies from broker {full.broker}: S lets {copies} be copied"
+            lets = f"{own}S lets {copies} be copied{'' if full.own else ' from one leader'}"
+            words = f"Its next step copies from broker {full.broker}: {lets}"
             return WaitReason(
                 f"{used}, leader {full.broker}{foreign}",
-                f"{words} from one leader, and {full.used:,} {are}{theirs}.",
+                f"{words}, and {full.used:,} {are}{theirs}.",
             )
         case "replica_movements":
             adds = as_count(full.most, "replica")
@@ -243,12 +251,12 @@ def _bytes_reason(full: Full) -> WaitReason:
             f"Its next step copies: {letter} lets {most} be in flight in the cluster, and {used}"
         )
         return WaitReason(f"{letter} {used} of {most} in use", f"{words} are.")
-    words = (
-        f"Its next step copies to or from broker {full.broker}: {letter} lets {most} be in flight"
-    )
+    words = f"Its next step copies to or from broker {full.broker}:"
+    own = f"its own {letter} lets {most} be in flight"
+    lets = own if full.own else f"{letter} lets {most} be in flight at one broker"
     return WaitReason(
         f"{letter} {used} of {most}, broker {full.broker}",
-        f"{words} at one broker, and {used} are there.",
+        f"{words} {lets}, and {used} are there.",
     )
 
 

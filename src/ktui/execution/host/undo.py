@@ -11,7 +11,7 @@ from ktui.execution.run.event_text import limit_changes_text
 from ktui.execution.run.events import LimitsChanged, ThrottleChanged
 from ktui.execution.run.run import Change, ChangeT, Run
 from ktui.execution.run.throttle_status import foreign_rates_text
-from ktui.pacing.limits import CHOICES, NUMBERS, Limits
+from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, OF_RUN, Limits
 
 
 class Undo(msgspec.Struct, frozen=True):
@@ -37,7 +37,8 @@ def undo_limits(run: Run) -> Undo:
     """
     change = _own(run, run.limits_change, "limits")
     old, new = change.event.old, change.event.new
-    return Undo(change, SetLimits(_differing(old, new), instead_of=new))
+    command = SetLimits(_differing(old, new), _differing_brokers(old, new), instead_of=new)
+    return Undo(change, command)
 
 
 def undo_throttle(run: Run) -> Undo:
@@ -102,3 +103,14 @@ def _differing(old: Limits, new: Limits) -> dict[str, int | str | None]:
         for option, field in fields.items()
         if getattr(old, field) != getattr(new, field)
     }
+
+
+def _differing_brokers(old: Limits, new: Limits) -> dict[int, dict[str, int | str | None]]:
+    brokers: dict[int, dict[str, int | str | None]] = {}
+    for option in OF_ONE_BROKER:
+        before, now = old.own_of(option), new.own_of(option)
+        for broker in sorted({*before, *now}):
+            value = before.get(broker, OF_RUN)
+            if value != now.get(broker, OF_RUN):
+                brokers.setdefault(broker, {})[option] = value
+    return brokers

@@ -12,7 +12,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
 from ktui.execution.run.schedule import Schedule
-from ktui.pacing.limits import Limits
+from ktui.pacing.limits import Limits, parse_broker_limits, parse_limits
 from ktui.planning.throttle_rates import ThrottleRates
 
 
@@ -20,9 +20,19 @@ class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits", 
     """Put new limits in force, from the next decision on."""
 
     options: dict[str, int | str | None]
-    """Limits by option, as `pacing.limits.limits_from` takes them; limits not named stay."""
+    """Limits by option, as `pacing.limits.parse_limits` takes them; limits not named stay."""
+    brokers: dict[int, dict[str, int | str | None]] = {}
+    """Limits of single brokers, as `pacing.limits.parse_broker_limits` takes them."""
     instead_of: Limits | None = None
     """Change nothing unless these limits are in force, as for an undo; None for whatever is."""
+
+    def applied_to(self, limits: Limits) -> Limits:
+        """Return the limits that the command makes of others.
+
+        Raises:
+            LimitsProblem: one of its limits cannot be used.
+        """
+        return parse_broker_limits(self.brokers, parse_limits(self.options, limits))
 
 
 class SetThrottle(

@@ -55,7 +55,14 @@ from ktui.execution.run.events import (
 from ktui.execution.run.held_text import held_text
 from ktui.execution.run.schedule import Schedule, local_minute
 from ktui.execution.run.urgency_text import urgent_text
-from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Mode, limit_figure
+from ktui.pacing.limits import (
+    LETTERS,
+    InternalOrder,
+    Limits,
+    Mode,
+    full_limit_figure,
+    is_limited,
+)
 from ktui.planning.names import join_some
 from ktui.quantities import as_count, as_rate
 
@@ -91,10 +98,13 @@ def event_sentence(event: AnyRunEvent) -> str:
 def limits_text(limits: Limits) -> str:
     """Describe limits: "R 1, P 20, gentle, rolling, by topic".
 
-    Limits that are not set are left out. The letters are those of KIP-435 and of the options' help.
+    Limits that are not set are left out, and those of one broker stand behind the run's: "B 4
+    (broker 3: 1)". The letters are those of KIP-435 and of the options' help.
     """
     counts = [
-        f"{letter} {_count(limits, o)}" for o, letter in LETTERS.items() if _is_set(limits, o)
+        f"{letter} {full_limit_figure(limits, option)}"
+        for option, letter in LETTERS.items()
+        if is_limited(limits, option)
     ]
     own = limits.internal is not InternalOrder.NONE
     internal = [_internal_text(limits)] if own else []
@@ -108,9 +118,9 @@ def _internal_text(limits: Limits) -> str:
 def limit_changes_text(old: Limits, new: Limits) -> str:
     """Describe a change of limits: "P 10 -> 4, rolling -> wave"."""
     counts = [
-        f"{letter} {_count(old, option)} -> {_count(new, option)}"
+        f"{letter} {full_limit_figure(old, option)} -> {full_limit_figure(new, option)}"
         for option, letter in LETTERS.items()
-        if _count(old, option) != _count(new, option)
+        if full_limit_figure(old, option) != full_limit_figure(new, option)
     ]
     ways = [
         f"{before} -> {after}"
@@ -378,12 +388,3 @@ def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
 
 def _resource_text(resource: ConfigResource) -> str:
     return f"{resource.scope} {resource.name}"
-
-
-def _is_set(limits: Limits, option: str) -> bool:
-    return getattr(limits, option.replace("-", "_")) is not None
-
-
-def _count(limits: Limits, option: str) -> str:
-    value = getattr(limits, option.replace("-", "_"))
-    return limit_figure(option, value)

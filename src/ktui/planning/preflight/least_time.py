@@ -75,6 +75,7 @@ class _Sums:
 
     def __init__(self, limits: Limits, rates: BrokerRates) -> None:
         self._limits = limits
+        self._by_size = limits.by_size
         self._rates = rates
         self._rate = cache(rates.of)
         self._into: Counter[int] = Counter()
@@ -105,12 +106,14 @@ class _Sums:
             least_s = max(least_s, whole_s / at_once)
             leader = now.replicas[0] if now.leader is None else now.leader
             self._all_s += _share(whole_s, least_s, at_once, self._limits.replica_movements)
-            self._from_s[leader] += _share(whole_s, least_s, at_once, self._limits.per_leader)
+            sends = self._limits.per_leader_at(leader)
+            self._from_s[leader] += _share(whole_s, least_s, at_once, sends)
             self._from[leader] += whole
-            if one.weight >= (self._limits.bytes_per_broker or inf):
+            if self._by_size:
                 for broker, seconds in zip(receivers, size_s, strict=True):
-                    self._take_turn(broker, size, seconds)
-                if self._leaders_stay:
+                    if self._goes_in_turn(one, broker):
+                        self._take_turn(broker, size, seconds)
+                if self._leaders_stay and self._goes_in_turn(one, leader):
                     self._take_turn(leader, whole, least_s)
         self._in_places_s += least_s
         if least_s > self._longest_s:
@@ -124,6 +127,9 @@ class _Sums:
     @property
     def _leaders_stay(self) -> bool:
         return self._limits.shape is Shape.GENTLE and self._limits.extra_replicas is None
+
+    def _goes_in_turn(self, one: WantedPartition, broker: int) -> bool:
+        return one.weight >= (self._limits.bytes_per_broker_at(broker) or inf)
 
     def _take_turn(self, broker: int, size: int, seconds: float) -> None:
         self._in_turn[broker] += size
@@ -144,9 +150,9 @@ class _Sums:
         for broker, size in self._in_turn.items():
             time_s = self._of_all(self._in_turn_s[broker])
             yield Bound(time_s=time_s, bottleneck=kind.BROKER, broker=broker, bytes=size)
-        if limits.per_leader and self._leaders_stay:
-            for leader, size in self._from.items():
-                time_s = self._of_all(self._from_s[leader] / limits.per_leader)
+        for leader, size in self._from.items() if self._leaders_stay else ():
+            if most := limits.per_leader_at(leader):
+                time_s = self._of_all(self._from_s[leader] / most)
                 yield Bound(time_s=time_s, bottleneck=kind.SENDER, broker=leader, bytes=size)
         if limits.partitions:
             time_s = self._of_all(self._in_places_s / limits.partitions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ktui.pacing.limits import Limits, Mode
 from ktui.planning.check.disks import DiskLoad
@@ -141,9 +141,10 @@ def why_no_less(bound: Bound, limits: Limits) -> str:
         case Bottleneck.RECEIVER:
             return f"as broker {bound.broker} gets {size}"
         case Bottleneck.SENDER:
-            return f"as broker {bound.broker} sends {size}, with S {limits.per_leader}"
+            sends = _at(limits.per_leader_at, bound)
+            return f"as broker {bound.broker} sends {size}, with S {sends}"
         case Bottleneck.BROKER:
-            most = as_bytes(limits.bytes_per_broker)
+            most = as_bytes(_at(limits.bytes_per_broker_at, bound))
             return f"as broker {bound.broker} takes part in {size}, with W {most}"
         case Bottleneck.PARTITION:
             return f"as {bound.partition} copies {size}"
@@ -151,6 +152,10 @@ def why_no_less(bound: Bound, limits: Limits) -> str:
             return f"with P {limits.partitions}"
         case Bottleneck.REPLICAS:
             return f"with M {limits.replica_movements}"
+
+
+def _at(most_at: Callable[[int], int | None], bound: Bound) -> int | None:
+    return None if bound.broker is None else most_at(bound.broker)
 
 
 def _rates(preflight: Preflight) -> str:

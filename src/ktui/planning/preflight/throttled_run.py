@@ -82,10 +82,10 @@ class ThrottledRun(msgspec.Struct, frozen=True):
         The figure holds for any order: it counts the busiest partitions, as many as the limits
         allow at once.
         """
-        limits = self.limits
+        limits, weights = self.limits, self.growing.weights_onto.get(broker, ())
         counts = (
-            limits.per_broker, limits.partitions, limits.replica_movements,
-            most_by_weight(self.growing.weights_onto.get(broker, ()), limits.bytes_per_broker),
+            limits.per_broker_at(broker), limits.partitions, limits.replica_movements,
+            most_by_weight(weights, limits.bytes_per_broker_at(broker)),
         )  # fmt: skip
         together = min((count for count in counts if count is not None), default=None)
         return sum(bytes_s for bytes_s, _ in self.growing.onto.get(broker, ())[:together])
@@ -93,8 +93,8 @@ class ThrottledRun(msgspec.Struct, frozen=True):
     @property
     def most_partitions(self) -> int | None:
         """The most partitions that may be under way at once; None without P and W."""
-        weights = self.growing.weights_onto.values()
-        most = [most_by_weight(each, self.limits.bytes_per_broker) for each in weights]
+        weights, most_at = self.growing.weights_onto, self.limits.bytes_per_broker_at
+        most = [most_by_weight(each, most_at(broker)) for broker, each in weights.items()]
         by_size = sum(count for count in most if count is not None) if None not in most else None
         counts = (self.limits.partitions, by_size)
         return min((count for count in counts if count is not None), default=None)

@@ -30,7 +30,7 @@ from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.time_left.least_left import LeastLeft
-from ktui.pacing.limits import Limits, LimitsProblem, Mode, parse_limits
+from ktui.pacing.limits import Limits, LimitsProblem, Mode
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.run_view.run_events import cancel_events, shown_events
@@ -293,7 +293,7 @@ def limits_after(limits: Limits, commands: Sequence[Command | None]) -> Limits |
     for command in commands:
         if isinstance(command, SetLimits):
             try:
-                coming = parse_limits(command.options, coming)
+                coming = command.applied_to(coming)
             except LimitsProblem:
                 continue
     return None if coming == limits else coming

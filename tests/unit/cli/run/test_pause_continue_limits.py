@@ -123,6 +123,49 @@ def test_an_undo_puts_the_last_limits_back_and_a_second_one_the_change(live: Run
     assert str(both.exception).startswith("--undo: takes no other limits")
 
 
+def test_one_broker_gets_limits_of_its_own_and_an_undo_takes_them_back(live: RunDir) -> None:
+    call(live, "limits", "--per-broker", "4", "--per-leader", "none")
+    given = ("--broker", "3", "--per-broker", "1", "--bytes-per-broker", "8MiB")
+    assert parsed(call(live, "limits", *given, "--json"))["accepted"] is True
+    assert run_of(live).limits.per_broker == 4
+    assert parsed(call(live, "limits", "--json"))["limits"]["brokers"] == [
+        {"broker": 3, "per_broker": 1, "bytes_per_broker": 8 * 1024**2}
+    ]
+    assert "--broker 3 --per-broker        1" in call(live, "limits").output
+    status = CliRunner().invoke(
+        ktui, ["status", live.name, "--state-dir", str(live.path.parent.parent), "--events"]
+    )
+    assert "B 4 -> 4 (broker 3: 1)" in status.output
+
+    call(live, "limits", "--broker", "3", "--broker", "4", "--per-broker", "none")
+    assert call(live, "limits", "--undo").exit_code == 0
+    assert run_of(live).limits.own_of("per-broker") == {3: 1}
+    lift = ("--per-broker", "run", "--bytes-per-broker", "run")
+    assert call(live, "limits", "--broker", "3", *lift).exit_code == 0
+    assert run_of(live).limits.brokers == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("3", "--partitions", "1"), "--partitions: it is not a limit of one broker. Give it with"),
+        (("3", "--pace", "quiet"), "--pace: it is not a limit of one broker"),
+        (("3",), "--broker: no limit is named. Give one or more of --per-broker"),
+        (("9", "--per-broker", "1"), "no partition that holds, gains or loses a replica on broker"),
+        (("3", "--per-broker", "0"), "none to lift the limit, or run for that of the run"),
+    ],
+)
+def test_what_one_broker_cannot_have_is_refused_before_anything_is_written(
+    live: RunDir, given: tuple[str, ...], words: str
+) -> None:
+    before = run_of(live).seq
+    refused = call(live, "limits", "--broker", *given)
+
+    assert isinstance(refused.exception, BadInput)
+    assert words in str(refused.exception)
+    assert run_of(live).seq == before
+
+
 def test_limits_that_conflict_with_those_in_force_are_refused_and_not_written(
     tmp_path: Path,
 ) -> None:

@@ -213,6 +213,26 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
             "40 are, 3 of them by others",
         ),
         (Full("per_broker", 2, 2, 7, 1), "B 2 of 2, broker 7, 1 foreign", "on broker 7: B lets 2"),
+        (
+            Full("per_broker", 1, 1, 7, own=True),
+            "B 1 of 1, broker 7",
+            "on broker 7: its own B lets 1 replica be added, and 1 is there",
+        ),
+        (
+            Full("per_leader", 2, 2, 7, own=True),
+            "S 2 of 2, leader 7",
+            "from broker 7: its own S lets 2 replicas be copied, and 2 are",
+        ),
+        (
+            Full("bytes_per_broker", 3 * 2**20, 2 * 2**20, 7, own=True),
+            "W 3.0 MiB of 2.0 MiB, broker 7",
+            "from broker 7: its own W lets 2.0 MiB be in flight, and 3.0 MiB are there",
+        ),
+        (
+            WaitsToGoAlone(3, 2, "per_leader", 7),
+            "adds 3, S of broker 7 is 2",
+            "more than S of broker 7 (2) ever lets",
+        ),
         (WaitsForNextWave(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
         (WaitsForLoneStep(FIRST), "a-0 goes alone", "until it is over"),
         (WaitsToGoAlone(3, 2), "adds 3, M is 2", "once nothing else is in flight"),

@@ -11,6 +11,7 @@ from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
 from ktui.planning.preflight.least_time import Bottleneck
 from support.journals.scripted_runs import GB, ScriptedRun, copied_for
+from support.runs.pacing import broker_limits
 
 MIB = 2**20
 
@@ -79,6 +80,7 @@ def test_there_is_no_least_time_before_a_poll_and_where_nothing_is_copied() -> N
         replica_movements=st.sampled_from([None, 2]),
         per_leader=st.sampled_from([None, 2]),
         bytes_per_broker=st.sampled_from([None, 32 * MIB]),
+        brokers=broker_limits([1, 4, 5]),
     ),
 )
 def test_no_forecast_is_below_the_least_time(

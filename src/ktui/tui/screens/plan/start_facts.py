@@ -7,7 +7,7 @@ import textwrap
 from textual.content import Content
 
 from ktui.cluster.text import clean
-from ktui.pacing.limits import LETTERS, Limits, limit_figure
+from ktui.pacing.limits import LETTERS, Limits, full_limit_figure, is_limited
 from ktui.planning.preflight.preflight import Preflight
 from ktui.planning.preflight.text import time_lines
 from ktui.quantities import as_bytes, as_count
@@ -54,10 +54,9 @@ def _moves(figures: Preflight) -> str:
 
 
 def _limits(limits: Limits) -> str:
-    values = {option: getattr(limits, option.replace("-", "_")) for option in LETTERS}
     numbers = [
-        f"{LETTERS[option]} {limit_figure(option, value)}"
-        for option, value in values.items()
-        if value is not None
+        f"{letter} {full_limit_figure(limits, option)}"
+        for option, letter in LETTERS.items()
+        if is_limited(limits, option)
     ]
     return "  ".join([*numbers, shape_in_words(limits)])

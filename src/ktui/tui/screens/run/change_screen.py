@@ -153,6 +153,7 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
             colour = "$success" if answer.accepted else "bold $error"
             self._said, self._asked = Content.styled(answer.words, colour), None
             if answer.accepted:
+                self._undo = None
                 self.accepted()
 
     def say(self, said: Content) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import chain
 from typing import ClassVar
@@ -18,6 +18,7 @@ from ktui.execution.host.undo import Undo, undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.pacing.limits import LETTERS, OF_ONE_BROKER, Limits, limit_figure
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed
@@ -31,7 +32,7 @@ class LimitsScreen(RunChangeScreen):
 
     DEFAULT_CSS = """
     LimitsScreen {
-        & #said { padding: 0 1; }
+        & #own, #said { padding: 0 1; }
         &.-tall > .dialog { margin-top: 3; }
     }
     """
@@ -61,6 +62,9 @@ class LimitsScreen(RunChangeScreen):
         limits = attached.run.limits if attached is not None else None
         if limits is not None:
             yield LimitsForm(limits, disabled=not self.write)
+        own = Static(id="own", markup=False)
+        own.display = False
+        yield own
         yield Static(id="said", markup=False)
 
     def draw(self, attached: AttachedRun) -> None:
@@ -68,6 +72,9 @@ class LimitsScreen(RunChangeScreen):
         status = attached.status
         form = self.query_one(LimitsForm)
         form.show(status.limits, status.coming, usage_by_limit(attached.run, attached.now))
+        own = self.query_one("#own", Static)
+        own.update(_of_single_brokers(status.limits, status.name))
+        own.display = bool(status.limits.brokers)
         self.entitle(f"limits of run {status.name}")
 
     def accepted(self) -> None:
@@ -118,11 +125,27 @@ class LimitsScreen(RunChangeScreen):
         limits = form.limits()
         if limits is None:
             return
-        if limits == (status.coming or status.limits):
+        undo = self.undoing
+        if undo is None and limits == (status.coming or status.limits):
             self.say(Content("These limits are in force already."))
             return
-        undo = self.undoing
         self.ask(SetLimits(form.typed) if undo is None else undo.command)
+
+
+def _of_single_brokers(limits: Limits, run: str) -> str:
+    """Return the limits that brokers have of their own, which only the command line changes."""
+    own = "; ".join(
+        f"broker {each.broker}: {', '.join(_own_figures(limits, each.broker))}"
+        for each in limits.brokers
+    )
+    return f"Limits of one broker alone: {own}. ktui limits {run} --broker ID changes them."
+
+
+def _own_figures(limits: Limits, broker: int) -> Iterator[str]:
+    for option in OF_ONE_BROKER:
+        own = limits.own_of(option)
+        if broker in own:
+            yield f"{LETTERS[option]} {limit_figure(option, own[broker])}"
 
 
 def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:

@@ -16,7 +16,14 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import ThrottleStatus
-from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Order, limit_figure
+from ktui.pacing.limits import (
+    LETTERS,
+    InternalOrder,
+    Limits,
+    Order,
+    full_limit_figure,
+    is_limited,
+)
 from ktui.planning.objective import Objective
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded
@@ -307,13 +314,10 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
     yield HeaderPart((Piece("limits", "dim"),), rank=_Rank.LABEL)
     limits, coming = status.limits, status.coming
     for option, letter in LETTERS.items():
-        field = option.replace("-", "_")
-        value, new = getattr(limits, field), None if coming is None else getattr(coming, field)
-        changes = coming is not None and new != value
-        if value is not None or changes:
-            coming_to = limit_figure(option, new) if changes else None
-            part = _limit(letter, limit_figure(option, value), coming_to)
-            yield part
+        value = full_limit_figure(limits, option)
+        new = value if coming is None else full_limit_figure(coming, option)
+        if is_limited(limits, option) or new != value:
+            yield _limit(letter, value, None if new == value else new)
     words = shape_in_words(limits)
     next_words = words if coming is None else shape_in_words(coming)
     then = "" if next_words == words else f" ({next_words} next)"
