@@ -286,7 +286,7 @@ class KtuiApp(App[None], Services):
             self.show_polled()
         else:
             self.refresh_run()
-            self._show_all()
+            self.draw_screens()
             self._set_terminal_title("cluster lost")
 
     def _report_recording(self) -> None:
@@ -304,7 +304,7 @@ class KtuiApp(App[None], Services):
             self._down.note(self.overview.down, self.progress.last.monotonic_s)
         if self.attached is None:
             self._alerts.note_stalls(self.overview.totals.stalled)
-        self._show_all()
+        self.draw_screens()
         self._set_terminal_title(terminal_title.title(self.overview, self.run_status))
 
     def forget_polls(self) -> None:
@@ -318,7 +318,8 @@ class KtuiApp(App[None], Services):
         if self._finds_runs:
             self._runs.find_runs()
 
-    def _show_all(self) -> None:
+    def draw_screens(self) -> None:
+        """Have every screen draw what is known."""
         for screen in self.screen_stack:
             if isinstance(screen, ShowsProgress):
                 screen.show_progress()
@@ -473,7 +474,7 @@ class KtuiApp(App[None], Services):
 
     def refresh_screens(self) -> None:
         """Have every screen draw what is known, and poll at once, as after attaching to a run."""
-        self._show_all()
+        self.draw_screens()
         self.poll_now()
 
     def expect_history(self) -> None:

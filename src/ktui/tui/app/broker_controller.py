@@ -135,7 +135,7 @@ class BrokerController:
             await self._read(access, broker)
         except (ClusterError, RunProblem):  # then it is not proven, and the status says why
             self.proven_empty.pop(broker, None)
-        self._feed.refresh_screens()
+        self._feed.draw_screens()
 
     # ------------------------------------------------------------------ what is done to it
 

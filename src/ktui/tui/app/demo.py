@@ -216,7 +216,7 @@ class DemoApp(KtuiApp):
             self._time.run()
         else:
             self._time.pause()
-        self._show_all()
+        self.draw_screens()
 
     def action_slower(self) -> None:
         """Let time run more slowly."""
@@ -235,7 +235,7 @@ class DemoApp(KtuiApp):
         self._interval_s = self.watch_screen.interval_s = interval_s
         if isinstance(self._poll_loop, Polling):
             self._poll_loop.poll_every(interval_s)
-        self._show_all()
+        self.draw_screens()
 
     # --------------------------------------------------------------------- the keys
 

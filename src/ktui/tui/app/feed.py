@@ -31,6 +31,10 @@ class Feed(Protocol):
         """Show what no key has asked for; it waits behind the answer to a key."""
         ...
 
+    def draw_screens(self) -> None:
+        """Have every screen draw what is known."""
+        ...
+
     def refresh_screens(self) -> None:
         """Have every screen draw what is known, and poll at once."""
         ...
