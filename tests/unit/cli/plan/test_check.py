@@ -280,6 +280,7 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                 "mode": "rolling",
                 "order": "topic",
                 "internal": "last",
+                "brokers": [],
             },
         ),
         ("throttle", {"every": None, "brokers": [], "budget": None, "slo": None}),
