@@ -62,7 +62,7 @@ def cordon(
         before = await cordoner.read()
         _check_paths(before, paths)
         value = before.with_cordons(paths)
-        if value == before.setting.value and not before.missing(value):
+        if before.has(value):
             click.echo(
                 f"nothing to do: broker {broker} is cordoned already: {clean(before.summary)}"
             )

@@ -36,7 +36,7 @@ from ktui.planning.intents.made_plan import CannotMake
 @cluster_options
 @start_options
 def command(broker: int, choice: ClusterChoice, *, how: StartOptions) -> None:
-    """Take the leadership off broker ID: others lead its partitions.
+    """Move leadership away from broker ID: others lead its partitions.
 
     Starts a run that puts the broker last in every list of replicas, and lets the new first ones
     lead, under limits as `ktui start` does. Nothing is copied. `ktui broker undo ID` restores order

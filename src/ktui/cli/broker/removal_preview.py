@@ -83,7 +83,7 @@ class RemovalPreview:
                 self.problems = True
                 return f"{refused}; --skip-cordon goes on without"
         value = now.with_cordons(())
-        if value == now.setting.value and not now.missing(value):
+        if now.has(value):
             return f"{CORDONED} is {now.value} already"
         return f"{CORDONED}: {now.value} -> {value}"
 

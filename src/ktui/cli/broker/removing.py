@@ -145,7 +145,7 @@ class Removing:
             cordoner = Cordoner(ClusterPorts(reader, writer), self._broker, SystemClock())
             before = await cordoner.read()
             value = before.with_cordons(())
-            if value == before.setting.value and not before.missing(value):
+            if before.has(value):
                 self._say("cordon", f"the broker reports {clean(before.summary)}")
                 return
             if self._removal.cordon is None:
@@ -156,7 +156,7 @@ class Removing:
     # --------------------------------------------------------------- demote
 
     def _demote(self) -> None:
-        """Take the leadership off the broker, unless its replicas are leaving already."""
+        """Move leadership away from the broker, unless its replicas are leaving already."""
         if not self._options.demote:
             self._say("demote", "left out")
         elif not self._is_up:
@@ -185,7 +185,7 @@ class Removing:
     # --------------------------------------------------------------- drain
 
     def _drain(self) -> None:
-        """Take all replicas off the broker, also those that land on it meanwhile."""
+        """Move all replicas away, also those that land on the broker meanwhile."""
         while True:
             if (name := self._unfinished(self._removal.drains)) is not None:
                 self._say("drain", f"going on with run {name}")

@@ -116,6 +116,10 @@ class CordonState(msgspec.Struct, frozen=True):
         working = [each.path for each in self.log_dirs if each.error is None]
         return tuple(sorted(cordoned_paths(value, working) - self.cordoned))
 
+    def has(self, value: str) -> bool:
+        """Return whether a value is set already, and in force."""
+        return value == self.setting.value and not self.missing(value)
+
 
 def down_words(broker: int, up: Collection[int]) -> str:
     """Return the sentence that a broker is not up, and so has no cordon to change."""

@@ -38,7 +38,8 @@ _FAR_OVER = 2.0
 """So many times the objective, and the rate goes down at once."""
 _UNUSED = 0.8
 """With less than this part of the rate in use, something else is slower: the rate stays."""
-_LEAST_FIGURE = 1e-6
+LEAST_FIGURE = 1e-6
+"""A figure that is lower counts as this: its logarithm is needed."""
 _MISSING = 2
 """So many windows without a figure, and the rate is the floor."""
 
@@ -86,7 +87,7 @@ class RateControl:
                 self._felt.clear()
             return self.rate
         self._missing = 0
-        part = max(figure / self._below, _LEAST_FIGURE)
+        part = max(figure / self._below, LEAST_FIGURE)
         self._add(log(part))
         aim = self._margin.aim
         share = None if used is None else round(used / self.rate, 2)

@@ -15,14 +15,13 @@ from typing import NamedTuple
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_rate import HeldBroker, RateCause
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective_control import RateControl
+from ktui.execution.throttle.objective_control import LEAST_FIGURE, RateControl
 from ktui.execution.throttle.objective_margin import Margin
 from ktui.progress.flows import Flows
 
 _OF_LATE = 6
 """The windows whose mean tells whether a broker feels much more than others."""
 _MUCH, _LITTLE = log(2.0), log(1.4)
-_LEAST_FIGURE = 1e-6
 
 
 class Figure(NamedTuple):
@@ -74,7 +73,7 @@ class _Receiver:
         if value is None:
             self._felt.clear()
         else:
-            self._felt.append(log(max(value, _LEAST_FIGURE)))
+            self._felt.append(log(max(value, LEAST_FIGURE)))
 
     @property
     def mean(self) -> float | None:
@@ -139,10 +138,10 @@ class ObjectiveRates:
         )
 
     def _part_or_join(self, felt: Mapping[int, _Felt]) -> None:
-        """Give a rate of its own to a broker that feels much more than the one that feels least.
+        """Give a broker its own rate if its figures are far higher than the lowest of the others.
 
-        It is taken back once the broker feels no more than others, at a rate that is no lower or
-        that it does not use.
+        The broker gets the common rate back once its figures are no higher than theirs, at a rate
+        that is no lower or that it does not use.
         """
         means = {broker: self._of[broker].mean for broker in felt}
         least = min((mean for mean in means.values() if mean is not None), default=0.0)

@@ -312,7 +312,7 @@ def _no_change(seen: CordonState, *, lift: bool) -> str:
     """
     if not lift:
         value = seen.with_cordons(())
-        cordoned = value == seen.setting.value and not seen.missing(value)
+        cordoned = seen.has(value)
         return f"nothing to do: it is cordoned already: {seen.summary}" if cordoned else ""
     if seen.setting.own is not None:
         return ""
