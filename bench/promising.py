@@ -44,8 +44,11 @@ class Kept(NamedTuple):
 
 def run() -> None:
     """Print how many of the runs end in time, and how many not long before it."""
+    kept = []
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        kept = list(pool.map(_played, range(RUNS)))
+        for seed, each in enumerate(pool.map(_played, range(RUNS))):
+            print(f"  seed {seed:<2} {each.kind:<16} {_line([each])}", flush=True)
+            kept.append(each)
     for kind in dict.fromkeys(each.kind for each in kept):
         part = [each for each in kept if each.kind == kind]
         print(f"  {kind:<16} {_line(part)}")

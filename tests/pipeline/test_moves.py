@@ -18,6 +18,7 @@ from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.moves import moves
 from ktui.pipeline.tables.run_folds import run_folds
+from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import (
     LIMITS,
     RUN,
@@ -417,4 +418,4 @@ def test_shadowed_samples_do_not_count_for_a_move(rows: Rows) -> None:
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert table.schema == MOVES.schema
+    assert documented(table.schema) == documented(MOVES.schema)

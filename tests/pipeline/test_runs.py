@@ -14,6 +14,7 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import RUNS
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.runs import runs
+from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import (
     LIMITS,
     ScriptedRun,
@@ -98,4 +99,4 @@ def test_a_run_without_readable_events_still_has_a_row(rows: Rows) -> None:
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert table.schema == RUNS.schema
+    assert documented(table.schema) == documented(RUNS.schema)

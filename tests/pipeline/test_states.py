@@ -15,6 +15,7 @@ from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.states import states
+from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import (
     RUN,
     Row,
@@ -392,4 +393,4 @@ def test_timestamps_match_the_times_and_the_date_is_that_of_the_beginning(rows: 
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert table.schema == STATES.schema
+    assert documented(table.schema) == documented(STATES.schema)

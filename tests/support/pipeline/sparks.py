@@ -7,23 +7,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS, SMALL_SETTINGS
 from ktui.pipeline.spark.session import start
 
-_JAVA_OPTIONS = (
-    # with one compiler the JVM has room for 48 MiB of code; once that is full, it drops code and
-    # compiles the same again, over and over
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn400m"
-)
 _SMALL = {
     "spark.driver.memory": "1g",
-    # several tasks for a stage run in the tests of a cluster
-    "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
-    # a test's tables are small: compiling and adaptive planning cost far more than they gain
-    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": SMALL_JAVA_OPTIONS,
+    **SMALL_SETTINGS,
 }
 
 

@@ -113,12 +113,13 @@ state_dir_option = click.option(
 
 @contextmanager
 def spark_for(
-    master: str | None, state: StateDir, log_name: str = "pipeline.log"
+    master: str | None, state: StateDir, log_name: str = "pipeline.log", *, small: bool = False
 ) -> Iterator[tuple[SparkSession, SparkProgress]]:
     """Start Spark, and stop it at the end; yields the session and the progress line.
 
     Spark's own output goes to a file in the state directory. If spark-submit has started this
-    program, the output goes where spark-submit sends it.
+    program, the output goes where spark-submit sends it. A JVM for a small run on this machine is
+    started as one.
 
     Raises:
         PipelineProblem: Spark does not start.
@@ -131,7 +132,7 @@ def spark_for(
     line = SparkProgress(sys.stderr)
     line.tell("starting Spark")
     try:
-        spark = start(master or (None if submitted else LOCAL), log=log)
+        spark = start(master or (None if submitted else LOCAL), log=log, small=small)
         try:
             with line.following(spark.sparkContext), ExitStack() as stack:
                 if not is_local(spark.sparkContext):

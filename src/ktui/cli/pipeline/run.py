@@ -24,7 +24,7 @@ from ktui.insights.file import publish_insights
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.run.follow import Follower
 from ktui.pipeline.run.follow_report import FollowPrinter, ended_by_signals
-from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, looks_small, run
 from ktui.pipeline.spark.executors import check_executors
 from ktui.quantities import as_count
 from ktui.recording.milliseconds import wall_ms
@@ -131,7 +131,10 @@ def command(  # noqa: PLR0913 - an option each
     if follow:
         _follow(request, every_s, master, state, share)
         return
-    with _explain_interrupt(request.lake), spark_for(master, state) as (spark, line):
+    with (
+        _explain_interrupt(request.lake),
+        spark_for(master, state, small=looks_small(request)) as (spark, line),
+    ):
         check_executors(spark.sparkContext, places, request.lake, line.tell)
         outcome = run(spark, request, line.tell)
     click.echo(outcome_text(outcome, request.lake))

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import reduce
+from hashlib import file_digest
 from pathlib import Path
 
 import msgspec
@@ -62,6 +63,11 @@ class Found(msgspec.Struct, frozen=True):
     unfinished: int
     """The number of segments still being recorded, which are read once they are complete."""
 
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(file.length for file in self.files)
+
 
 def find(spark: SparkSession, places: Iterable[str]) -> Found:
     """Find segments in files and folders, however deep, at paths or URIs.
@@ -81,6 +87,18 @@ def find(spark: SparkSession, places: Iterable[str]) -> Found:
         problems += found.problems
         unfinished += found.unfinished
     return Found(tuple(files[path] for path in sorted(files)), tuple(problems), unfinished)
+
+
+def recorded_bytes(places: Iterable[str]) -> int | None:
+    """Return the size of the segments in some places, without Spark; None for a URI."""
+    size = 0
+    for path in map(local_path, places):
+        if path is None:
+            return None
+        for file in files_under(path):
+            with suppress(OSError):
+                size += file.stat().st_size
+    return size
 
 
 def _found_here(path: Path, place: str) -> Found:
@@ -269,14 +287,30 @@ def new_segments(
     new = [each for each in found if (each.path, each.length, each.modified_ms) not in before]
     if not new:
         return [], []
-    sums = contents(spark, new).select("path", F.sha2("content", 256))
-    by_path = {without_file_scheme(path): checksum for path, checksum in sums.collect()}
+    by_path = _checksums(spark, new)
     read = [
         SegmentRead(each.path, each.length, each.modified_ms, by_path[each.path])
         for each in new
         if each.path in by_path
     ]
     return read, [f"{each.path}: {_LATER}" for each in new if each.path not in by_path]
+
+
+def _checksums(spark: SparkSession, files: Iterable[WholeSegment]) -> dict[str, str]:
+    """Compute the SHA-256 of each file by its path: of files of this machine, without Spark."""
+    sums: dict[str, str] = {}
+    elsewhere: list[WholeSegment] = []
+    for file in files:
+        path = local_path(file.path)
+        if path is None:
+            elsewhere.append(file)
+            continue
+        with suppress(OSError), path.open("rb") as content:
+            sums[file.path] = file_digest(content, "sha256").hexdigest()
+    if elsewhere:
+        found = contents(spark, elsewhere).select("path", F.sha2("content", 256).alias("checksum"))
+        sums |= {row.path: row.checksum for row in found.collect()}
+    return sums
 
 
 def without_duplicates(

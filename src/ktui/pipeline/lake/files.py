@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from ktui.durable import sync_folder
 from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
+from ktui.pipeline.lake.footer import Footer, footer_of, hadoop_footer_of
 from ktui.pipeline.lake.links import check_links
 from ktui.pipeline.lake.manifest import DataFile, Manifest
 
@@ -50,6 +51,10 @@ class LakeFiles(Protocol):
 
     def data_files(self, folder: str) -> list[DataFile]:
         """List the Parquet files anywhere under a folder."""
+        ...
+
+    def footer(self, name: str) -> Footer:
+        """Read the footer of a Parquet file."""
         ...
 
     def remove(self, name: str) -> None:
@@ -133,6 +138,10 @@ class LocalFiles:
         }:
             sync_folder(parent)
         return [DataFile(str(p.relative_to(self.path)), p.stat().st_size) for p in found]
+
+    def footer(self, name: str) -> Footer:
+        """Read the footer of a Parquet file."""
+        return footer_of(self.path / name)
 
     def remove(self, name: str) -> None:
         """Remove a folder with its content, if it exists."""
@@ -236,6 +245,10 @@ class HadoopFiles:
             if path.endswith(".parquet"):
                 found.append(DataFile(path.removeprefix(root), status.getLen()))
         return sorted(found, key=lambda file: file.path)
+
+    def footer(self, name: str) -> Footer:
+        """Read the footer of a Parquet file."""
+        return hadoop_footer_of(self._jvm, self._at(name), self._conf)
 
     def remove(self, name: str) -> None:
         """Remove a folder with its content, if it exists."""

@@ -10,19 +10,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
-from functools import reduce
 from urllib.parse import unquote
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui import __version__
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
+from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, require_columns
+from ktui.pipeline.lake.sizing import as_one_partition, runs_small
 
 VERSION = "lake_version="
 """The prefix of a version's folder. Spark reads the name as a column, so no table may have it."""
@@ -87,9 +87,9 @@ def read(spark: SparkSession, files: LakeFiles, table: Table, folders: Iterable[
     """Return a table's rows from some of its clusters' folders."""
     paths = [f"{files.uri}/{folder}".translate(GLOB) for folder in folders]
     if not paths:
-        return spark.createDataFrame([], table.schema)
+        return as_one_partition(spark.createDataFrame([], table.schema))
     reader = spark.read.schema(table.schema).option("basePath", f"{files.uri}/{table.name}")
-    return reader.parquet(*paths).select(*table.schema.names)
+    return as_one_partition(reader.parquet(*paths).select(*table.schema.names))
 
 
 class NewVersion:
@@ -110,8 +110,8 @@ class NewVersion:
         self._files = files
         self._before = before
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
-        self._written: dict[str, tuple[Table, dict[str, list[DataFile]]]] = {}
-        """The tables written so far, and the files in each of their folders."""
+        self._written: dict[str, dict[str, TablePart]] = {}
+        """The tables written so far: the part in each of their folders."""
 
     def table(self, table: Table) -> DataFrame:
         """Return the rows of `clusters` that a table has in the version before."""
@@ -122,14 +122,21 @@ class NewVersion:
 
         Raises:
             MissingColumn: the rows lack one of the table's columns, or its type differs.
+            PipelineProblem: a column that allows no nulls has one.
         """
         place = f"{table.name}/{self._name}"
         whole = require_columns(rows, table).select(*table.schema.names)
         write_parquet(whole, f"{self._files.uri}/{place}", table.partition_columns)
+        written = self._files.data_files(place)
+        footers = {file: self._files.footer(file.path) for file in written}
+        check_nulls(table, footers.values())
         folders: dict[str, list[DataFile]] = {}
-        for file in self._files.data_files(place):
+        for file in written:
             folders.setdefault("/".join(file.path.split("/")[:3]), []).append(file)
-        self._written[table.name] = table, folders
+        self._written[table.name] = {
+            folder: TablePart(folder, tuple(files), sum(footers[file].rows for file in files))
+            for folder, files in folders.items()
+        }
         return read(self.spark, self._files, table, folders)
 
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:
@@ -150,29 +157,12 @@ class NewVersion:
 
     def _tables(self) -> dict[str, dict[str, TablePart]]:
         tables = {name: dict(parts) for name, parts in self._before.tables.items()}
-        rows = self._rows()
-        for name, (_, folders) in self._written.items():
+        for name, parts in self._written.items():
             old = tables.get(name, {})
             kept = {each: part for each, part in old.items() if each not in self.clusters}
-            new = {unquote(each.rpartition(_CLUSTER)[2]): each for each in folders}
-            tables[name] = kept | {
-                cluster: TablePart(folder, tuple(folders[folder]), rows[name, cluster])
-                for cluster, folder in new.items()
-            }
+            new = {unquote(folder.rpartition(_CLUSTER)[2]): part for folder, part in parts.items()}
+            tables[name] = kept | new
         return tables
-
-    def _rows(self) -> dict[tuple[str, str], int]:
-        """Count the written rows of each table and cluster, all in one job."""
-        named = [
-            read(self.spark, self._files, table, folders).select(
-                F.lit(name).alias("name"), "cluster_id"
-            )
-            for name, (table, folders) in self._written.items()
-        ]
-        if not named:
-            return {}
-        counts = reduce(DataFrame.union, named).groupBy("name", "cluster_id").count()
-        return {(name, cluster): rows for name, cluster, rows in counts.collect()}
 
     def _tidy(self, keep: Collection[str]) -> None:
         """Remove all folders of versions except those in `keep`, and the staging folder."""
@@ -189,11 +179,14 @@ def stage_rows(files: LakeFiles, rows: DataFrame) -> DataFrame:
     """Store rows in the lake for the time of a run, so that they are not computed twice."""
     place = f"{files.uri}/{STAGING}/{uuid.uuid4().hex}"
     write_parquet(rows, place, ())
-    return rows.sparkSession.read.schema(rows.schema).parquet(place.translate(GLOB))
+    staged = rows.sparkSession.read.schema(rows.schema).parquet(place.translate(GLOB))
+    return as_one_partition(staged)
 
 
 def write_parquet(rows: DataFrame, place: str, by: Collection[str]) -> None:
     """Write rows as Parquet, in folders named by the columns `by`."""
-    if by:  # one task per folder, more for large ones
+    if runs_small(rows.sparkSession):
+        rows = rows.coalesce(1)
+    elif by:  # one task per folder, more for large ones
         rows = rows.hint("rebalance", *by)
     rows.write.partitionBy(*by).mode("overwrite").parquet(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 
 import msgspec
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -24,10 +24,11 @@ from ktui.pipeline.ingest import normalize
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.files import LocalFiles, lake_files
+from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.lake import STAGING, Lake, NewVersion, read_manifest, stage_rows
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.sizing import is_small, sized
 from ktui.pipeline.lake.tables import (
     FORECASTS,
     INSIGHTS,
@@ -99,6 +100,15 @@ def run(
     return outcome
 
 
+def looks_small(request: PipelineRequest) -> bool:
+    """Whether a run will be small, before Spark is there; not known of URIs, so False."""
+    lake = local_path(request.lake)
+    recorded = segment_files.recorded_bytes(request.recordings)
+    if lake is None or recorded is None:
+        return False
+    return is_small(recorded, read_manifest(LocalFiles(lake)) or Manifest())
+
+
 def read_segments(
     spark: SparkSession,
     request: PipelineRequest,
@@ -115,8 +125,10 @@ def read_segments(
     with (
         spark_errors_as_problems(),
         files.locked() if isinstance(files, LocalFiles) else nullcontext(),
+        ExitStack() as settings,
     ):
         before = read_manifest(files) or Manifest()
+        settings.enter_context(sized(spark, small=is_small(found.bytes, before)))
         new, missed = segment_files.new_segments(spark, found.files, before.segments)
         first = segment_files.without_duplicates(new, before.segments)
         version = NewVersion(spark, files, before)

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from ktui.lab.errors import LabError
 from ktui.lab.java import Java, find_java
 from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS
 from ktui.pipeline.spark.class_archive import shared_classes
 from ktui.pipeline.spark.failures import root_cause
 
@@ -49,6 +50,7 @@ _ON_THIS_MACHINE = {
     "spark.driver.memory": f"{_quarter_of_memory_gib()}g",
     "spark.sql.ui.explainMode": "simple",  # plans are for web pages that are off
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _SHUFFLE_PARTITIONS_HERE = "32"
 _LOGGED_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
@@ -60,7 +62,11 @@ _ANSWER_S = 10.0
 
 
 def start(
-    master: str | None = LOCAL, *, log: Path | None = None, more: Mapping[str, str] | None = None
+    master: str | None = LOCAL,
+    *,
+    log: Path | None = None,
+    small: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start Spark, or return the session that exists.
 
@@ -68,6 +74,7 @@ def start(
         master: in the format of spark-submit; `local[...]` binds to 127.0.0.1 only. None for the
             master of the spark-submit that started this program.
         log: the file for the output of Spark and its JVM; None leaves it on the screen.
+        small: whether a JVM on this machine is to end soon, after a small run.
         more: settings of Spark, which override those here.
 
     Raises:
@@ -83,6 +90,8 @@ def start(
     local = _ON_THIS_MACHINE if (master or "").startswith("local") else {}
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if local and small:
+        local = {**local, _JAVA_OPTIONS: SMALL_JAVA_OPTIONS}
     for key, value in {**_ALWAYS, **local, **(more or {})}.items():
         builder = builder.config(key, value)
     for name in _LOGGED_TWICE:
