@@ -95,7 +95,7 @@ def run(
         found = segment_files.find(spark, request.recordings)
     outcome = read_segments(spark, request, found, tell)
     if not found.files and not outcome.manifest.version:
-        raise PipelineProblem(_nothing(request, found))
+        raise PipelineProblem(nothing_recorded(request, found))
     return outcome
 
 
@@ -260,7 +260,8 @@ def _digits(segment: SegmentRead) -> str:
     return segment.sha256[:SEGMENT_DIGITS]
 
 
-def _nothing(request: PipelineRequest, found: segment_files.Found) -> str:
+def nothing_recorded(request: PipelineRequest, found: segment_files.Found) -> str:
+    """Return the message that a run has found nothing to read, with what to do."""
     places = ", ".join(request.recordings)
     if found.unfinished:
         return (
