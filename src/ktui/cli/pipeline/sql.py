@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import shutil
+import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -70,16 +72,24 @@ def command(
     if text is None:
         _print_tables(opened)
         return
+    show = _print_json if as_json else _print_csv if as_csv else _print_table
     try:
-        result = opened.query(text)
-        if as_json:
-            _print_json(result)
-        elif as_csv:
-            _print_csv(result)
-        else:
-            _print_table(result)
+        with _ended_by_interrupt():
+            show(opened.query(text))
     except BadQuery as problem:
         raise BadInput(str(problem)) from None
+
+
+@contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: DuckDB may not return to Python for long."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _query_text(query: str | None, file: Path | None) -> str | None:
