@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import SAMPLES
-from ktui.pipeline.run.check import Findings, check
+from ktui.pipeline.run.check import Findings, SparkQueries, check
+from ktui.pipeline.sql.duck_lake import DuckLake
 from support.pipeline.drained_lake import DrainedLake, records_of
 from support.pipeline.lake_recordings import into_lake, looks, record
 from support.pipeline.without_stages import leave_stages_out
@@ -28,13 +29,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def checked(spark: SparkSession, folder: Path) -> Findings:
     lake = folder.with_name("lake")
     into_lake(spark, lake, folder)
-    return check(Lake.open(spark, str(lake)))
+    return _checked(spark, lake)
+
+
+def _checked(spark: SparkSession, lake: Path) -> Findings:
+    """Check a lake by Spark and by DuckDB, which have to agree."""
+    found = check(SparkQueries(Lake.open(spark, str(lake))))
+    assert check(DuckLake.open(str(lake))) == found
+    return found
 
 
 def test_intact_recordings_lack_nothing(spark: SparkSession, drained_lake: DrainedLake) -> None:
-    lake = Lake.open(spark, str(drained_lake.first))
-
-    found = check(lake)
+    found = _checked(spark, drained_lake.first)
 
     assert not found.lost
     assert (found.quarantined, found.copies, found.differing, found.gaps) == ({}, 0, 0, 0)

@@ -95,15 +95,19 @@ def _moment(ms: int) -> dt.datetime:
 def _write(folder: Path, table: Table, rows: list[Mapping[str, Any]]) -> dict[str, TablePart]:
     schema = to_arrow_schema(table.schema, timezone="UTC")
     written = {}
-    for cluster in {row["cluster_id"] for row in rows}:
+    for cluster in sorted({row["cluster_id"] for row in rows}):
         whole = [_whole(schema, row) for row in rows if row["cluster_id"] == cluster]
         inside = f"{table.name}/lake_version=000001-0/cluster_id={quote(cluster, safe='')}"
-        name = f"{inside}/part-0.parquet"
-        (folder / inside).mkdir(parents=True)
-        found = pa.Table.from_pylist(whole, schema=schema).drop_columns(["cluster_id"])
-        parquet.write_table(found, folder / name)
-        file = DataFile(name, (folder / name).stat().st_size)
-        written[cluster] = TablePart(inside, (file,), len(whole))
+        days = sorted({f"/date={row['date']}" if table.by_date else "" for row in whole})
+        files = []
+        for day in days:
+            name = f"{inside}{day}/part-0.parquet"
+            (folder / name).parent.mkdir(parents=True)
+            of_day = [row for row in whole if not day or day == f"/date={row['date']}"]
+            found = pa.Table.from_pylist(of_day, schema=schema)
+            parquet.write_table(found.drop_columns([*table.partition_columns]), folder / name)
+            files.append(DataFile(name, (folder / name).stat().st_size))
+        written[cluster] = TablePart(inside, tuple(files), len(whole))
     return written
 
 

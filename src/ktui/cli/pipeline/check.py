@@ -11,12 +11,12 @@ import msgspec
 from ktui.cli.options.common import json_option, state_dir_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.pipeline.group import lake_of, lake_option
-from ktui.cli.pipeline.options import master_option, spark_for
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
+from ktui.pipeline.lake.files import local_path
 from ktui.pipeline.lake.lake import Lake
-from ktui.pipeline.run.check import Findings, check
-from ktui.pipeline.spark.failures import spark_errors_as_problems
+from ktui.pipeline.run.check import Findings, SparkQueries, check
+from ktui.pipeline.sql.duck_lake import DuckLake
 from ktui.quantities import as_count, as_duration
 
 LINES_LOST = 3
@@ -25,7 +25,11 @@ LINES_LOST = 3
 
 @click.command("check")
 @lake_option
-@master_option
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Count with Spark, on this master; by default only a lake at a URI needs Spark.",
+)
 @state_dir_option
 @json_option
 def command(*, lake: str | None, master: str | None, state: StateDir, json: bool) -> None:
@@ -34,16 +38,26 @@ def command(*, lake: str | None, master: str | None, state: StateDir, json: bool
     Exit code 3 if recorded lines are not in the tables, because they are damaged or missing.
     """
     place = lake_of(lake, state)
-    with spark_for(master, state) as (spark, line), spark_errors_as_problems():
-        opened = Lake.open(spark, place)
-        line.tell("counting")
-        findings = check(opened)
+    if master is None and local_path(place) is not None:
+        findings = check(DuckLake.open(place))
+    else:
+        findings = _checked_by_spark(place, master, state)
     if json:
         click.echo(encode({"schema_version": SCHEMA_VERSION, "lake": place, **_fields(findings)}))
     else:
         click.echo(findings_text(findings, place))
     if findings.lost:
         sys.exit(LINES_LOST)
+
+
+def _checked_by_spark(place: str, master: str | None, state: StateDir) -> Findings:
+    from ktui.cli.pipeline.options import spark_for  # noqa: PLC0415 - slow to import
+    from ktui.pipeline.spark.failures import spark_errors_as_problems  # noqa: PLC0415 - the same
+
+    with spark_for(master, state) as (spark, line), spark_errors_as_problems():
+        opened = Lake.open(spark, place)
+        line.tell("counting")
+        return check(SparkQueries(opened))
 
 
 def findings_text(found: Findings, place: str) -> str:

@@ -14,16 +14,18 @@ VERBS = {
     "run": "ktui.cli.pipeline.run:command",
     "check": "ktui.cli.pipeline.check:command",
     "report": "ktui.cli.pipeline.report:command",
+    "sql": "ktui.cli.pipeline.sql:command",
     "package": "ktui.cli.pipeline.package:command",
 }
 HELP = {
     "run": "Bring the tables up to date with the recordings.",
     "check": "Count what the tables hold, and what is missing.",
     "report": "Write a one-page report on a run or a cluster.",
+    "sql": "Query the tables with SQL.",
     "package": "Write the files for spark-submit, for a Spark cluster.",
 }
 """The help is here because loading a verb needs libraries that may be missing."""
-_EXTRA = ("pyspark", "pyarrow", "pandas", "plotly", "py4j", "jinja2", "markupsafe")
+_EXTRA = ("pyspark", "pyarrow", "duckdb", "pandas", "plotly", "py4j", "jinja2", "markupsafe")
 
 
 class PipelineVerbs(LazyGroup):
@@ -60,8 +62,8 @@ class PipelineVerbs(LazyGroup):
 def command() -> None:
     """Turn recordings into tables with Spark, and tables into reports.
 
-    Needs the extra `pipeline` (pip install 'ktui[pipeline]'). Everything but reports also needs
-    Java 17.
+    Needs the extra `pipeline` (pip install 'ktui[pipeline]'). `run` also needs Java 17; so does
+    `check` of a lake at a URI.
     """
 
 

@@ -24,7 +24,8 @@ from ktui.insights.file import publish_insights
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.run.follow import Follower
 from ktui.pipeline.run.follow_report import FollowPrinter, ended_by_signals
-from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, looks_small, run
+from ktui.pipeline.run.recorded import check_recorded, looks_small
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.spark.executors import check_executors
 from ktui.quantities import as_count
 from ktui.recording.milliseconds import wall_ms
@@ -128,6 +129,9 @@ def command(  # noqa: PLR0913 - an option each
     derived = read_derived_options(derived_values)
     request = PipelineRequest(places, lake_of(lake, state), selection, derived)
     share = None if derived_values["keep_insights"] else state.path
+    if not follow:
+        state.make(state.path)
+        check_recorded(request)
     if follow:
         _follow(request, every_s, master, state, share)
         return

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ktui import __version__
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake import views
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
@@ -71,9 +72,7 @@ class Lake:
         files = lake_files(place, spark)
         found = read_manifest(files)
         if found is None:
-            raise PipelineProblem(
-                f"{place}: no lake. Make one from recordings: ktui pipeline run --lake {place}"
-            )
+            raise PipelineProblem(manifests.missing_lake(place))
         return cls(spark, files, found)
 
     def table(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
@@ -152,6 +151,7 @@ class NewVersion:
             tables=self._tables(),
         )
         self._files.replace(manifests.NAME, manifests.encode(new))
+        self._files.replace(views.NAME, views.views_sql(new, self._files.uri))
         self._tidy(new.folders | self._before.folders)
         return new
 

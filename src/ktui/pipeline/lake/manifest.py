@@ -102,6 +102,11 @@ def unreadable_manifest(place: str, error: Exception) -> str:
     return f"{place}/{NAME}: the lake cannot be read: {error}"
 
 
+def missing_lake(place: str) -> str:
+    """Return the message that there is no lake at a place, with the command that makes one."""
+    return f"{place}: no lake. Make one from recordings: ktui pipeline run --lake {place}"
+
+
 def leaves_lake_error(place: str, name: str) -> ValueError:
     """Return the error for an entry that leads out of its lake."""
     return ValueError(f"{place}: {name!r} leaves the lake; {_FIX}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Protocol
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Row, Window
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from ktui.pipeline.ingest.normalize import LINE, SESSION, copies
 from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
 
 GAP_MS = 60_000
@@ -60,98 +59,117 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.quarantined or self.missing)
 
 
-def check(lake: Lake) -> Findings:
+class Queryable(Protocol):
+    """One version of a lake that answers SQL: DuckDB's, and Spark's for those at URIs."""
+
+    manifest: Manifest
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a query, by column."""
+        ...
+
+
+class SparkQueries:
+    """A lake that Spark queries.
+
+    Args:
+        lake: the lake.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self.manifest = lake.manifest
+        self._tables = {each.name: lake.table(each) for each in (LINES, POLLS, QUARANTINE, SAMPLES)}
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a query, by column."""
+        for name, table in self._tables.items():
+            table.createOrReplaceTempView(name)
+        found = self._tables[LINES.name].sparkSession.sql(sql)
+        return [row.asDict() for row in found.collect()]
+
+
+# The SQL below means the same to DuckDB and to Spark.
+
+_COUNTED = """
+WITH ranked AS (
+  SELECT *, row_number() OVER (
+    PARTITION BY cluster_id, session, seq ORDER BY decoded DESC, sha, segment, line
+  ) AS place
+  FROM lines
+), counted AS (SELECT * FROM ranked WHERE place = 1)
+"""
+"""The copy of each line that counts, by the rule of `ingest.normalize.copies`."""
+
+_COPIES = """
+SELECT count(*) AS lines, coalesce(sum(copies - 1), 0) AS copies,
+  count(CASE WHEN texts > 1 THEN 1 END) AS differing
+FROM (
+  SELECT count(*) AS copies, count(DISTINCT sha) AS texts
+  FROM lines GROUP BY cluster_id, session, seq
+) AS of_line
+"""
+
+_SESSIONS = """
+SELECT count(*) AS sessions, coalesce(sum(1 - ended), 0) AS sessions_without_end,
+  coalesce(sum(missing), 0) AS missing, coalesce(sum(looks), 0) AS looks,
+  coalesce(sum(lost), 0) AS lost_polls
+FROM (
+  SELECT max(CASE WHEN kind = 'end' THEN 1 ELSE 0 END) AS ended,
+    max(seq) - min(seq) + 1 - count(*) AS missing,
+    count(CASE WHEN kind = 'look' AND decoded THEN 1 END) AS looks,
+    count(CASE WHEN kind = 'lost' THEN 1 END) AS lost
+  FROM counted GROUP BY cluster_id, session
+) AS of_session
+"""
+
+# A run line's time is the journal's.
+_CLOCK_STEPS = f"""
+SELECT count(*) AS clock_steps, coalesce(max(step), 0) AS largest_clock_step_ms
+FROM (
+  SELECT abs(at_ms - ms - lag(at_ms - ms) OVER (PARTITION BY cluster_id, session ORDER BY seq))
+    AS step
+  FROM counted WHERE kind <> 'run'
+) AS steps WHERE step >= {CLOCK_STEP_MS}
+"""  # noqa: S608 - a number
+
+_GAPS = f"""
+SELECT count(*) AS gaps, coalesce(max(gap), 0) AS longest_gap_ms
+FROM (
+  SELECT ms - lag(ms) OVER (PARTITION BY cluster_id, session ORDER BY seq) AS gap
+  FROM counted WHERE kind IN ('look', 'lost')
+) AS gaps WHERE gap > {GAP_MS}
+"""  # noqa: S608 - a number
+
+_QUARANTINED = """
+SELECT split_part(reason, ':', 1) AS reason, count(*) AS lines
+FROM quarantine GROUP BY 1 ORDER BY 1
+"""
+
+
+def check(lake: Queryable) -> Findings:
     """Count the content of a lake."""
-    lines = lake.table(LINES)
-    counted = copies(lines).where("counts").persist()
-    try:
-        return Findings(
-            version=lake.manifest.version,
-            written_at=lake.manifest.written_at,
-            clusters=tuple(lake.manifest.clusters),
-            segments=len({each.sha256 for each in lake.manifest.segments}),
-            quarantined=_quarantined(lake.table(QUARANTINE)),
-            shadowed_polls=lake.table(POLLS).where("shadowed").count(),
-            shadowed_samples=lake.table(SAMPLES).where("shadowed").count(),
-            rows=_rows(lake),
-            **_copies(lines),
-            **_sessions(counted),
-            **_between(counted),
-        )
-    finally:
-        counted.unpersist()
+    quarantined = {row["reason"]: row["lines"] for row in lake.rows(_QUARANTINED)}
+    return Findings(
+        version=lake.manifest.version,
+        written_at=lake.manifest.written_at,
+        clusters=tuple(lake.manifest.clusters),
+        segments=len({each.sha256 for each in lake.manifest.segments}),
+        quarantined=quarantined,
+        rows=_rows(lake.manifest),
+        **_one(lake, _COPIES),
+        **_one(lake, _COUNTED + _SESSIONS),
+        **_one(lake, _COUNTED + _CLOCK_STEPS),
+        **_one(lake, _COUNTED + _GAPS),
+        **_one(lake, "SELECT count(*) AS shadowed_polls FROM polls WHERE shadowed"),
+        **_one(lake, "SELECT count(*) AS shadowed_samples FROM samples WHERE shadowed"),
+    )
 
 
-def _rows(lake: Lake) -> Mapping[str, int]:
-    tables = lake.manifest.tables.items()
+def _rows(manifest: Manifest) -> Mapping[str, int]:
+    tables = manifest.tables.items()
     return {name: sum(part.rows for part in parts.values()) for name, parts in tables}
 
 
-def _quarantined(quarantine: DataFrame) -> Mapping[str, int]:
-    reason = F.substring_index("reason", ":", 1)
-    rows = quarantine.groupBy(reason.alias("reason")).count().orderBy("reason").collect()
-    return {row["reason"]: row["count"] for row in rows}
-
-
-def _copies(lines: DataFrame) -> dict[str, int]:
-    of_line = lines.groupBy(*LINE).agg(
-        F.count("*").alias("copies"), F.count_distinct("sha").alias("texts")
-    )
-    row = _one(
-        of_line.agg(
-            F.count("*").alias("lines"),
-            _sum(F.col("copies") - 1).alias("copies"),
-            F.count_if(F.col("texts") > 1).alias("differing"),
-        )
-    )
-    return row.asDict()
-
-
-def _sessions(counted: DataFrame) -> dict[str, int]:
-    of_session = counted.groupBy(*SESSION).agg(
-        F.bool_or(F.col("kind") == "end").alias("ended"),
-        (F.max("seq") - F.min("seq") + 1 - F.count("*")).alias("missing"),
-        F.count_if((F.col("kind") == "look") & F.col("decoded")).alias("looks"),
-        F.count_if(F.col("kind") == "lost").alias("lost"),
-    )
-    row = _one(
-        of_session.agg(
-            F.count("*").alias("sessions"),
-            F.count_if(~F.col("ended")).alias("sessions_without_end"),
-            _sum(F.col("missing")).alias("missing"),
-            _sum(F.col("looks")).alias("looks"),
-            _sum(F.col("lost")).alias("lost_polls"),
-        )
-    )
-    return row.asDict()
-
-
-def _between(counted: DataFrame) -> dict[str, int]:
-    """Count gaps between consecutive polls, and clock steps between consecutive lines."""
-    order = Window.partitionBy(*SESSION).orderBy("seq")
-    timed = counted.where(F.col("kind") != "run")  # a run line's `at` is the journal's
-    step = F.abs(F.col("at_ms") - F.col("ms") - F.lag(F.col("at_ms") - F.col("ms")).over(order))
-    steps = timed.select(step.alias("step")).where(F.col("step") >= CLOCK_STEP_MS)
-    polls = counted.where(F.col("kind").isin("look", "lost"))
-    gap = F.col("ms") - F.lag("ms").over(order)
-    gaps = polls.select(gap.alias("gap")).where(F.col("gap") > GAP_MS)
-    of_steps, of_gaps = _one(_most(steps, "step")), _one(_most(gaps, "gap"))
-    return {
-        "clock_steps": of_steps["count"],
-        "largest_clock_step_ms": of_steps["most"],
-        "gaps": of_gaps["count"],
-        "longest_gap_ms": of_gaps["most"],
-    }
-
-
-def _most(rows: DataFrame, name: str) -> DataFrame:
-    most = F.coalesce(F.max(name), F.lit(0)).alias("most")
-    return rows.agg(F.count("*").alias("count"), most)
-
-
-def _sum(column: Column) -> Column:
-    return F.coalesce(F.sum(column), F.lit(0))
-
-
-def _one(aggregated: DataFrame) -> Row:
-    return aggregated.collect()[0]
+def _one(lake: Queryable, sql: str) -> dict[str, int]:
+    (row,) = lake.rows(sql)
+    return {name: int(value) for name, value in row.items()}

@@ -24,7 +24,7 @@ from ktui.pipeline.ingest import normalize
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
+from ktui.pipeline.lake.files import LocalFiles, lake_files
 from ktui.pipeline.lake.lake import STAGING, Lake, NewVersion, read_manifest, stage_rows
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
@@ -96,17 +96,8 @@ def run(
         found = segment_files.find(spark, request.recordings)
     outcome = read_segments(spark, request, found, tell)
     if not found.files and not outcome.manifest.version:
-        raise PipelineProblem(_nothing(request, found))
+        raise PipelineProblem(nothing_recorded(request, found))
     return outcome
-
-
-def looks_small(request: PipelineRequest) -> bool:
-    """Whether a run will be small, before Spark is there; not known of URIs, so False."""
-    lake = local_path(request.lake)
-    recorded = segment_files.recorded_bytes(request.recordings)
-    if lake is None or recorded is None:
-        return False
-    return is_small(recorded, read_manifest(LocalFiles(lake)) or Manifest())
 
 
 def read_segments(
@@ -272,7 +263,8 @@ def _digits(segment: SegmentRead) -> str:
     return segment.sha256[:SEGMENT_DIGITS]
 
 
-def _nothing(request: PipelineRequest, found: segment_files.Found) -> str:
+def nothing_recorded(request: PipelineRequest, found: segment_files.Found) -> str:
+    """Return the message that a run has found nothing to read, with what to do."""
     places = ", ".join(request.recordings)
     if found.unfinished:
         return (

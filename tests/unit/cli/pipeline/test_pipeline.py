@@ -54,7 +54,13 @@ def test_no_other_verb_loads_the_libraries_of_the_pipeline(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("verb", "library"),
-    [("run", "pyspark"), ("check", "pyspark"), ("run", "pyarrow"), ("report", "pyarrow")],
+    [
+        ("run", "pyspark"),
+        ("check", "pyspark"),
+        ("run", "pyarrow"),
+        ("report", "pyarrow"),
+        ("sql", "duckdb"),
+    ],
 )
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
     verb: str, library: str
@@ -69,7 +75,23 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     assert "Traceback" not in run.stderr
 
 
+def test_where_nothing_is_recorded_no_java_is_started_to_say_so(tmp_path: Path) -> None:
+    without = {"PATH": "", "JAVA_HOME": ""}
+
+    state = ("--state-dir", str(tmp_path / "new"))
+    run = call_ktui("pipeline", "run", *state, **without)
+    check = call_ktui("pipeline", "check", *state, **without)
+    missing = call_ktui("pipeline", "run", *state, "--recordings", f"{tmp_path}/no", **without)
+
+    assert (run.returncode, check.returncode, missing.returncode) == (1, 1, 1)
+    assert "/new: nothing is recorded. ktui start records its run" in run.stderr
+    assert "/lake: no lake. Make one from recordings: ktui pipeline run --lake" in check.stderr
+    assert missing.stderr == f"ktui: {tmp_path}/no: no such file or folder\n"
+
+
 def test_the_pipeline_without_java_explains_that_it_needs_java(tmp_path: Path) -> None:
+    (tmp_path / "000000.jsonl.gz").touch()
+
     run = call_ktui("pipeline", "run", "--state-dir", str(tmp_path), PATH="", JAVA_HOME="")
 
     assert run.returncode == 1
@@ -82,6 +104,7 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n", encoding="utf-8")
     java.chmod(0o755)
+    (tmp_path / "000000.jsonl.gz").touch()
 
     run = call_ktui("pipeline", "run", "--state-dir", str(tmp_path), JAVA_HOME=str(tmp_path))
 

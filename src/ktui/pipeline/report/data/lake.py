@@ -119,7 +119,7 @@ def _plain(batch: pa.RecordBatch) -> Sequence[dict[str, Any]]:
     return rows
 
 
-_BY = dataset.HivePartitioning(pa.schema([("cluster_id", pa.string())]))
+_BY = dataset.HivePartitioning(pa.schema([("cluster_id", pa.string()), ("date", pa.date32())]))
 
 
 class ArrowLake:
@@ -151,8 +151,7 @@ class ArrowLake:
                 check_links(Path(path), found)
             return cls(folder, found)
         except FileNotFoundError:
-            fix = f"Make one from recordings: ktui pipeline run --lake {place}"
-            raise PipelineProblem(f"{place}: no lake. {fix}") from None
+            raise PipelineProblem(manifests.missing_lake(place)) from None
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise PipelineProblem(manifests.unreadable_manifest(place, error)) from None
         except (OSError, pa.ArrowException) as error:

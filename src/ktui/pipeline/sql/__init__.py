@@ -1,0 +1,1 @@
+"""SQL on a lake, with DuckDB: neither Java nor Spark."""

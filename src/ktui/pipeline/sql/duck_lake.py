@@ -1,0 +1,180 @@
+"""A lake in DuckDB: its tables can be read, and nothing else can be read or written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake.files import LocalFiles, local_path
+from ktui.pipeline.lake.lake import read_manifest
+from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.views import create_views, glob_of, parquet_files, text
+from ktui.pipeline.sql.query_error import BadQuery, query_error
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "allow_persistent_secrets": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "temp_directory": "",
+}
+"""Nothing but the tables: no secrets, extensions or variables of Python, and no files for what does
+not fit into memory."""
+_BATCH = 1_000
+_INTERRUPTED = "Query interrupted"
+_NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of a query's result."""
+
+    name: str
+    is_number: bool
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The result of a query."""
+
+    columns: tuple[Column, ...]
+    rows: Iterator[tuple[Any, ...]]
+    """Read as they are asked for; values as Python's."""
+
+
+class DuckLake:
+    """One whole version of a lake; later versions do not change it.
+
+    Args:
+        place: the lake's path or URI.
+        manifest: the version.
+        connection: a connection of DuckDB that has a view of each table, and is locked.
+    """
+
+    def __init__(
+        self, place: str, manifest: Manifest, connection: duckdb.DuckDBPyConnection
+    ) -> None:
+        self.manifest = manifest
+        self._place = place
+        self._connection = connection
+
+    @classmethod
+    def open(cls, place: str) -> DuckLake:
+        """Open the current version of the lake at a path or URI.
+
+        Raises:
+            PipelineProblem: there is no lake, or it cannot be read.
+        """
+        path = local_path(place)
+        connection = duckdb.connect(config=_CONFIG)
+        with _damage_as_problem(place):
+            if path is None:
+                manifest = _add_remote_views(connection, place)
+            else:
+                manifest = _add_local_views(connection, path, place)
+        return cls(place, manifest, connection)
+
+    def query(self, sql: str) -> Result:
+        """Run one query, and return its result.
+
+        Raises:
+            BadQuery: the text is not one query, or the query fails; names the place in the text.
+            PipelineProblem: a file of the lake cannot be read.
+        """
+        found = self._connection
+        with _damage_as_problem(self._place):
+            with query_error(line_before=0):
+                kinds = [each.type for each in found.extract_statements(sql)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise BadQuery("the query: give one SELECT, WITH, FROM, DESCRIBE or SUMMARIZE")
+            # Inside a subquery DuckDB allows nothing that writes. Its columns have unique names.
+            with query_error(line_before=1):
+                found.execute(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)")  # noqa: S608 - a query is what it takes
+        columns = tuple(
+            Column(name, is_number=_NUMBER.fullmatch(str(kind)) is not None)
+            for name, kind, *_ in found.description or ()
+        )
+        return Result(columns, self._rows())
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a query of ktui's own, by column."""
+        found = self.query(sql)
+        names = [column.name for column in found.columns]
+        return [dict(zip(names, row, strict=True)) for row in found.rows]
+
+    def quoted_names(self) -> set[str]:
+        """Return the words that a query has to quote where they are names of columns."""
+        kinds = "('reserved', 'type_function')"
+        found = self.query(
+            f"SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN {kinds}"  # noqa: S608 - fixed
+        )
+        return {name for (name,) in found.rows}
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        while True:
+            with _damage_as_problem(self._place), query_error(line_before=1):
+                batch = self._connection.fetchmany(_BATCH)
+            if not batch:
+                return
+            yield from batch
+
+
+def _add_local_views(connection: duckdb.DuckDBPyConnection, path: Path, place: str) -> Manifest:
+    manifest = read_manifest(LocalFiles(path))
+    if manifest is None:
+        raise PipelineProblem(manifests.missing_lake(place))
+    files = [f"{path}/{file.path}" for _, part in manifest.entries() for file in part.files]
+    _lock(connection, sorted({*files, *map(glob_of, files)}))
+    connection.execute(create_views(manifest, parquet_files(str(path))))
+    return manifest
+
+
+def _add_remote_views(connection: duckdb.DuckDBPyConnection, place: str) -> Manifest:
+    """Add views of what Arrow reads: DuckDB itself reaches URIs only with extensions."""
+    from ktui.pipeline.report.data.lake import ArrowLake  # noqa: PLC0415 - slow to import
+
+    lake = ArrowLake.open(place)
+
+    def rows(table: Table, _: Sequence[str]) -> str:
+        found = lake.dataset(table.name)
+        connection.register(f"_{table.name}", found)
+        return f'SELECT * FROM "_{table.name}"'  # noqa: S608 - a table of ktui's
+
+    _lock(connection, [])
+    connection.execute(create_views(lake.manifest, rows))
+    return lake.manifest
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:
+    """Let a connection access these files only, for good."""
+    connection.execute(
+        f"SET TimeZone = 'UTC'; SET allowed_paths = [{', '.join(map(text, files))}]; "
+        "SET enable_external_access = false; SET lock_configuration = true"
+    )
+
+
+@contextmanager
+def _damage_as_problem(place: str) -> Iterator[None]:
+    """Turn errors of reading a lake's files into a problem, and an interrupt into Python's.
+
+    Raises:
+        PipelineProblem: a file is missing or damaged.
+        KeyboardInterrupt: Ctrl-C while DuckDB was at work.
+    """
+    try:
+        yield
+    except duckdb.Error as error:
+        fix = f"Make the lake again: ktui pipeline run --lake {place}"
+        said = str(error).splitlines()[0]
+        raise PipelineProblem(f"{place}: its tables cannot be read: {said}. {fix}") from None
+    except RuntimeError as error:
+        if str(error) != _INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from None
