@@ -64,56 +64,76 @@ class Taken(msgspec.Struct, frozen=True):
     """The share of the CPUs' time that was idle meanwhile."""
 
 
+class Compared(msgspec.Struct, frozen=True):
+    """What was recommended to a run, and how long that took."""
+
+    advice: RunAdvice
+    own: Taken
+    seen: Taken
+
+    @property
+    def error(self) -> float:
+        """The predicted time less the seen one, as a share of that."""
+        return self.advice.predicted_s / self.seen.seconds - 1
+
+    @property
+    def within(self) -> bool:
+        """Whether the run took a time of the stated range."""
+        return self.advice.low_s <= self.seen.seconds <= self.advice.high_s
+
+
 def run() -> None:
     """Print what was predicted and what was seen, pair by pair, and how far off that is."""
     with brokers(BROKERS) as lab, tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
         state = Path(folder) / "state"
-        pairs = list(_pairs())
-        own = {}
-        for pair in pairs:
-            _fill(lab, pair)
-            own[pair.name] = taken = _carried_out(lab, pair, state, pair.options)
-            print(f"{pair.name}: {_own(pair, taken)}, idle {taken.idle:.0%}", flush=True)
+        own = dict(_under_their_own(lab, state))
         fastest, in_time = _insights(state), _insights(state, "--window", WINDOW)
-        errors, within, faster, idle = [], 0, 0, [taken.idle for taken in own.values()]
-        for number, pair in enumerate(pairs):
-            advice = _advice(pair, fastest, in_time, windowed=bool(number % 2))
-            took = own[pair.name]
+        compared = []
+        for number, (pair, took) in enumerate(own.items()):
             print(f"{pair.name}: {_own(pair, took)}", flush=True)
+            advice = _advice(pair, fastest, in_time, windowed=bool(number % 2))
             if advice is None:
                 print("  nothing is recommended", flush=True)
                 continue
-            options = tuple(advice_options(advice).split())
+            options = advice_options(advice).split()
             seen = _carried_out(lab, pair, Path(folder) / _BACK, options)
-            errors.append(advice.predicted_s / seen.seconds - 1)
-            within += advice.low_s <= seen.seconds <= advice.high_s
-            faster += seen.seconds < took.seconds
-            idle.append(seen.idle)
-            print(f"  {advice.reason}\n  {_line(advice, seen)}", flush=True)
-        _print_summary(errors, within, faster, statistics.median(idle))
+            compared.append(Compared(advice, took, seen))
+            print(f"  {advice.reason}\n  {_line(compared[-1])}", flush=True)
+        _print_summary(compared)
         _print_held_out(fastest)
+
+
+def _under_their_own(lab: Lab, state: Path) -> Iterator[tuple[Pair, Taken]]:
+    for pair in _pairs():
+        _fill(lab, pair)
+        taken = _carried_out(lab, pair, state, pair.options)
+        print(f"{pair.name}: {_own(pair, taken)}, idle {taken.idle:.0%}", flush=True)
+        yield pair, taken
 
 
 def _own(pair: Pair, taken: Taken) -> str:
     return f"{' '.join(pair.options)}: {as_duration(taken.seconds)}"
 
 
-def _line(advice: RunAdvice, seen: Taken) -> str:
+def _line(of: Compared) -> str:
+    advice, seen = of.advice, of.seen
     predicted, low, high = map(as_duration, (advice.predicted_s, advice.low_s, advice.high_s))
-    error = advice.predicted_s / seen.seconds - 1
     return (
         f"{advice_options(advice)}: predicted {predicted} ({low} to {high}), "
-        f"seen {as_duration(seen.seconds)}: {error:+.0%}, idle {seen.idle:.0%}"
+        f"seen {as_duration(seen.seconds)}: {of.error:+.0%}, idle {seen.idle:.0%}"
     )
 
 
-def _print_summary(errors: Sequence[float], within: int, faster: int, idle: float) -> None:
-    if len(errors) < LEAST_ADVISED:
-        raise SystemExit(f"not measured: limits were recommended to {len(errors)} of {PAIRS} runs")
-    off = sorted(map(abs, errors))
+def _print_summary(compared: Sequence[Compared]) -> None:
+    if len(compared) < LEAST_ADVISED:
+        raise SystemExit(f"not measured: limits were recommended to {len(compared)} of {PAIRS}")
+    off = sorted(abs(each.error) for each in compared)
+    within = sum(each.within for each in compared)
+    faster = sum(each.seen.seconds < each.own.seconds for each in compared)
+    idle = statistics.median(each.seen.idle for each in compared)
     print(
-        f"{len(errors)} of {PAIRS} runs were given other limits: median error "
-        f"{statistics.median(off):.0%} (largest {off[-1]:.0%}), {within} of {len(errors)} within "
+        f"{len(compared)} of {PAIRS} runs were given other limits: median error "
+        f"{statistics.median(off):.0%} (largest {off[-1]:.0%}), {within} of {len(compared)} within "
         f"the stated range, {faster} faster than under their own; {idle:.0%} of the CPUs idle"
     )
 
