@@ -29,6 +29,7 @@ from bench import (
     starting,
     states,
     what_if,
+    what_if_real,
 )
 from bench.clusters import lab_with_a_dead_broker
 from bench.peers import run as peers
@@ -53,6 +54,7 @@ ALONE: dict[str, Callable[[], None]] = {
     "record": recording.run,
     "states": states.run,
     "what-if": what_if.run,
+    "what-if-real": what_if_real.run,
     "pipeline-start": pipeline_start.run,
 }
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {

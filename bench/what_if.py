@@ -22,7 +22,7 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.spark.session import start
-from ktui.pipeline.what_if.grid import GridCell, usual_grid
+from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import playable_run, simulate_cell
 from ktui.pipeline.what_if.table import Models, what_if
@@ -42,9 +42,15 @@ _RUN = {"cluster_id": "bench", "run": "drain", "run_id": "drain@1"}
 
 
 def cells() -> tuple[GridCell, ...]:
-    """Return the usual 96 limit sets and three more; the run's own makes them 100."""
-    more = [GridCell(Limits(partitions=p), parse_throttle_rates("30MB/s")) for p in (10, 20, 50)]
-    return (*usual_grid(), *more)
+    """Return 99 limit sets; the run's own makes them 100."""
+    throttles = [parse_throttle_rates(each) for each in ("none", "20MB/s", "50MB/s")]
+    limits = [
+        Limits(partitions=partitions, replicas=replicas, per_broker=per_broker)
+        for partitions in (1, 2, 5, 10, 20, 50)
+        for replicas, per_broker in ((1, None), (1, 2), (2, 2), (None, 2), (None, None))
+    ]
+    more = [GridCell(Limits(partitions=p), parse_throttle_rates("30MB/s")) for p in range(10, 19)]
+    return (*(GridCell(each, throttle) for each in limits for throttle in throttles), *more)
 
 
 def run() -> None:

@@ -111,17 +111,3 @@ def test_forecasts_are_compared_only_at_moments_where_all_of_them_exist(
     assert (half.decile, half.moments, half.told) == (5, 3, 0.8)
     assert [round(x or 0, 3) for x in (half.ktui, half.linear, half.recent)] == [0.1, 0.3, 0.5]
     assert (end.decile, end.moments, end.ktui, end.told) == (9, 0, None, 1.0)
-
-
-def test_advised_limits_are_named_by_their_options() -> None:
-    text = (
-        '{"replicas":1,"partitions":4,"leader_movements":null,"replica_movements":null,'
-        '"per_broker":2,"extra_replicas":null,"cut_together":null,"shape":"kip-435",'
-        '"mode":"rolling","order":"topic"}'
-    )
-    assert insights.limits_as_options(text) == {
-        "replicas": 1,
-        "partitions": 4,
-        "per-broker": 2,
-        "shape": "kip-435",
-    }

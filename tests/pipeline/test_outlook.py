@@ -72,19 +72,28 @@ def test_the_model_is_tested_on_runs_it_was_not_fitted_on(
     assert {row.error_held_out for row in runs["alone@1"]} == {None}
 
 
-def test_one_combination_is_recommended_for_each_run_with_its_reason(
+def test_nothing_is_recommended_that_gains_nothing_over_the_run_and_the_reason_says_so(
     drained_lake: DrainedLake,
 ) -> None:
     runs = of_each_run(drained_lake.first)
     alone = runs.pop("alone@1")
     for of in runs.values():
-        (advised,) = (row for row in of if row.recommended)
-        assert advised.reason.startswith("the gentlest of the fastest")
-        assert [row.reason for row in of if not row.recommended] == [None] * 4
-        assert [row for row in of if row.recommended and row.beyond] == []
+        assert not any(row.recommended for row in of)
+        (told,) = (row for row in of if row.reason)
+        assert told.own
+        assert told.reason.startswith("nothing that was recorded is faster than the run")
     assert not any(row.recommended for row in alone)
-    (reason,) = (row.reason for row in alone if row.reason)
-    assert reason.startswith("2 runs have to be recorded, and there is 1")
+    (told,) = (row for row in alone if row.reason)
+    assert told.reason.startswith("2 runs have to be recorded, and there is 1")
+    assert told.record in told.reason
+
+
+def test_the_range_of_a_time_has_the_error_for_other_runs_in_it(drained_lake: DrainedLake) -> None:
+    runs = of_each_run(drained_lake.first)
+    times = [1 / (1 + runs[run_id][0].error_held_out) for run_id in ("two@1", "three@1")]
+    for row in (*runs["two@1"], *runs["three@1"]):
+        assert row.low_s <= row.predicted_s * min(times) * 1.001
+        assert row.high_s >= row.predicted_s * max(times) * 0.999
 
 
 def test_insights_of_every_cluster_are_in_the_lake(drained_lake: DrainedLake) -> None:
@@ -97,8 +106,8 @@ def test_insights_of_every_cluster_are_in_the_lake(drained_lake: DrainedLake) ->
     assert a.prior is not None
     assert 10e6 < a.prior.replica_bytes_s.p50 < 41e6
     assert {(pair.leader, pair.adding) for pair in a.pairs} == {(1, 7), (2, 8), (3, 9)}
-    assert {each.run for each in a.advice} == {"two", "three"}
-    assert not a.withheld
+    assert not a.advice
+    assert {each.run for each in a.withheld} == {"two", "three"}
     b = found.of("b")
     assert b is not None
     assert not b.advice

@@ -69,7 +69,7 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     partitions: NonNegativeInt
     bytes: NonNegativeInt
     limits: dict[str, str | NonNegativeInt | None]
-    """Values by option of `ktui start`, without dashes."""
+    """Values by option of `ktui start`, without dashes; null lifts a limit."""
     throttle: str
     """The value for `--throttle`; `none` for no throttle."""
     predicted_s: float
@@ -84,7 +84,12 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
 
     None where no other run can predict it.
     """
+    assumed: tuple[str, ...] = ()
+    """The figures behind these times that no recording shows."""
     reason: str
+    """What is gained over the recorded run, and what it costs."""
+    record: str | None = None
+    """The options of `ktui start` to record a run with, which may show faster limits; or None."""
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +98,10 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     run_id: str
     reason: str
-    """The recording that would be needed, or a note that nothing fits."""
+    """The recording that would be needed, or a note that nothing fits or would be better."""
+    record: str | None = None
+    """The options of `ktui start` to record a run with, to know more; None where nothing is known
+    that might be better."""
 
 
 class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):

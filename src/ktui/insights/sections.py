@@ -9,6 +9,7 @@ import msgspec
 from ktui.insights.insights import ClusterInsights, EtaError, RunAdvice, SizeRate
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
+from ktui.insights.start_options import options_text
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 NOTHING = (
@@ -60,6 +61,8 @@ def sections(of: ClusterInsights) -> Iterator[Section]:
     yield from _eta(of.eta)
     if of.advice:
         yield _advice(of.advice)
+        rows = tuple((each.run, each.reason) for each in of.advice)
+        yield Section("why they are recommended", ("RUN", "WHY"), rows, left=(0, 1))
     if of.withheld:
         rows = tuple((each.run, each.reason) for each in of.withheld)
         yield Section("no limits are recommended", ("RUN", "WHY"), rows, left=(0, 1))
@@ -133,7 +136,9 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
         for each in advised
     )
     header = ("RUN", "PARTITIONS", "TO COPY", "TOOK", "WOULD", "RANGE", "MODEL OFF", "WITH")
-    return Section("recommended limits", header, rows, left=(0, len(header) - 1))
+    assumed = "; ".join(dict.fromkeys(what for each in advised for what in each.assumed))
+    more = f"assumed, for no recording shows it: {assumed}" if assumed else ""
+    return Section("recommended limits", header, rows, left=(0, len(header) - 1), more=more)
 
 
 def _took(advice: RunAdvice) -> str:
@@ -143,9 +148,7 @@ def _took(advice: RunAdvice) -> str:
 
 def advice_options(advice: RunAdvice) -> str:
     """Format recommended limits as options of `ktui start`."""
-    limits = {name: value for name, value in advice.limits.items() if value is not None}
-    throttle = {} if advice.throttle == "none" else {"throttle": advice.throttle}
-    return " ".join(f"--{name} {value}" for name, value in {**limits, **throttle}.items())
+    return options_text(advice.limits, advice.throttle)
 
 
 def _percent(share: float | None) -> str:

@@ -11,7 +11,6 @@ import pytest
 from ktui.cli.pipeline.options import read_derived_options
 from ktui.fileproblem import FileProblem
 from ktui.pipeline.forecast.derived import DerivedOptions
-from ktui.pipeline.what_if.grid import usual_grid
 
 
 def options_of(**options: Any) -> DerivedOptions | None:
@@ -19,8 +18,8 @@ def options_of(**options: Any) -> DerivedOptions | None:
     return read_derived_options({**usual, **options})
 
 
-def test_the_default_is_the_usual_grid_without_a_window() -> None:
-    assert options_of() == DerivedOptions(usual_grid(), None)
+def test_the_default_is_a_grid_near_each_run_without_a_window() -> None:
+    assert options_of() == DerivedOptions(None, None)
 
 
 def test_a_window_is_read_as_a_duration(tmp_path: Path) -> None:
@@ -29,6 +28,7 @@ def test_a_window_is_read_as_a_duration(tmp_path: Path) -> None:
     asked = options_of(window="4h", grid=grid)
     assert asked is not None
     assert asked.window_s == 14_400.0
+    assert asked.cells is not None
     assert len(asked.cells) == 2
     assert asked.anew
 

@@ -7,20 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.evidence import (
     LEAST_RUNS,
     LEAST_STEPS,
     TELLING_S,
     Evidence,
+    HeldOutTests,
     SimulatedUse,
     beyond_evidence,
     missing_evidence,
     model_too_far_off,
+    untested,
 )
-from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import InflowSample, RecordedStep, fit
-from ktui.pipeline.what_if.play import SimulatedCell, advise
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
 
 MB = 1_000_000
@@ -189,56 +188,13 @@ def test_a_model_far_off_for_a_run_gives_no_advice(error: float | None, far: int
     assert len(list(model_too_far_off(error))) == far
 
 
-played = st.builds(
-    SimulatedCell,
-    cell=st.builds(
-        GridCell,
-        st.builds(Limits, partitions=st.integers(1, 50)),
-        st.just(parse_throttle_rates("none")),
-    ),
-    own=st.just(False),  # noqa: FBT003 - Hypothesis' own signature
-    predicted_s=st.floats(1, 1e6),
-    low_s=st.floats(1, 1e6),
-    high_s=st.floats(1, 1e6),
-    peak_extra_replicas=st.integers(0, 20),
-    batches=st.integers(1, 9),
-    broker_bytes_s=st.floats(1, 1e9),
-    beyond=st.lists(st.sampled_from(["more", "faster"]), max_size=2).map(tuple),
-)
+def test_a_range_has_the_error_of_predictions_for_other_runs_in_it() -> None:
+    slow, fast = HeldOutTests(runs=3, low=0.9, high=1.6), HeldOutTests(runs=3, low=0.5, high=1.0)
+    assert slow.widened(100.0, 95.0, 110.0) == (90.0, 160.0)
+    assert fast.widened(100.0, 40.0, 110.0) == (40.0, 110.0)
 
 
-@given(cells=st.lists(played, min_size=1, max_size=8), window=st.none() | st.floats(1, 1e6))
-def test_limits_beyond_the_evidence_are_never_advised(
-    cells: list[SimulatedCell], window: float | None
-) -> None:
-    cells[0] = msgspec.structs.replace(cells[0], own=True)
-
-    advice = advise(cells, window)
-
-    assert advice.place is None or not cells[advice.place].beyond
-    if cells[0].beyond:
-        assert advice.place is None
-        assert advice.reason == "; ".join(cells[0].beyond)
-    elif window is None:
-        assert advice.place is not None
-
-
-def test_advice_mentions_faster_limits_beyond_the_evidence_without_a_time() -> None:
-    def way(predicted_s: float, *further: str, own: bool = False) -> SimulatedCell:
-        return SimulatedCell(
-            cell=GridCell(Limits()), own=own, predicted_s=predicted_s, low_s=1.0,
-            high_s=predicted_s, peak_extra_replicas=1, batches=1, broker_bytes_s=1.0,
-            beyond=further,
-        )  # fmt: skip
-
-    cells = [way(100.0, own=True), way(10.0, "nothing was recorded without a throttle")]
-    faster = "beyond what was recorded: nothing was recorded without a throttle"
-
-    advice = advise(cells, None)
-    assert advice.place == 0
-    assert advice.reason.endswith(f": 1m 40s (1 s to 1m 40s); others might be faster, {faster}")
-    in_a_window = advise(cells, 20.0)
-    assert in_a_window.place is None
-    assert in_a_window.reason == (
-        f"none fits 20 s; the soonest is 1m 40s (1 s to 1m 40s); others might fit, {faster}"
-    )
+def test_a_model_that_no_run_has_tested_gives_no_advice() -> None:
+    assert list(untested(HeldOutTests(runs=1))) == []
+    (reason,) = untested(HeldOutTests())
+    assert "record one that keeps its limits" in reason

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.fileproblem import FileProblem
 from ktui.pacing.limits import Limits, Shape
-from ktui.pipeline.what_if.grid import GridCell, read_grid, usual_grid
+from ktui.pipeline.what_if.grid import GridCell, read_grid, relative_grid
 from ktui.planning.throttle_rates import parse_throttle_rates
 
 
@@ -34,10 +34,40 @@ def test_a_single_value_needs_no_list_and_none_lifts_a_limit(grid: Path) -> None
     assert read_grid(grid) == (GridCell(Limits(partitions=3)),)
 
 
-def test_the_usual_grid_has_each_cell_once() -> None:
-    cells = usual_grid()
-    assert len(cells) == 96
-    assert len({(cell.limits, cell.throttle) for cell in cells}) == 96
+def throttles(cells: tuple[GridCell, ...]) -> set[str]:
+    return {cell.throttle.typed for cell in cells}
+
+
+def test_without_a_file_a_run_is_simulated_near_its_own_limits_and_throttle() -> None:
+    own = GridCell(Limits(partitions=8, replicas=1, per_broker=2), parse_throttle_rates("400kB"))
+
+    cells = relative_grid(own, 100, 90e6)
+
+    assert own in cells
+    assert len(set(cells)) == len(cells) == 60
+    assert throttles(cells) == {"100kB", "200kB", "400kB", "800kB", "1600kB", "none"}
+    assert {(cell.limits.partitions, cell.limits.per_broker) for cell in cells} == {
+        (2, 1), (4, 1), (8, 2), (16, 4), (32, 8)
+    }  # fmt: skip
+    assert {cell.limits.replicas for cell in cells} == {1, None}
+
+
+def test_a_run_without_limits_or_throttle_is_simulated_with_less_than_all_at_once() -> None:
+    cells = relative_grid(GridCell(Limits()), 40, 21_456_789.0)
+
+    assert {cell.limits.partitions for cell in cells} == {10, 20, 40, 80, 160}
+    assert throttles(cells) == {"none", "5250kB", "10500kB"}
+
+
+def test_the_rates_of_single_brokers_and_budgets_change_with_the_throttle() -> None:
+    own = GridCell(Limits(bytes_per_broker=32 << 20), parse_throttle_rates("8MB,3=2MB,total=20MB"))
+
+    cells = relative_grid(own, 40, 1.0)
+
+    assert "4MB,3=1MB,total=10MB" in throttles(cells)
+    assert {cell.limits.bytes_per_broker for cell in cells} == {
+        n << 20 for n in (8, 16, 32, 64, 128)
+    }
 
 
 @pytest.mark.parametrize(

@@ -129,3 +129,27 @@ def test_each_broker_is_simulated_under_its_own_throttle() -> None:
     tempo = model.tempo(parse_throttle_rates("20MB,3=5MB"))
     assert tempo.bytes_s(1, 1) == 20 * MB
     assert tempo.bytes_s(3, 1) == 5 * MB
+
+
+def test_an_answer_names_every_figure_that_no_recording_shows() -> None:
+    """Every copy was held up by a throttle of 400 kB/s, so what brokers can do is assumed."""
+    steps = tuple(RecordedStep("a", adds=adds, took_s=9.0, copying_s=7.0) for adds in (True, False))
+    throttled = [inflow(2, 0.4 * MB, throttle=400_000, broker=n) for n in range(5)]
+    model = model_of(*throttled, steps=steps)
+
+    assert model.assumptions(parse_throttle_rates("400kB"), [1, 2]) == ()
+    for further in ("none", "20MB", "400kB,2=20MB"):
+        assert model.assumptions(parse_throttle_rates(further), [1, 2]) == (
+            "50 MB/s into a broker without a throttle",
+        )
+
+
+def test_an_answer_of_few_recordings_names_its_range_and_its_waits_as_assumed() -> None:
+    found = model_of(inflow(1, 20 * MB)).assumptions(parse_throttle_rates("10MB"), [1])
+
+    assert found == (
+        "a range of rates as 20 MB/s to 100 MB/s is around 50 MB/s",
+        "no time beside copying",
+        "1 s for a step that copies nothing",
+        "that copies get all of a throttle",
+    )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if.advice import advise
 from ktui.pipeline.what_if.driven import RateSpan
 from ktui.pipeline.what_if.evidence import Evidence
 from ktui.pipeline.what_if.grid import GridCell
@@ -17,7 +18,6 @@ from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import (
     PlayableRun,
     SimulatedCell,
-    advise,
     playable_run,
     simulate_cell,
 )
@@ -123,19 +123,6 @@ def test_nothing_is_advised_if_nothing_fits_and_the_soonest_is_named() -> None:
     assert advice.place is None
     assert advice.reason.startswith("none fits 5 s; the soonest is ")
     assert advice.told_of == min(range(4), key=lambda n: played[n].high_s)
-
-
-def test_the_fastest_limits_with_no_more_extra_replicas_are_advised_without_a_window() -> None:
-    played = the_cells()
-    advice = advise(played, None)
-    assert advice.place is not None
-    chosen = played[advice.place]
-    assert chosen.peak_extra_replicas <= played[0].peak_extra_replicas
-    assert chosen.predicted_s == min(
-        one.predicted_s
-        for one in played
-        if one.peak_extra_replicas <= played[0].peak_extra_replicas
-    )
 
 
 def driven(*spans: tuple[float, str], partitions: int = 1) -> GridCell:

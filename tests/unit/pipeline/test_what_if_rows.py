@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if.evidence import Evidence
+from ktui.pipeline.what_if.evidence import Evidence, HeldOutTests
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import PlayableRun, playable_run
@@ -17,6 +18,8 @@ from ktui.pipeline.what_if.table import (
     RealDuration,
     advised_rows,
     driven_run,
+    grid_near,
+    held_out_tests,
     simulated_rows,
 )
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -32,6 +35,8 @@ SEEN = Evidence(
     most_at_once=4,
     partitions=4,
 )
+
+TESTED = HeldOutTests(runs=2)
 
 
 def model(mb_s: float) -> Model:
@@ -60,7 +65,8 @@ def a_run(target: tuple[int, ...] = (4, 2, 3)) -> PlayableRun:
 
 
 def rows_of(run: PlayableRun, lasted: RealDuration, *more: GridCell) -> list[dict[str, Any]]:
-    return list(advised_rows([*simulated_rows(run, [run.cell, *more], model(10.0), lasted)], None))
+    simulated = [*simulated_rows(run, [run.cell, *more], model(10.0), lasted)]
+    return list(advised_rows(simulated, None, TESTED))
 
 
 def test_only_the_row_of_its_own_limits_has_the_actual_time_of_the_run() -> None:
@@ -154,3 +160,60 @@ def test_a_budget_is_named_as_it_was_given() -> None:
 
     assert own["throttle"] == "total=8MB"
     assert own["predicted_s"] == pytest.approx(50, abs=3)
+
+
+def test_the_range_of_every_row_has_the_errors_for_other_runs_in_it() -> None:
+    run = a_run()
+    simulated = [*simulated_rows(run, [run.cell], model(10.0), RealDuration(40_000, None))]
+
+    (exact,) = advised_rows(simulated, None, TESTED)
+    (wide,) = advised_rows(simulated, None, HeldOutTests(runs=2, low=0.5, high=3.0))
+
+    assert (exact["low_s"], exact["high_s"]) == (exact["predicted_s"], exact["predicted_s"])
+    assert wide["low_s"] == pytest.approx(0.5 * exact["predicted_s"])
+    assert wide["high_s"] == pytest.approx(3.0 * exact["predicted_s"])
+
+
+def test_of_few_runs_the_farthest_off_count_and_of_many_p10_and_p90() -> None:
+    row = {"least": 0.5, "most": 3.0, "spread": [0.8, 1.3]}
+    assert held_out_tests({**row, "tested": 9}) == HeldOutTests(9, 0.5, 3.0)
+    assert held_out_tests({**row, "tested": 10}) == HeldOutTests(10, 0.8, 1.3)
+    assert held_out_tests({"tested": 0, "least": None, "most": None, "spread": None}).runs == 0
+
+
+def test_a_run_under_a_throttle_is_simulated_near_it() -> None:
+    run = a_run()
+    run.cell = GridCell(run.cell.limits, parse_throttle_rates("400kB"))
+
+    rates = {cell.throttle.typed for cell in grid_near(run, model(20.0))}
+
+    assert rates == {"100kB", "200kB", "400kB", "800kB", "1600kB", "none"}
+
+
+def test_a_throttle_fifty_times_the_recorded_one_is_neither_tried_nor_advised() -> None:
+    """What the only runs show is how fast copies are under 400 kB/s."""
+    slow = Evidence(
+        runs=3, steps=30, broker_bytes_s=0.4 * MB, throttle=400_000, fewest_at_once=1,
+        most_at_once=4, partitions=4,
+    )  # fmt: skip
+    fitted = msgspec.structs.replace(
+        model(50.0),
+        curve=msgspec.structs.replace(model(50.0).curve, known_to=400_000.0),
+        seen=slow,
+    )
+    run = a_run()
+    run.cell = GridCell(run.cell.limits, parse_throttle_rates("400kB"))
+    cells = [run.cell, *(cell for cell in grid_near(run, fitted) if cell != run.cell)]
+
+    rows = [*advised_rows([*simulated_rows(run, cells, fitted, AS_PREDICTED)], None, TESTED)]
+
+    (told,) = (row for row in rows if row["reason"])
+    assert told["throttle"] == "400kB"
+    assert told["reason"].startswith("as fast as the run, with less at once")
+    assert told["record"].endswith("--throttle 800kB")
+    assert "20 MB" not in told["reason"]
+    assert all(row["assumed"] for row in rows if row["throttle"] in ("800kB", "1600kB", "none"))
+    assert all(not row["assumed"] for row in rows if row["throttle"] == "400kB")
+
+
+AS_PREDICTED = RealDuration(1_000_000, None)

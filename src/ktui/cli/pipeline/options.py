@@ -20,7 +20,7 @@ from ktui.pipeline.spark.executors import executor_wait_limited, is_local
 from ktui.pipeline.spark.progress import SparkProgress
 from ktui.pipeline.spark.session import LOCAL, start
 from ktui.pipeline.spark.shipping import shipped
-from ktui.pipeline.what_if.grid import read_grid, usual_grid
+from ktui.pipeline.what_if.grid import read_grid
 from ktui.units import Seconds, parse_quantity
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,13 +31,13 @@ _OPTIONS = (
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="A YAML file with the limits and throttles to simulate recorded runs with; by default "
-        "96 common combinations.",
+        "a quarter to four times each run's own.",
     ),
     click.option(
         "--window",
         metavar="TIME",
         help="How long a run may take, such as 4h. ktui then recommends the gentlest limits that "
-        "fit; otherwise, the fastest ones that hold no more replicas at once than the run did.",
+        "fit; otherwise, faster ones that hold no more replicas at once than the run did.",
     ),
     click.option(
         "--no-insights",
@@ -67,7 +67,7 @@ def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:
     """
     if given["no_insights"]:
         return None
-    cells = usual_grid() if given["grid"] is None else read_grid(given["grid"])
+    cells = None if given["grid"] is None else read_grid(given["grid"])
     chosen = given["grid"] is not None or given["window"] is not None
     return DerivedOptions(cells, _window_s(given["window"]), anew=chosen)
 

@@ -21,14 +21,15 @@ from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
-from ktui.pipeline.what_if.grid import GridCell, usual_grid
+from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.table import Models, models, what_if
 
 
 class DerivedOptions(msgspec.Struct, frozen=True):
     """Options for the tables `what_if` and `insights`."""
 
-    cells: tuple[GridCell, ...] = msgspec.field(default_factory=usual_grid)
+    cells: tuple[GridCell, ...] | None = None
+    """The limits and throttles to simulate; None for multiples of each run's own."""
     window_s: float | None = None
     """Seconds in which a run should end; None without a window."""
     anew: bool = False

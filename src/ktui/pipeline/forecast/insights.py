@@ -21,6 +21,7 @@ from ktui.insights.insights import (
 )
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
+from ktui.insights.start_options import limit_options
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.records import Sample
 from ktui.pipeline.tables.stall_cause import (
@@ -280,7 +281,7 @@ def _advised(row: Row) -> RunAdvice:
         run_id=row.run_id,
         partitions=row.partitions,
         bytes=row["bytes"],
-        limits=limits_as_options(row.limits),
+        limits=limit_options(msgspec.json.decode(row.limits, type=Limits)),
         throttle=row.throttle,
         predicted_s=row.predicted_s,
         low_s=row.low_s,
@@ -288,25 +289,14 @@ def _advised(row: Row) -> RunAdvice:
         actual_s=row.took_s,
         driven_by=row.promises,
         held_out_error=row.error_held_out,
+        assumed=tuple(row.assumed or ()),
         reason=row.reason,
+        record=row.record,
     )
 
 
 def _withheld(row: Row) -> Withheld:
-    return Withheld(run=row.run, run_id=row.run_id, reason=row.reason)
-
-
-def limits_as_options(limits: str) -> dict[str, str | int | None]:
-    """Return limits by option name, without those that match Kafka's own tool.
-
-    Args:
-        limits: a `Limits` as JSON.
-    """
-    chosen = msgspec.to_builtins(msgspec.json.decode(limits, type=Limits))
-    usual = msgspec.to_builtins(Limits())
-    return {
-        name.replace("_", "-"): value for name, value in chosen.items() if value != usual.get(name)
-    }
+    return Withheld(run=row.run, run_id=row.run_id, reason=row.reason, record=row.record)
 
 
 def rows(made: Iterable[ClusterInsights]) -> Iterator[tuple[str, str]]:

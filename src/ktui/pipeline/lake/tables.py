@@ -91,8 +91,9 @@ WHAT_IF = Table(
         ),
         column("by_s", DOUBLE, "of own: from its first step to the time of --by, s", null=True),
         column("predicted_s", DOUBLE, "predicted duration, s"),
-        column("low_s", DOUBLE, "duration at the fastest rates seen, s"),
-        column("high_s", DOUBLE, "duration at the slowest rates seen, s"),
+        column("low_s", DOUBLE, "at the fastest rates seen, or by the error of predictions, s"),
+        column("high_s", DOUBLE, "at the slowest rates seen, or by the error of predictions, s"),
+        column("partitions_at_once", LONG, "the most in flight at one time", null=True),
         column("peak_extra_replicas", LONG, "at one time, beyond what partitions have or get"),
         column("batches", LONG, "decisions that begin steps"),
         column("broker_bytes_s", DOUBLE, "the most into one broker at a time, B/s"),
@@ -110,6 +111,12 @@ WHAT_IF = Table(
             "run ids; empty: only moves outside of runs",
         ),
         column(
+            "assumed",
+            TEXTS,
+            "the figures behind the predicted times that no recording shows",
+            null=True,
+        ),
+        column(
             "beyond",
             TEXTS,
             "why it is not recommended: what would have to be recorded; empty: may be recommended",
@@ -117,6 +124,13 @@ WHAT_IF = Table(
         ),
         column("recommended", BOOLEAN),
         column("reason", TEXT, "why; in one row of each run", null=True),
+        column(
+            "record",
+            TEXT,
+            "beside the reason: the options of ktui start with which a run has to be recorded to "
+            "know whether other limits would do better",
+            null=True,
+        ),
     ),
 )
 """One row for each run and combination of limits and throttle."""

@@ -21,6 +21,8 @@ LEAST_STEPS = 10
 """Counts steps that copy."""
 TELLING_S = 10.0
 """A number of replicas at once counts as evidence once it was copied for so many seconds in all."""
+LEAST_TESTED = 1
+"""So many runs have to test the model: runs whose time a model of the others predicts."""
 FARTHEST_OFF = 0.5
 """A model with a larger error on the run itself says nothing about that run under other limits."""
 _TOLERANCE = 1.001
@@ -91,6 +93,29 @@ def beyond_evidence(use: SimulatedUse, seen: Evidence) -> Iterator[str]:
         yield (
             f"{as_count(use.partitions, 'partition')} at once, and {seen.partitions} at most were "
             "recorded"
+        )
+
+
+class HeldOutTests(msgspec.Struct, frozen=True):
+    """How a cluster's runs compare with what models of the other runs predict for them."""
+
+    runs: int = 0
+    low: float = 1.0
+    """The shortest real time as a multiple of the predicted one: p10, or the least of few."""
+    high: float = 1.0
+    """The longest one: p90, or the most of few."""
+
+    def widened(self, predicted_s: float, low_s: float, high_s: float) -> tuple[float, float]:
+        """Return the range of a prediction that has the errors of earlier ones in it, too."""
+        return min(low_s, predicted_s * self.low), max(high_s, predicted_s * self.high)
+
+
+def untested(tests: HeldOutTests) -> Iterator[str]:
+    """Yield a reason where no run has tested the model."""
+    if tests.runs < LEAST_TESTED:
+        yield (
+            "no prediction was compared with a run; record one that keeps its limits and its "
+            "throttle to its end"
         )
 
 

@@ -1,9 +1,10 @@
-"""The limits and throttles under which recorded runs are simulated: the usual ones, or a file's."""
+"""The limits and throttles under which a recorded run is simulated: near its own, or a file's."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from ktui.pacing.limits import Limits, LimitsProblem, parse_limits
 from ktui.pipeline.what_if.driven import RateSpan
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
+    BrokerRate,
     ThrottleProblem,
     ThrottleRates,
     parse_throttle_rates,
@@ -37,17 +39,60 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     throttle: list[str] | str = "none"
 
 
-USUAL: Mapping[str, list[Value]] = {
-    "partitions": [1, 2, 5, 10, 20, 50],
-    "replicas": [1, "none"],
-    "per-broker": [2, "none"],
-}
-USUAL_THROTTLES = ("none", "20MB/s", "50MB/s", "100MB/s")
+FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+"""What is multiplied: what a run has at once, and its throttle."""
+_AT_ONCE = (
+    "partitions", "per_broker", "per_leader", "replica_movements", "bytes_per_broker",
+    "bytes_in_flight",
+)  # fmt: skip
 
 
-def usual_grid() -> tuple[GridCell, ...]:
-    """Return the grid for when no file names one: 96 cells."""
-    return tuple(_cells(USUAL, [parse_throttle_rates(text) for text in USUAL_THROTTLES]))
+_MOST_BYTES_S = 2**63 - 2
+"""Kafka treats the next number as no throttle."""
+
+
+def relative_grid(own: GridCell, partitions: int, bytes_s: float) -> tuple[GridCell, ...]:
+    """Return the grid for when no file names one: multiples of a run's own limits and throttle.
+
+    All limits of how much is copied at once change together; `replicas` is the run's, 1, or none.
+
+    Args:
+        own: the run's limits and throttle.
+        partitions: how many move. Without limits of how much is copied at once, the run counts as
+            limited to these.
+        bytes_s: the rate into a broker without a throttle, which stands for the throttle of a run
+            that has none.
+    """
+    limits = msgspec.structs.replace(own.limits, brokers=())
+    if all(getattr(limits, name) is None for name in _AT_ONCE):
+        scaled = {"partitions": partitions}
+    else:
+        scaled = {name: of for name in _AT_ONCE if (of := getattr(limits, name)) is not None}
+    replicas = dict.fromkeys((limits.replicas, 1, None))
+    throttle = own.throttle or ThrottleRates(_two_digits(bytes_s))
+    throttles = [_times(throttle, factor) for factor in FACTORS if own.throttle or factor < 1]
+    each = [
+        msgspec.structs.replace(
+            limits, replicas=count, **{n: max(1, int(of * factor)) for n, of in scaled.items()}
+        )
+        for factor in FACTORS
+        for count in replicas
+    ]
+    cells = (GridCell(one, rates) for one in each for rates in (*throttles, NO_THROTTLE))
+    return tuple(dict.fromkeys(cells))
+
+
+def _times(rates: ThrottleRates, factor: Fraction) -> ThrottleRates:
+    def times(rate: int | None) -> int | None:
+        return None if rate is None else max(1, min(_MOST_BYTES_S, int(rate * factor)))
+
+    brokers = tuple(BrokerRate(each.broker, times(each.bytes_s)) for each in rates.brokers)
+    return ThrottleRates(times(rates.every), brokers, times(rates.budget))
+
+
+def _two_digits(bytes_s: float) -> int:
+    """Return a rate rounded to two digits, as an operator would type it; at least 1."""
+    return max(1, int(float(f"{bytes_s:.1e}")))
 
 
 def read_grid(path: Path) -> tuple[GridCell, ...]:

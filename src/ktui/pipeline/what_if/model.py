@@ -8,7 +8,7 @@ more.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import median, quantiles
 
 import msgspec
@@ -18,6 +18,7 @@ from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
 from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.simulate.schedule import POLL_S, RunSpeed
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.quantities import as_duration, as_rate
 
 _BINDS = 0.7
 """A broker that reaches this share of its throttle counts as held up by it. Brokers of a real
@@ -71,6 +72,23 @@ class Model(msgspec.Struct, frozen=True):
     """The ids of the runs that the model was fitted on."""
     seen: Evidence = Evidence()
     """The recorded evidence, beyond which the model does not carry."""
+    assumed: tuple[str, ...] = ()
+    """The figures that no recording shows, under whatever throttle."""
+
+    def assumptions(self, throttle: ThrottleRates, onto: Collection[int]) -> tuple[str, ...]:
+        """Return the figures of an answer that no recording shows.
+
+        Args:
+            throttle: under which a run is simulated.
+            onto: the brokers that gain replicas.
+        """
+        rates = [throttle.of(broker) for broker in onto]
+        figures = list(self.assumed)
+        if self.seen.throttle == 0 and any(rate is not None for rate in rates):
+            figures.append("that copies get all of a throttle")
+        if not all(map(self.curve.carries, rates)):
+            figures.append(f"{as_rate(self.curve.most_bytes_s)} into a broker without a throttle")
+        return tuple(figures)
 
     def tempo(self, throttle: ThrottleRates) -> RunSpeed:
         """Return the rates and delays for simulating a run under a throttle."""
@@ -109,14 +127,27 @@ def fit(
         throttled=throttled,
         known_to=None if free else max(one.throttle or 0 for one in held_up),
     )
-    low, high = _spread(curve, seen)
+    ratios = _ratios(curve, seen)
+    low, high = _range(ratios)
     return Model(
         curve=msgspec.structs.replace(curve, low=low, high=high),
         joining_s=_overhead_s([step.took_s - step.copying_s for step in steps if step.adds], 0),
         other_s=_overhead_s([step.took_s for step in steps if not step.adds], POLL_S),
         runs=tuple(sorted({one.source for one in seen if one.source is not None})),
         seen=_evidence(seen, free, steps, partitions),
+        assumed=tuple(_assumed_figures(ratios, steps)),
     )
+
+
+def _assumed_figures(ratios: Collection[float], steps: Collection[RecordedStep]) -> Iterator[str]:
+    if len(ratios) < _FEW:
+        low, high = (as_rate(rate) for rate in (ASSUMED.low, ASSUMED.high))
+        middle = as_rate(ASSUMED.middle)
+        yield f"a range of rates as {low} to {high} is around {middle}"
+    if not any(step.adds for step in steps):
+        yield "no time beside copying"
+    if all(step.adds for step in steps):
+        yield f"{as_duration(POLL_S)} for a step that copies nothing"
 
 
 def _evidence(
@@ -212,7 +243,7 @@ def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
     return max(unknown, round(median(seconds) - POLL_S / 2))
 
 
-def _spread(curve: RateCurve, seen: Iterable[InflowSample]) -> tuple[float, float]:
+def _ratios(curve: RateCurve, seen: Iterable[InflowSample]) -> list[float]:
     """Compare the bytes into each broker, in each run, with the prediction of the curve."""
     copied: defaultdict[tuple[str | None, int], float] = defaultdict(float)
     predicted: defaultdict[tuple[str | None, int], float] = defaultdict(float)
@@ -220,7 +251,7 @@ def _spread(curve: RateCurve, seen: Iterable[InflowSample]) -> tuple[float, floa
         key = one.source, one.broker
         copied[key] += one.bytes
         predicted[key] += one.seconds * curve.bytes_s(one.at_once, one.throttle)
-    return _range([copied[key] / predicted[key] for key in copied])
+    return [copied[key] / predicted[key] for key in copied]
 
 
 def _range(ratios: Sequence[float]) -> tuple[float, float]:

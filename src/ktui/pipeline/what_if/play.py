@@ -1,9 +1,8 @@
-"""Simulate a recorded run under other limits than its own, and choose the limits to advise."""
+"""Simulate a recorded run under its own limits and under others."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -24,7 +23,6 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.pacing.limits import Limits
-from ktui.pipeline.tables.run_rates import RateChooser
 from ktui.pipeline.what_if.driven import DrivenIntakes, Intake
 from ktui.pipeline.what_if.evidence import SimulatedUse, beyond_evidence, missing_evidence
 from ktui.pipeline.what_if.grid import GridCell
@@ -40,20 +38,9 @@ from ktui.planning.simulate.schedule import (
     simulate_rest_of_run,
     simulate_run,
 )
-from ktui.quantities import as_duration
 
 _UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
 """A run with one of these events did not keep one set of limits from its first step to its last."""
-
-_OBJECTIVE = (
-    "the run was as fast as its objective allowed, and what producers feel at another rate was not "
-    "recorded"
-)
-_NO_OTHER = (
-    "the rate of the run changed on the way, and nothing else was simulated that was recorded"
-)
-_ALIKE = 1.05
-"""Up to this factor, a slower cell counts as fast as the fastest: no forecast is more exact."""
 
 
 class PlayableRun(msgspec.Struct):
@@ -107,26 +94,27 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     predicted_s: float
     low_s: float
     high_s: float
+    partitions_at_once: int
+    """The most partitions in flight at one time."""
     peak_extra_replicas: int
     batches: int
     broker_bytes_s: float
     """The highest rate into one broker, bytes a second."""
+    actual_s: float | None = None
+    """What the run really took, of its own cell; None for others, and where it has not ended."""
     driven_by: str | None = None
     """The promises that chose the rates of the run as it was; None for none, and other cells."""
     by_s: float | None = None
     """Seconds from the run's first step to the time of --by; None without, and for other cells."""
     beyond: tuple[str, ...] = ()
     """Why the cell is not advised, by the rules of `evidence`; empty where it may be."""
+    assumed: tuple[str, ...] = ()
+    """The figures behind the times that no recording shows."""
 
-
-class Advice(msgspec.Struct, frozen=True):
-    """The advice for one run."""
-
-    place: int | None
-    """The index of the advised cell; None where no cell is advised."""
-    reason: str
-    told_of: int
-    """The index of the cell that the reason is about."""
+    @property
+    def took_s(self) -> float:
+        """The shorter of what a run really took and what is predicted for it, seconds."""
+        return self.predicted_s if self.actual_s is None else min(self.predicted_s, self.actual_s)
 
 
 def simulate_cell(
@@ -154,10 +142,12 @@ def simulate_cell(
         predicted_s=run.copying_s + run.waiting_s,
         low_s=_at(run, model.curve.high),
         high_s=_at(run, model.curve.low),
+        partitions_at_once=run.most_in_flight,
         peak_extra_replicas=run.peak_extra_replicas,
         batches=run.batches,
         broker_bytes_s=most.seen,
         beyond=(*missing_evidence(model.seen), *further),
+        assumed=model.assumptions(throttle, tuple(moves.bytes_in)),
     )
 
 
@@ -166,83 +156,6 @@ def _simulate_driven(moves: Moves, cell: GridCell, model: Model, most: _Most) ->
     overhead = StepOverhead(model.joining_s, model.other_s)
     rest = RestOfRun((), moves.wanted)
     return simulate_rest_of_run(rest, cell.limits, overhead, DrivenIntakes(spans))
-
-
-def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
-    """Choose the gentlest cell that fits a window.
-
-    Without a window, the time of --by is one. Without either, choose the fastest cell that holds no
-    more extra replicas than the run's own cell. A cell beyond the recorded evidence is never
-    chosen. Where only such a cell would do, the reason names the recordings that would be needed.
-    No cell is chosen for a run whose rate followed an objective, and never rates that --by chose:
-    they are no throttle that another run could have.
-
-    Args:
-        played: the cells of one run, its own among them.
-        window_s: seconds; None without a window.
-    """
-    own = next(n for n, one in enumerate(played) if one.own)
-    if played[own].beyond:  # too little was recorded for anything
-        return Advice(None, "; ".join(played[own].beyond), own)
-    if RateChooser.OBJECTIVE in (played[own].driven_by or ""):
-        return Advice(None, _OBJECTIVE, own)
-    within = [n for n, one in enumerate(played) if not (one.beyond or one.driven_by)]
-    window = "the time of --by, " if window_s is None else ""
-    window_s = played[own].by_s if window_s is None else window_s
-    if window_s is None:
-        return _fastest(played, within)
-    fits = [n for n in within if played[n].high_s <= window_s]
-    window += as_duration(window_s)
-    if not within:
-        return Advice(None, _NO_OTHER, own)
-    if not fits:
-        soonest = min(within, key=lambda n: played[n].high_s)
-        reason = f"none fits {window}; the soonest is {_shown(played[soonest])}"
-        others = [one for one in played if one.beyond and one.high_s <= window_s]
-        return Advice(None, reason + _might(others, "fit"), soonest)
-    best = min(fits, key=lambda n: _gentleness(played[n]))
-    reason = f"the fewest at once of the {len(fits):,} that fit {window}: {_shown(played[best])}"
-    return Advice(best, reason, best)
-
-
-def _fastest(played: Sequence[SimulatedCell], within: Sequence[int]) -> Advice:
-    own = next(one for one in played if one.own)
-    most = own.peak_extra_replicas
-    held = [n for n in within if played[n].peak_extra_replicas <= most]
-    if not held:
-        return Advice(None, _NO_OTHER, played.index(own))
-    soonest = min(played[n].predicted_s for n in held)
-    alike = [n for n in held if played[n].predicted_s <= _ALIKE * soonest]
-    best = min(alike, key=lambda n: (_gentleness(played[n]), not played[n].own))
-    reason = (
-        f"the gentlest of the fastest that hold {most:,} extra replicas at most, as the run did"
-    )
-    others = [
-        one
-        for one in played
-        if one.beyond and one.peak_extra_replicas <= most and one.predicted_s * _ALIKE < soonest
-    ]
-    return Advice(best, f"{reason}: {_shown(played[best])}{_might(others, 'be faster')}", best)
-
-
-def _might(others: Sequence[SimulatedCell], do: str) -> str:
-    """Name the recordings that other cells need to be advised; show no time of theirs."""
-    if not others:
-        return ""
-    nearest = min(others, key=lambda one: (len(one.beyond), one.predicted_s))
-    return f"; others might {do}, beyond what was recorded: {'; '.join(nearest.beyond)}"
-
-
-def _gentleness(one: SimulatedCell) -> tuple[float, ...]:
-    """Return a sort key, the gentlest first: counts at once, then the rate into a broker."""
-    limits = one.cell.limits
-    counts = (limits.partitions, limits.replicas, limits.per_broker, limits.replica_movements)
-    return (*(math.inf if count is None else count for count in counts), one.broker_bytes_s)
-
-
-def _shown(one: SimulatedCell) -> str:
-    low, high = as_duration(one.low_s), as_duration(one.high_s)
-    return f"{as_duration(one.predicted_s)} ({low} to {high})"
 
 
 def _at(run: SimulatedOutcome, rate: float) -> float:

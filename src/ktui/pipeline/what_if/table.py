@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -17,19 +17,25 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.schema import require_columns, struct_of
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.what_if.advice import advise
 from ktui.pipeline.what_if.driven import PROMISES, driven_by, rate_spans
-from ktui.pipeline.what_if.evidence import model_too_far_off
+from ktui.pipeline.what_if.evidence import HeldOutTests, model_too_far_off, untested
 from ktui.pipeline.what_if.fit import FitInputs
-from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.grid import GridCell, relative_grid
 from ktui.pipeline.what_if.model import Model, fit
 from ktui.pipeline.what_if.play import (
     PlayableRun,
     SimulatedCell,
-    advise,
     playable_run,
     simulate_cell,
 )
 from ktui.planning.preflight.moves import Moves
+from ktui.planning.throttle_rates import parse_throttle_rates
+
+_USUAL_CELLS = 75
+"""About as many as there are in a grid of a run's own limits and throttle."""
+_FEW_TESTS = 10
+"""With fewer tests of the model, the least and the most count, and no percentiles."""
 
 
 class RealDuration(msgspec.Struct, frozen=True):
@@ -64,12 +70,14 @@ def simulated_rows(
             "predicted_s": result.predicted_s,
             "low_s": result.low_s,
             "high_s": result.high_s,
+            "partitions_at_once": result.partitions_at_once,
             "peak_extra_replicas": result.peak_extra_replicas,
             "batches": result.batches,
             "broker_bytes_s": result.broker_bytes_s,
             "actual_s": actual_s if own else None,
             "error_held_out": _error(run, moves, lasted) if own else None,
             "calibrated_on": list(model.runs),
+            "assumed": list(result.assumed),
             "beyond": list(result.beyond),
         }
 
@@ -82,12 +90,18 @@ def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None
 
 
 def advised_rows(
-    rows: Sequence[Mapping[str, Any]], window_s: float | None
+    rows: Sequence[Mapping[str, Any]], window_s: float | None, tests: HeldOutTests
 ) -> Iterator[dict[str, Any]]:
-    """Add to all rows of one run the recommendation, its reason, and the model's error."""
+    """Add the recommendation and its reason to all rows of one run, and the model's error.
+
+    Args:
+        rows: of one run.
+        window_s: seconds in which a run should end; None without a window.
+        tests: of the model, by the runs of the cluster; their errors are added to the ranges.
+    """
     error = next(row["error_held_out"] for row in rows if row["own"])
-    off = [*model_too_far_off(error)]
-    rows = [{**row, "beyond": [*row["beyond"], *off]} for row in rows]
+    further = [*untested(tests), *model_too_far_off(error)]
+    rows = [{**row, **_widened(row, tests), "beyond": [*row["beyond"], *further]} for row in rows]
     advice = advise([_played(row) for row in rows], window_s)
     for place, row in enumerate(rows):
         yield {
@@ -95,22 +109,30 @@ def advised_rows(
             "error_held_out": error,
             "recommended": place == advice.place,
             "reason": advice.reason if place == advice.told_of else None,
+            "record": advice.record if place == advice.told_of else None,
         }
+
+
+def _widened(row: Mapping[str, Any], tests: HeldOutTests) -> dict[str, float]:
+    low_s, high_s = tests.widened(row["predicted_s"], row["low_s"], row["high_s"])
+    return {"low_s": low_s, "high_s": high_s}
 
 
 def _played(row: Mapping[str, Any]) -> SimulatedCell:
     limits = msgspec.json.decode(row["limits"], type=Limits)
     return SimulatedCell(
-        cell=GridCell(limits),
+        cell=GridCell(limits, parse_throttle_rates(row["throttle"])),
         own=row["own"],
         driven_by=row["driven_by"],
         by_s=row["by_s"],
         predicted_s=row["predicted_s"],
         low_s=row["low_s"],
         high_s=row["high_s"],
+        partitions_at_once=row["partitions_at_once"],
         peak_extra_replicas=row["peak_extra_replicas"],
         batches=row["batches"],
         broker_bytes_s=row["broker_bytes_s"],
+        actual_s=row["actual_s"],
         beyond=tuple(row["beyond"]),
     )
 
@@ -120,9 +142,9 @@ _KINDS = (
     "recovered",
 )  # fmt: skip
 """The events needed to simulate a run: not the thousands of events of its steps."""
-_PLAYED = struct_of(
-    *(field for field in WHAT_IF.schema if field.name not in ("recommended", "reason"))
-)
+_ADVICE = ("recommended", "reason", "record")
+"""The columns that `advised_rows` adds."""
+_PLAYED = struct_of(*(field for field in WHAT_IF.schema if field.name not in _ADVICE))
 
 
 class Models(msgspec.Struct):
@@ -166,7 +188,7 @@ def what_if(
     rates: DataFrame,
     *,
     models: Models,
-    cells: Sequence[GridCell],
+    cells: Sequence[GridCell] | None,
     window_s: float | None = None,
 ) -> DataFrame:
     """Simulate every run whose start was recorded, in the executors.
@@ -177,10 +199,12 @@ def what_if(
         batches: the table BATCHES, for when the first step began and the last one ended.
         rates: the table RATES, for the rates that promises chose.
         models: the models of all clusters; runs of a cluster without one are left out.
-        cells: the limits and throttles, in addition to each run's own.
+        cells: the limits and throttles, in addition to each run's own; None for multiples of its
+            own.
         window_s: seconds in which a run should end; None without a window.
     """
-    lots = min(len(cells) + 1, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
+    most = _USUAL_CELLS if cells is None else len(cells) + 1
+    lots = min(most, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
     events = require_columns(
         run_events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event")
     )
@@ -191,12 +215,40 @@ def what_if(
         .join(_driven(rates), ["cluster_id", "run_id"], "left")
         .withColumn("lot", F.explode(F.sequence(F.lit(0), F.lit(lots - 1))))
     )
-    lot = _lot(tuple(cells), lots, models)
+    lot = _lot(None if cells is None else tuple(cells), lots, models)
     played = events.groupBy("cluster_id", "run_id", "lot").applyInArrow(lot, _PLAYED)
-    advised = played.groupBy("cluster_id", "run_id").applyInArrow(
-        _advised(window_s), WHAT_IF.schema
+    advised = (
+        _tested(played)
+        .groupBy("cluster_id", "run_id")
+        .applyInArrow(_advised(window_s), WHAT_IF.schema)
     )
     return fit_to_table(advised, WHAT_IF)
+
+
+def _tested(played: DataFrame) -> DataFrame:
+    """Add how the runs of each row's cluster compare with what other runs predict for them.
+
+    These are `tested` runs, with the `least`, `most`, p10 and p90 (`spread`) of the real time as a
+    multiple of the predicted one; null where there are none.
+    """
+    times = F.when(F.col("own") & (F.col("error_held_out") > -1), 1 / (1 + F.col("error_held_out")))
+    of_cluster = Window.partitionBy("cluster_id")
+    return played.select(
+        "*",
+        F.count(times).over(of_cluster).alias("tested"),
+        F.min(times).over(of_cluster).alias("least"),
+        F.max(times).over(of_cluster).alias("most"),
+        F.percentile(times, [0.1, 0.9]).over(of_cluster).alias("spread"),
+    )
+
+
+def held_out_tests(row: Mapping[str, Any]) -> HeldOutTests:
+    """Read the tests of the model from a row."""
+    if not row["tested"]:
+        return HeldOutTests()
+    few = row["tested"] < _FEW_TESTS
+    low, high = (row["least"], row["most"]) if few else row["spread"]
+    return HeldOutTests(row["tested"], low, high)
 
 
 def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
@@ -236,7 +288,7 @@ def _driven(rates: DataFrame) -> DataFrame:
 
 
 def _lot(
-    cells: Sequence[GridCell], lots: int, models: Models
+    cells: Sequence[GridCell] | None, lots: int, models: Models
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """Return a function that simulates a run under one lot of the cells.
 
@@ -257,7 +309,8 @@ def _lot(
         run = driven_run(playable_run(rows[0]["run"], _events(rows)), rates)
         result: list[dict[str, Any]] = []
         if model is not None and run.known:
-            all_cells = [run.cell, *(cell for cell in cells if cell != run.cell)]
+            others = grid_near(run, model) if cells is None else cells
+            all_cells = [run.cell, *(cell for cell in others if cell != run.cell)]
             held_out = models.held_out.get((cluster, run_id)) if rows[0]["done"] else None
             by_s = None if rows[0]["by_ms"] is None else rows[0]["by_ms"] / 1000
             real = RealDuration(rows[0]["lasted_ms"], held_out, by_s)
@@ -276,9 +329,16 @@ def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
         played = cells.to_pylist()
         if not any(row["own"] for row in played):  # it could not be simulated as it was
             return schema.empty_table()
-        return pa.Table.from_pylist([*advised_rows(played, window_s)], schema)
+        rows = advised_rows(played, window_s, held_out_tests(played[0]))
+        return pa.Table.from_pylist([*rows], schema)
 
     return advised
+
+
+def grid_near(run: PlayableRun, model: Model) -> tuple[GridCell, ...]:
+    """Return multiples of a run's own limits and throttle."""
+    most_bytes_s = model.curve.bytes_s(max(1, model.seen.most_at_once), None)
+    return relative_grid(run.cell, len(run.planned), most_bytes_s)
 
 
 def driven_run(run: PlayableRun, rates: Sequence[Mapping[str, Any]]) -> PlayableRun:

@@ -46,8 +46,19 @@ def test_insights_report_that_a_throttle_held_every_copy_up() -> None:
 def test_advice_names_the_promise_that_chose_the_rates_of_the_run() -> None:
     of = of_cluster()
     driven = msgspec.structs.replace(of.advice[0], driven_by="by")
-    *_, last = sections(msgspec.structs.replace(of, advice=(driven,)))
-    assert "5m, as --by chose" in last.rows[0]
+    *_, table, _ = sections(msgspec.structs.replace(of, advice=(driven,)))
+    assert "5m, as --by chose" in table.rows[0]
+
+
+def test_advice_says_why_and_which_of_its_figures_are_assumed() -> None:
+    of = of_cluster()
+    assumed = msgspec.structs.replace(of.advice[0], assumed=("no time beside copying",))
+    printed = insights_text(
+        Insights(clusters=(msgspec.structs.replace(of, advice=(assumed, of.advice[0])),))
+    )
+    assert printed.count("assumed, for no recording shows it: no time beside copying") == 1
+    assert "the fewest at once of the 12 that fit 5m" in printed
+    assert "assumed" not in insights_text(Insights(clusters=(of,)))
 
 
 def test_insights_are_printed_for_every_cluster(state: Path) -> None:

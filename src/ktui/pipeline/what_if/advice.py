@@ -1,0 +1,205 @@
+"""The choice of the limits to advise for a run: none that change nothing, or that cost unsaid.
+
+Limits are advised if they are faster than the run, or have less going on at once. What they gain
+and what they cost is said in figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ktui.insights.start_options import limit_options, options_text
+from ktui.pipeline.tables.run_rates import RateChooser
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.play import SimulatedCell
+from ktui.quantities import as_count, as_duration, as_rate
+
+_OBJECTIVE = (
+    "the run was as fast as its objective allowed, and what producers feel at another rate was not "
+    "recorded"
+)
+_NO_OTHER = (
+    "the rate of the run changed on the way, and nothing else was simulated that was recorded"
+)
+_ALIKE = 1.05
+"""Times and rates that differ by no more than this factor count as the same: no forecast is more
+exact."""
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """The advice for one run."""
+
+    place: int | None
+    """The index of the advised cell; None where no cell is advised."""
+    reason: str
+    told_of: int
+    """The index of the cell that the reason is about."""
+    record: str | None = None
+    """The options of `ktui start` with which a run has to be recorded to know more; None where
+    nothing beyond the recordings would do better."""
+
+
+def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
+    """Choose the gentlest cell that fits a window.
+
+    Without a window, the time of --by is one. Without either, choose the fastest cell that holds no
+    more extra replicas than the run's own cell. A cell beyond the recorded evidence is never
+    chosen, nor one that gains nothing over the run. Where a cell beyond the evidence might do
+    better, the advice names the run to record. No cell is chosen for a run whose rate followed an
+    objective, and never rates that --by chose: they are no throttle that another run could have.
+
+    Args:
+        played: the cells of one run, its own among them.
+        window_s: seconds; None without a window.
+    """
+    place = next(n for n, one in enumerate(played) if one.own)
+    own = played[place]
+    if own.beyond:  # too little was recorded for anything
+        record = recorded_with(own.cell)
+        reason = f"{'; '.join(own.beyond)}; to know, record one more run, such as with {record}"
+        return Advice(None, reason, place, record)
+    if RateChooser.OBJECTIVE in (own.driven_by or ""):
+        return Advice(None, _OBJECTIVE, place)
+    window = "the time of --by, " if window_s is None else ""
+    window_s = own.by_s if window_s is None else window_s
+    if window_s is None:
+        return _fastest(played, place)
+    return _gentlest(played, place, window_s, window + as_duration(window_s))
+
+
+def _gentlest(played: Sequence[SimulatedCell], place: int, window_s: float, window: str) -> Advice:
+    """Advise the gentlest cell that fits a window; gentler than the run's own, where that fits."""
+    own = played[place]
+    within = _advisable(played)
+    fits = [n for n in within if played[n].high_s <= window_s]
+    as_it_was = not own.driven_by and own.high_s <= window_s
+    chosen = [n for n in fits if _gentler(played[n], own)] if as_it_was else fits
+    if chosen:
+        best = min(chosen, key=lambda n: _gentleness(played[n]))
+        reason = f"the fewest at once of the {len(fits):,} that fit {window}"
+        return Advice(best, f"{reason}: {_compared(played[best], own)}", best)
+    others = [one for one in played if one.beyond and one.high_s <= window_s]
+    if as_it_was:
+        reason = f"nothing that was recorded has less at once than the run, and fits {window} too"
+        gentler = [one for one in others if _gentler(one, own)]
+        return _with_record(Advice(None, reason, place), gentler, "others might have")
+    if not within and own.driven_by:
+        return Advice(None, _NO_OTHER, place)
+    soonest = min([*within, *([] if own.driven_by else [place])], key=lambda n: played[n].high_s)
+    reason = f"none fits {window}; the soonest is {_shown(played[soonest])}"
+    return _with_record(Advice(None, reason, soonest), others, "others might fit")
+
+
+def _fastest(played: Sequence[SimulatedCell], place: int) -> Advice:
+    """Advise the gentlest of the fastest cells; without a faster one, one with less at once."""
+    own = played[place]
+    within = _advisable(played)
+    if not within and own.driven_by:
+        return Advice(None, _NO_OTHER, place)
+    held = [n for n in within if played[n].peak_extra_replicas <= own.peak_extra_replicas]
+    soonest = min((played[n].predicted_s for n in held), default=math.inf)
+    alike = [n for n in held if played[n].predicted_s <= _ALIKE * soonest]
+    most = as_count(own.peak_extra_replicas, "extra replica")
+    if soonest * _ALIKE <= own.took_s:
+        alike = [n for n in alike if played[n].predicted_s < own.took_s]
+        reason = f"the gentlest of the fastest that hold {most} at most, as the run did"
+    else:
+        alike = [n for n in held if _as_fast(played[n], own) and _gentler(played[n], own)]
+        reason = "as fast as the run, with less at once"
+
+    if alike:
+        best = min(alike, key=lambda n: _gentleness(played[n]))
+        advice = Advice(best, f"{reason}: {_compared(played[best], own)}", best)
+    else:
+        nothing = "nothing that was recorded is faster than the run, or as fast with less at once"
+        advice = Advice(None, nothing, place)
+    others = [
+        one
+        for one in played
+        if one.beyond
+        and one.peak_extra_replicas <= own.peak_extra_replicas
+        and one.predicted_s * _ALIKE < min(soonest, own.took_s)
+    ]
+    return _with_record(advice, others, "others might be faster")
+
+
+def _advisable(played: Sequence[SimulatedCell]) -> list[int]:
+    return [n for n, one in enumerate(played) if not (one.own or one.beyond)]
+
+
+def _with_record(advice: Advice, others: Sequence[SimulatedCell], words: str) -> Advice:
+    """Add the run to record to know of the nearest of other cells; no time of it.
+
+    Args:
+        advice: the advice without these.
+        others: cells beyond the recorded evidence that might be better.
+        words: what they might be.
+    """
+    if not others:
+        return advice
+    nearest = min(others, key=lambda one: (len(one.beyond), _gentleness(one)))
+    record = recorded_with(nearest.cell)
+    reason = (
+        f"{advice.reason}; {words}, beyond what was recorded ({'; '.join(nearest.beyond)}): to "
+        f"know, record one run with {record}"
+    )
+    return msgspec.structs.replace(advice, reason=reason, record=record)
+
+
+def recorded_with(cell: GridCell) -> str:
+    """Return the options of `ktui start` for a run with the limits and the throttle of a cell."""
+    return options_text(limit_options(cell.limits), cell.throttle.typed)
+
+
+def _as_fast(one: SimulatedCell, own: SimulatedCell) -> bool:
+    return one.predicted_s <= _ALIKE * own.took_s
+
+
+def _gentler(one: SimulatedCell, own: SimulatedCell) -> bool:
+    """Whether something of a cell is less than in the run, and nothing is more."""
+    pairs = [*zip(_uses(one), _uses(own), strict=True)]
+    return all(a <= b for a, b in pairs) and any(a * _ALIKE <= b and a < b for a, b in pairs)
+
+
+def _uses(one: SimulatedCell) -> tuple[float, ...]:
+    """Return what a cell has at once: partitions, extra replicas, and the rate into a broker."""
+    return (one.partitions_at_once, one.peak_extra_replicas, one.broker_bytes_s)
+
+
+def _gentleness(one: SimulatedCell) -> tuple[float, ...]:
+    """Return a sort key, the gentlest first: what is going on at once, then what is allowed."""
+    limits = one.cell.limits
+    counts = (limits.partitions, limits.replicas, limits.per_broker, limits.replica_movements)
+    allowed = (math.inf if count is None else count for count in counts)
+    return (*_uses(one), one.predicted_s, *allowed)
+
+
+def _compared(one: SimulatedCell, own: SimulatedCell) -> str:
+    """Say how long a cell takes, and how it differs from the run as it was."""
+    if own.actual_s is None:
+        its = f"{_shown(own)}, as predicted for it as it was"
+    else:
+        its = f"{as_duration(own.actual_s)}, which it took"
+    times = f"{_shown(one)} instead of {its}"
+    return "; ".join((times, *_differences(one, own)))
+
+
+def _differences(one: SimulatedCell, own: SimulatedCell) -> Iterator[str]:
+    if one.partitions_at_once != own.partitions_at_once:
+        at_once = as_count(one.partitions_at_once, "partition")
+        yield f"{at_once} at once instead of {own.partitions_at_once:,}"
+    if one.peak_extra_replicas != own.peak_extra_replicas:
+        extra = as_count(one.peak_extra_replicas, "extra replica")
+        yield f"{extra} instead of {own.peak_extra_replicas:,}"
+    rates = (one.broker_bytes_s, own.broker_bytes_s)
+    if max(rates) > _ALIKE * min(rates):
+        ours, its = map(as_rate, rates)
+        yield f"{ours} into a broker at most instead of {its}"
+
+
+def _shown(one: SimulatedCell) -> str:
+    low, high = as_duration(one.low_s), as_duration(one.high_s)
+    return f"{as_duration(one.predicted_s)} ({low} to {high})"
