@@ -15,7 +15,6 @@ from bench import (
     living,
     objective,
     objective_real,
-    pipeline_start,
     planning,
     plans,
     polling,
@@ -32,6 +31,8 @@ from bench import (
 )
 from bench.clusters import lab_with_a_dead_broker
 from bench.peers import run as peers
+from bench.pipeline import from_recordings as pipeline
+from bench.pipeline import starting as pipeline_starting
 from ktui.lab.layout import Lab
 
 ALONE: dict[str, Callable[[], None]] = {
@@ -53,7 +54,8 @@ ALONE: dict[str, Callable[[], None]] = {
     "record": recording.run,
     "states": states.run,
     "what-if": what_if.run,
-    "pipeline-start": pipeline_start.run,
+    "pipeline-start": pipeline_starting.run,
+    "pipeline": pipeline.run,
 }
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {
     "list": listing.run,
