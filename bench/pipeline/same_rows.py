@@ -51,7 +51,7 @@ def _check_table(db: duckdb.DuckDBPyConnection, table: str, files: list[str], ot
     db.from_parquet(files, hive_partitioning=True).create_view("one", replace=True)
     db.from_parquet(others, hive_partitioning=True).create_view("other", replace=True)
     columns = dict(db.execute("SELECT column_name, column_type FROM (DESCRIBE one)").fetchall())
-    columns.pop("lake_version")
+    columns.pop("lake_version", None)
     floats = [name for name, kind in columns.items() if kind == "DOUBLE"]
     exact = ", ".join(_plain(name, columns[name]) for name in columns if name not in floats)
     rows = {}
