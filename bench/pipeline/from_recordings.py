@@ -87,7 +87,8 @@ def _fixed(folder: Path) -> Taken:
 def _measure(samples: int, folder: Path) -> Measured:
     first, more = kept(samples, samples // MORE)
     lake, others, cache = folder / "lake", folder / "duckdb", folder / "cache"
-    whole = beside = None
+    whole: Taken | None = None
+    beside: Taken | None = None
     if samples <= INSIGHTS_MOST:
         whole = _time_new_lake(first, folder, samples)
         shutil.rmtree(lake)
