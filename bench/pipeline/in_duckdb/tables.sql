@@ -38,8 +38,9 @@ WITH under_way AS (
     HAVING bool_or(is_adding)
 ), copied AS (
     SELECT p, listing, list(broker) AS added, min(throttle_min) AS throttle_min,
-        max(throttle_max) AS throttle_max, sum(greatest(an_end - log_start, 0)) FILTER (an_end IS NOT NULL AND log_start IS NOT NULL)
-            AS messages,
+        max(throttle_max) AS throttle_max,
+        sum(greatest(an_end - log_start, 0))
+            FILTER (an_end IS NOT NULL AND log_start IS NOT NULL) AS messages,
         sum(CASE WHEN list_contains(last.isr, broker) OR (last.next_t - last.t <= 60000
                 AND list_contains(last.next_isr, broker)) THEN greatest(bytes, led)
             ELSE bytes END) AS bytes
