@@ -10,12 +10,8 @@ from bench import (
     commits,
     disturbing,
     keys,
-    latency,
     listing,
     living,
-    objective,
-    objective_real,
-    pipeline_start,
     planning,
     plans,
     polling,
@@ -27,12 +23,15 @@ from bench import (
     small,
     spanning,
     starting,
-    states,
-    what_if,
-    what_if_real,
 )
 from bench.clusters import lab_with_a_dead_broker
+from bench.objective import latency
+from bench.objective import real as objective_real
+from bench.objective import simulated as objective
 from bench.peers import run as peers
+from bench.pipeline import from_recordings as pipeline
+from bench.pipeline import starting as pipeline_starting
+from bench.pipeline import states, what_if, what_if_real
 from ktui.lab.layout import Lab
 
 ALONE: dict[str, Callable[[], None]] = {
@@ -55,7 +54,8 @@ ALONE: dict[str, Callable[[], None]] = {
     "states": states.run,
     "what-if": what_if.run,
     "what-if-real": what_if_real.run,
-    "pipeline-start": pipeline_start.run,
+    "pipeline-start": pipeline_starting.run,
+    "pipeline": pipeline.run,
 }
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {
     "list": listing.run,

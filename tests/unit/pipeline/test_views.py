@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -22,7 +23,7 @@ DAYS = (dt.date(2026, 5, 4), dt.date(2026, 5, 5))
 @pytest.fixture(params=["lake", "it's [1]* %41?", "topic=no/cluster_id=no"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A lake of two clusters, with an old version of one of its tables, and its views."""
-    rows = {
+    rows: dict[str, list[dict[str, Any]]] = {
         "moves": [{"cluster_id": HOSTILE, "topic": "orders"}, {"cluster_id": "b", "topic": "t"}],
         "polls": [{"cluster_id": HOSTILE, "date": day, "brokers": [1, 2]} for day in DAYS],
     }

@@ -1,6 +1,6 @@
 """Ways to choose a rate on real brokers, with producers whose load doubles for a while.
 
-`python -m bench objective-real`, or `python -m bench.objective_real 12MB` with another constant
+`python -m bench objective-real`, or `python -m bench.objective.real 12MB` with another constant
 rate: the best one that `python -m bench objective` finds.
 """
 
@@ -25,9 +25,9 @@ from bench.disturbing import (
     remove_tool_throttles,
     watched,
 )
-from bench.latency import BROKERS, BYTES_S, ring
 from bench.machine import Samples, sampled
-from bench.objective import OBJECTIVE, rate_changes
+from bench.objective.latency import BROKERS, BYTES_S, ring
+from bench.objective.simulated import OBJECTIVE, rate_changes
 from bench.producing import WARM_UP_S, Load, producer
 from bench.stalls import Timed, stalls_of
 from bench.timing import percentile

@@ -17,7 +17,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from bench.latency import BROKERS, CAPACITY, ring
+from bench.objective.latency import BROKERS, CAPACITY, ring
 from bench.simulated_runs import carry_out
 from ktui.cluster.clock import Clock
 from ktui.execution.host.canary_figure import CanaryFigure

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.checks import check_count
-from bench.state_samples import write
-from bench.states_polars import intervals as intervals_in_polars
+from bench.pipeline.state_samples import write
+from bench.pipeline.states_polars import intervals as intervals_in_polars
 from ktui.pipeline.spark.session import start
 from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples

@@ -1,0 +1,1 @@
+"""How producers feel a run, and how well an objective is held."""

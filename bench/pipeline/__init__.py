@@ -1,0 +1,1 @@
+"""The pipeline from recordings to tables, beside DuckDB on the same tables."""

@@ -1,0 +1,1 @@
+"""The lake's tables in Python and DuckDB's SQL, without Spark."""
