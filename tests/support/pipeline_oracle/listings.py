@@ -74,11 +74,11 @@ def _listings(samples: list[Sample]) -> Iterator[Listing]:
 
 
 def _with_intervals(listing: Listing) -> Listing:
-    state_of = _states(listing.began)
+    states = _states(listing)
     last: Interval | None = None
     for number, sample in enumerate(listing.samples):
         following = (*listing.samples[number + 1 :], listing.after)[0]
-        state = state_of(sample)
+        state = states[number]
         if state is None:
             last = None
             continue
@@ -91,24 +91,35 @@ def _with_intervals(listing: Listing) -> Listing:
     return listing
 
 
-def _states(began: int) -> Callable[[Sample], str | None]:
-    """Return a function that names the state of each sample of a listing, called in order."""
+def _states(listing: Listing) -> list[str | None]:
+    """Name the state of each sample of a listing."""
     ends: dict[int, int] = {}
-    headway = began
-
-    def state(sample: Sample) -> str | None:
-        nonlocal headway
+    headway = listing.began
+    states: list[str | None] = []
+    still: list[int] = []
+    """The numbers of the samples since the last headway that saw a replica missing, and no more."""
+    for number, sample in enumerate(listing.samples):
+        grew = False
         for figure in sample.ends:
             grown = figure.value > ends.get(figure.broker, -1)
-            if figure.broker in sample.missing and grown:
-                headway = sample.t
+            grew = grew or (figure.broker in sample.missing and grown)
             ends[figure.broker] = figure.value
-        if not sample.described:
-            return None
-        if not sample.missing:
-            return "in sync"
-        if not sample.missing & ends.keys():
-            return "adding"
-        return "stalled" if sample.t - headway >= STALLED_MS else "catching up"
+        state = _before_judgement(sample, ends)
+        states.append(state)
+        if grew:
+            headway = sample.t
+        if grew or state == "in sync":
+            still = []
+        elif state == "catching up":
+            still.append(number)
+            if sample.t - headway >= STALLED_MS:
+                states = ["stalled" if n in still else each for n, each in enumerate(states)]
+    return states
 
-    return state
+
+def _before_judgement(sample: Sample, ends: Mapping[int, int]) -> str | None:
+    if not sample.described:
+        return None
+    if not sample.missing:
+        return "in sync"
+    return "catching up" if sample.missing & ends.keys() else "adding"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.tables.listings import GAP_MS, by_broker
 from ktui.pipeline.tables.windows import LISTING, ORDER, before, in_order, so_far
 
 STALLED_AFTER_MS = 30_000
-"""A partition counts as stalled once none of its missing replicas has grown for this long."""
+"""A partition whose missing replicas have not grown for this long was stalled since the first sample
+that saw no growth."""
 
 ADDING = "adding"
 CATCHING_UP = "catching up"
@@ -49,14 +50,23 @@ def _with_state(listed: DataFrame) -> DataFrame:
     """Add `state` to each listed sample; null where the partition could not be described."""
     past = so_far(*LISTING)
     headway_t = F.coalesce(F.max(F.when(F.col("headway"), F.col("t"))).over(past), "listing_t")
+    is_in_sync = F.col("described") & (F.col("missing") == 0)
+    is_behind = F.col("described") & (F.col("missing") > 0)
+    of_stretch = Window.partitionBy(*LISTING, "stretch")
+    still_until_t = F.max(F.when(is_behind, F.col("t"))).over(of_stretch)
+    still = ~F.col("headway") & (still_until_t - headway_t >= STALLED_AFTER_MS)
     state = (
         F.when(~F.col("described"), F.lit(None))
-        .when(F.col("missing") == 0, IN_SYNC)
+        .when(is_in_sync, IN_SYNC)
         .when(~F.col("read"), ADDING)
-        .when(F.col("t") - headway_t >= STALLED_AFTER_MS, STALLED)
+        .when(still, STALLED)
         .otherwise(CATCHING_UP)
     )
-    return _with_headway(listed).withColumn("state", state)
+    return (
+        _with_headway(listed)
+        .withColumn("stretch", F.count_if(F.col("headway") | is_in_sync).over(past))
+        .withColumn("state", state)
+    )
 
 
 def _with_headway(listed: DataFrame) -> DataFrame:
