@@ -89,6 +89,8 @@ def test_a_context_may_turn_ownership_of_its_cluster_off(
         ("contexts:\n  a:\n    canary: p99\n", 3, "contexts.a.canary: expected"),
         ("contexts:\n  a:\n    throttle: 0\n", 3, "lets nothing through"),
         ("contexts:\n  a:\n    throttle: [5MB]\n", 3, "contexts.a.throttle: expected"),
+        ("recordings:\n  keep: lots\n", 2, "recordings.keep: expected a size"),
+        ("recordings:\n  olderthan: 30d\n", 2, "did you mean 'older_than'?"),
     ],
 )
 def test_a_mistake_in_the_config_is_reported_with_its_line(
