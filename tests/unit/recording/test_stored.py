@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -152,19 +153,25 @@ def test_a_segment_of_a_dead_recorder_can_be_removed(tmp_path: Path) -> None:
     assert files_in(tmp_path) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may remove anything")
-def test_a_segment_that_may_not_be_removed_is_named_and_the_others_go(tmp_path: Path) -> None:
-    recorded(tmp_path / "held")
-    recorded(tmp_path / "free")
-    (held,) = {each.session for each in stored(tmp_path / "held")}
-    held.chmod(0o500)
+def test_a_segment_that_may_not_be_removed_is_named_and_the_others_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(tmp_path)
+    found = stored(tmp_path)
+    unlink = Path.unlink
 
-    removal = remove_segments(stored(tmp_path))
+    def refused(path: Path) -> None:
+        if path == found[0].path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        unlink(path)
 
-    held.chmod(0o700)
-    assert len(removal.problems) == 3
-    assert "cannot be removed: Permission denied" in str(removal.problems[0])
-    assert files_in(tmp_path / "free") == []
+    monkeypatch.setattr(Path, "unlink", refused)
+    removal = remove_segments(found)
+
+    assert [str(problem) for problem in removal.problems] == [
+        f"{found[0].path}: cannot be removed: Permission denied"
+    ]
+    assert removal.removed == tuple(found[1:])
 
 
 def test_a_recorder_that_begins_while_empty_folders_are_removed_records(

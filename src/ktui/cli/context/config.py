@@ -58,7 +58,7 @@ class RecordingsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     older_than: Seconds | None = None
     keep: Size | None = None
     lakes: tuple[str, ...] = ()
-    """The folders of the lakes; empty for that of the state directory."""
+    """The folders of the lakes, absolute; empty for that of the state directory."""
     force: bool = False
 
     @property
@@ -125,9 +125,7 @@ def load_config(path: Path | None = None) -> Config:
     theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
     bell = file.convert(("bell",), data.get("bell", True), bool)
     keys = _keys(file, data.get("keys") or {})
-    recordings = file.convert(
-        ("recordings",), data.get("recordings") or {}, RecordingsConfig, hook=parse_quantity
-    )
+    recordings = _recordings(file, data.get("recordings") or {})
     contexts = _contexts(file, data.get("contexts") or {})
     return Config(path, contexts, theme, bell, keys, recordings, file)
 
@@ -145,6 +143,15 @@ def _keys(file: YamlFile, data: object) -> dict[str, tuple[str, ...]]:
             raise file.problem(("keys", str(action)), f"keys.{action}: {hint}")
         keys[str(action)] = tuple(names)
     return keys
+
+
+def _recordings(file: YamlFile, data: object) -> RecordingsConfig:
+    found = file.convert(("recordings",), data, RecordingsConfig, hook=parse_quantity)
+    lakes = tuple(
+        lake if lake.startswith("~") or ":/" in lake else str(file.path.parent / lake)
+        for lake in found.lakes
+    )
+    return msgspec.structs.replace(found, lakes=lakes)
 
 
 def _contexts(file: YamlFile, data: object) -> dict[str, Context]:

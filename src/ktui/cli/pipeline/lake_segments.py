@@ -49,16 +49,16 @@ def read_lake(place: str) -> LakeSegments:
     """
     if _URI.match(place):
         raise BadInput(
-            f"--lake {place}: prune reads lakes in folders of this machine. Copy the lake's "
+            f"lake {place}: prune reads lakes in folders of this machine. Copy the lake's "
             f"{manifests.NAME} into a folder, and name that one"
         )
     try:
         folder = expand_home(place).absolute()
     except Unreadable as why:
-        raise BadInput(f"--lake {place}: {why}") from None
+        raise BadInput(f"lake {place}: {why}") from None
     found = lake_in(folder)
     if found is None:
-        raise BadInput(f"--lake {place}: there is no lake, because it has no {manifests.NAME}")
+        raise BadInput(f"lake {place}: there is no lake, because it has no {manifests.NAME}")
     return found
 
 
@@ -83,6 +83,6 @@ def _sha256(path: Path) -> str:
     """Return the checksum of a file; an empty text if it is gone or cannot be read."""
     try:
         with open_recording_file(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return hashlib.sha256(file.read()).hexdigest()
     except (OSError, FileProblem):
         return ""

@@ -103,6 +103,14 @@ def test_a_mistake_in_the_config_is_reported_with_its_line(
     assert words in caught.value.problem
 
 
+def test_lakes_are_relative_to_the_folder_of_the_config(tmp_path: Path) -> None:
+    config = load(tmp_path, "recordings: {keep: 1GB, lakes: [lake, /srv/lake, ~/lake]}\n")
+
+    assert config.recordings.lakes == (str(tmp_path / "lake"), "/srv/lake", "~/lake")
+    assert config.recordings.keep == 10**9
+    assert not load(tmp_path, GOOD).recordings.limited
+
+
 def test_a_config_without_a_context_lists_the_contexts_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match=r"no context 'prod'\. Known contexts: lab, prod-eu"):
         load(tmp_path, GOOD).context("prod")
