@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ktui.durable import make_folder
 from ktui.recording.playing import Damage, PlayedPoll
-from ktui.recording.session_writing import make_folder
 from ktui.recording.stored import StoredSegment, is_live, remove_segments, stored_sessions, tidy
 from support.recordings.recordings import Recording, files_in, happenings
 
