@@ -42,6 +42,7 @@ class Recorder:
         most_bytes: the size at which a file ends, compressed.
         longest_s: the longest time that one file covers.
         whole_every_s: the time after which a poll is recorded as a whole again.
+        longest_session_s: the time after which another session begins; None for never.
     """
 
     def __init__(  # noqa: PLR0913 - each by its name, and all but three have a default
@@ -55,6 +56,7 @@ class Recorder:
         most_bytes: int = 8 * 1024 * 1024,
         longest_s: float = 900.0,
         whole_every_s: float = 300.0,
+        longest_session_s: float | None = None,
     ) -> None:
         self._folder = folder
         self._clock = clock
@@ -62,6 +64,7 @@ class Recorder:
         self._cluster = cluster
         self._redaction = redaction
         self._lengths = SegmentLimits(most_bytes, to_ms(longest_s), to_ms(whole_every_s))
+        self._longest_session_s = longest_session_s
         self._session: SessionWriter | None = None
         self._held: list[AnyLine] = []
         self._closed = False
@@ -135,7 +138,7 @@ class Recorder:
 
     def _session_on(self, cluster_id: str) -> SessionWriter:
         if self._session is not None:
-            if self._session.cluster_id == cluster_id:
+            if self._session.cluster_id == cluster_id and not self._is_long(self._session):
                 return self._session
             self._session.close()
             self._bytes_before += self._session.size
@@ -146,6 +149,10 @@ class Recorder:
             self._session.write(line)
         self._held.clear()
         return self._session
+
+    def _is_long(self, session: SessionWriter) -> bool:
+        longest_s = self._longest_session_s
+        return longest_s is not None and session.length_ms >= to_ms(longest_s)
 
     def _first(self, cluster_id: str) -> Head:
         return Head(

@@ -1,9 +1,10 @@
-"""Seal segments that a dead recorder left unfinished."""
+"""Seal segments that a dead recorder left unfinished, and tell those from a live recorder's."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from ktui.recording.writing import SegmentWriter
 
 SEALING = ".sealing"
 """Suffix of the sealed file while it is written."""
+_JUST_BEGUN_S = 3_600.0
+"""A recorder writes to its file at once, so an older empty one was left behind by a power cut."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -53,7 +56,7 @@ def seal(path: Path) -> Sealed:
 
 def _sealed(unfinished: Path) -> Path | None:
     """Seal one segment; None where nothing remains or nothing is to be done."""
-    with _abandoned(unfinished) as file:
+    with abandoned(unfinished) as file:
         if file is None:
             return None
         whole = unfinished.with_name(unfinished.name.removesuffix(UNFINISHED))
@@ -82,12 +85,32 @@ def _rewritten(file: BinaryIO, whole: Path) -> bool:
     return count > 0
 
 
+def is_held(unfinished: Path) -> bool:
+    """Whether a recorder holds an unfinished segment, or may do so."""
+    try:
+        with abandoned(unfinished) as file:
+            return file is None
+    except FileProblem:  # no file, so no recorder writes to it
+        return False
+    except OSError:  # unreadable, or closed this moment by its recorder, who goes on in the next
+        return True
+
+
 @contextmanager
-def _abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
-    """Open a segment that no recorder holds, and keep others from sealing it meanwhile."""
+def abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
+    """Open a segment that no recorder holds, and keep others from sealing it meanwhile.
+
+    Yields:
+        The file; None for a segment that a recorder holds, or may have just begun.
+
+    Raises:
+        FileProblem: the path is not a regular file.
+        OSError: the file cannot be opened.
+    """
     with open_recording_file(unfinished) as file:
         # A recorder locks its file before it writes anything, so an empty one may be just begun.
-        begun = os.fstat(file.fileno()).st_size > 0
+        status = os.fstat(file.fileno())
+        begun = status.st_size > 0 or time.time() - status.st_mtime > _JUST_BEGUN_S
         yield file if begun and _locked(file) and _is_still(unfinished, file) else None
 
 

@@ -17,6 +17,7 @@ from ktui.recording.segments import UNFINISHED, segment_path, session_folder
 from ktui.recording.writing import SegmentWriter
 
 Hide = Callable[[AnyLine], AnyLine]
+_TRIES = 3
 
 
 class SegmentLimits(msgspec.Struct, frozen=True):
@@ -44,20 +45,24 @@ class SessionWriter:
     ) -> None:
         self.cluster_id = first.cluster_id
         self.path = session_folder(folder, _hidden_head(first, hide))
-        self._head = first
+        self._began_ms = first.ms
         self._clock = clock
         self._hide = hide
         self._lengths = lengths
         self._seq = 0
         self._closed_bytes = 0
         self._whole_ms = 0
-        make_folder(self.path)
-        self._begin(first)
+        self._begin_in_new_folder(first)
 
     @property
     def size(self) -> int:
         """Bytes in the files so far."""
         return self._closed_bytes + self._segment.size
+
+    @property
+    def length_ms(self) -> int:
+        """The time since the session began."""
+        return self._now_ms() - self._began_ms
 
     def poll(self, observation: Observation) -> None:
         """Write the differences of an observation from the previous one."""
@@ -87,15 +92,27 @@ class SessionWriter:
         """Close the last file unfinished."""
         self._segment.abandon()
 
+    def _begin_in_new_folder(self, first: Head) -> None:
+        """Begin the session, even if another process removes empty folders meanwhile."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                make_folder(self.path)
+                self._begin(first)
+            except FileNotFoundError:
+                if not tries_left:
+                    raise
+            else:
+                return
+
     def _begin(self, head: Head) -> None:
-        self._head = head
-        self._encoder = Encoder()
-        self._segment = SegmentWriter(segment_path(self.path, head.segment), UNFINISHED)
+        segment = SegmentWriter(segment_path(self.path, head.segment), UNFINISHED)
         try:
-            self._put(head)
+            segment.write(encode(self._hide(head)))
         except OSError:
-            self.abandon()
+            segment.abandon()
             raise
+        self._head, self._encoder, self._segment = head, Encoder(), segment
+        self._seq += 1
 
     def _make_room(self) -> None:
         """Continue in another file when this one is long enough."""
@@ -103,17 +120,20 @@ class SessionWriter:
         long = now_ms - self._head.ms >= lengths.longest_ms
         if not long and self._segment.size < lengths.most_bytes:
             return
-        self._segment.close()
-        self._closed_bytes += self._segment.size
-        self._begin(
-            msgspec.structs.replace(
-                self._head,
-                seq=self._seq,
-                at=wall_ms(self._clock.now()),
-                ms=now_ms,
-                segment=self._head.segment + 1,
+        full = self._segment
+        try:  # the next file comes first: a session without an unfinished file counts as ended
+            self._begin(
+                msgspec.structs.replace(
+                    self._head,
+                    seq=self._seq,
+                    at=wall_ms(self._clock.now()),
+                    ms=now_ms,
+                    segment=self._head.segment + 1,
+                )
             )
-        )
+        finally:
+            full.close()
+        self._closed_bytes += full.size
 
     def _put(self, line: AnyLine) -> None:
         self._segment.write(encode(self._hide(line)))

@@ -46,12 +46,14 @@ class SegmentWriter:
         self._put(zipped + self._zip.flush(zlib.Z_SYNC_FLUSH) if at_once else zipped)
 
     def close(self) -> None:
-        """Make the file whole, sync it to the disk, and rename it."""
-        self._put(self._zip.flush())
-        os.fsync(self._file)
-        self._unfinished.rename(self.path)
-        sync_folder(self.path.parent)
-        self.abandon()
+        """Make the file whole, sync it to the disk, and rename it; on an error it is abandoned."""
+        try:
+            self._put(self._zip.flush())
+            os.fsync(self._file)
+            self._unfinished.rename(self.path)
+            sync_folder(self.path.parent)
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
         """Close the file unfinished."""

@@ -242,6 +242,19 @@ def test_another_cluster_gets_its_own_session_and_folder(recording: Recording) -
     assert {file.parents[1].name for file in other.files} == {"another"}
 
 
+def test_a_recorder_begins_another_session_after_the_longest_time_of_one(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, longest_session_s=4.0)
+    recording.looks(10)
+    recording.recorder.close()
+
+    sessions = [list(play_session(session)) for session in find_sessions(tmp_path)]
+
+    assert [len(played) for played in sessions] == [4 + 1, 4 + 1, 2 + 1]
+    assert all(isinstance(played[-1], End) for played in sessions)
+    polls = [each for played in sessions for each in played if isinstance(each, PlayedPoll)]
+    assert [each.observation for each in polls] == all_to_the_millisecond(recording.shown)
+
+
 @pytest.mark.parametrize("cluster_id", ["../../etc", "/etc", "..", "", "a/b", "x" * 500, "ü\n"])
 def test_no_cluster_id_leads_to_a_folder_outside_the_recordings(
     tmp_path: Path, cluster_id: str

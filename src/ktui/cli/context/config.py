@@ -14,12 +14,13 @@ from ktui.execution.host.operator_command import CommandProblem, split_command
 from ktui.fileproblem import FileProblem, unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
+from ktui.units import Seconds, Size, parse_quantity
 
 if TYPE_CHECKING:
     from ktui.yamlfile import YamlFile
 
 DEFAULT_POLL_INTERVAL_S = 1.0
-_KEYS = ["contexts", "theme", "bell", "keys"]
+_KEYS = ["contexts", "theme", "bell", "keys", "recordings"]
 
 
 class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +52,21 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The command that gets the notices of new runs, as `--on-event` takes it."""
 
 
+class RecordingsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long recordings in the state directory stay, as `ktui record prune` takes it."""
+
+    older_than: Seconds | None = None
+    keep: Size | None = None
+    lakes: tuple[str, ...] = ()
+    """The folders of the lakes, absolute; empty for that of the state directory."""
+    force: bool = False
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit."""
+        return self.older_than is not None or self.keep is not None
+
+
 class Config(msgspec.Struct, frozen=True):
     """The whole file; an absent file is an empty one."""
 
@@ -61,6 +77,7 @@ class Config(msgspec.Struct, frozen=True):
     """Whether the terminal rings and notifies where a view has something to report."""
     keys: Mapping[str, tuple[str, ...]] = {}
     """The keys of actions, by the action's id; a view checks them."""
+    recordings: RecordingsConfig = RecordingsConfig()
     file: YamlFile | None = None
     """The file as it was parsed; None where there is none."""
 
@@ -107,8 +124,10 @@ def load_config(path: Path | None = None) -> Config:
         raise file.problem((key,), unknown_key(str(key), _KEYS))
     theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
     bell = file.convert(("bell",), data.get("bell", True), bool)
+    keys = _keys(file, data.get("keys") or {})
+    recordings = _recordings(file, data.get("recordings") or {})
     contexts = _contexts(file, data.get("contexts") or {})
-    return Config(path, contexts, theme, bell, _keys(file, data.get("keys") or {}), file)
+    return Config(path, contexts, theme, bell, keys, recordings, file)
 
 
 def _keys(file: YamlFile, data: object) -> dict[str, tuple[str, ...]]:
@@ -124,6 +143,15 @@ def _keys(file: YamlFile, data: object) -> dict[str, tuple[str, ...]]:
             raise file.problem(("keys", str(action)), f"keys.{action}: {hint}")
         keys[str(action)] = tuple(names)
     return keys
+
+
+def _recordings(file: YamlFile, data: object) -> RecordingsConfig:
+    found = file.convert(("recordings",), data, RecordingsConfig, hook=parse_quantity)
+    lakes = tuple(
+        lake if lake.startswith("~") or ":/" in lake else str(file.path.parent / lake)
+        for lake in found.lakes
+    )
+    return msgspec.structs.replace(found, lakes=lakes)
 
 
 def _contexts(file: YamlFile, data: object) -> dict[str, Context]:

@@ -9,6 +9,21 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
+
+
+def refuse_options_before_verb(context: click.Context) -> None:
+    """Check that a group that does something without a verb got none of its own options with one.
+
+    Raises:
+        click.UsageError: it got one; names it.
+    """
+    for parameter in context.command.params:
+        if context.get_parameter_source(parameter.name or "") is _COMMAND_LINE:
+            option, verb = parameter.opts[0], context.invoked_subcommand
+            fix = f"ktui {context.info_name} {verb} ... {option}"
+            raise click.UsageError(f"Put {option} after the verb: {fix}")
+
 
 class LazyGroup(click.Group):
     """A group in which no command pays for the imports of another.

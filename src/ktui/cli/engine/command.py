@@ -179,7 +179,7 @@ def command(  # noqa: PLR0913 - an option each
         metrics.begin(run, path, EarlierRuns(state))
         metrics.take(journal.entries())
         journal.log, journal.notices, journal.metrics = EngineLog(run), notices, metrics
-        with record_run(run_dir, run, cluster.name, clock, record=record) as recorded:
+        with record_run(state, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
             journal.recording = recorded
             going = _run_engine(

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from ktui import __version__
+from ktui.cli.context.config import load_config
 from ktui.cluster.clock import Clock
 from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
@@ -25,6 +26,9 @@ from ktui.recording.redact import Redaction
 from ktui.recording.sealing import seal
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_DAY_S = 86_400.0
+"""Only sessions that have ended can be pruned, so a recorder does not write one forever."""
 
 run_recorded_option = click.option(
     "--record/--no-record",
@@ -88,6 +92,7 @@ def recorder(
         cluster=cluster,
         program=f"ktui {__version__} {verb}",
         redaction=redaction(state) if redact else None,
+        longest_session_s=_DAY_S if load_config().recordings.limited else None,
     )
 
 

@@ -10,16 +10,21 @@ import click
 
 from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorder, recording_options
 from ktui.cli.record.copy import copy_redacted
 from ktui.cli.record.loop import StopCondition, record
+from ktui.cli.record.pruning import prune_as_configured
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 
+_VERBS = {"prune": "ktui.cli.record.prune:command"}
 
-@click.command("record")
+
+@click.command("record", cls=LazyGroup, verbs=_VERBS, invoke_without_command=True)
 @cluster_options
 @common.topics_option("Also record every partition of this topic; may be repeated.")
 @common.poll_interval_option
@@ -39,7 +44,9 @@ from ktui.execution.host.state_dir import StateDir
 )
 @click.option("--json", is_flag=True, help="Print one line of JSON for each poll.")
 @common.state_dir_option
+@click.pass_context
 def command(  # noqa: PLR0913 - an option each
+    context: click.Context,
     choice: ClusterChoice,
     *,
     topics: tuple[str, ...],
@@ -55,11 +62,14 @@ def command(  # noqa: PLR0913 - an option each
     """Record the reassignments of a cluster to files, until Ctrl-C.
 
     A recording holds what a live view sees. It includes the events of runs whose engines are on
-    this machine. Changes nothing on the cluster.
+    this machine. Changes nothing on the cluster. `ktui record prune` removes old recordings.
 
     Exit code 0 if the recording is complete, 1 if it had to stop early, 130 if it was interrupted
     before the end that --for or --until-idle sets.
     """
+    if context.invoked_subcommand is not None:
+        refuse_options_before_verb(context)
+        return
     until = StopCondition(_seconds(for_), idle=until_idle)
     if source is not None:
         if any(choice) or topics or poll_interval or for_ or until_idle:
@@ -71,6 +81,8 @@ def command(  # noqa: PLR0913 - an option each
         return
     cluster = choice.cluster()
     clock = SystemClock()
+    for warning in prune_as_configured(state):
+        print_note(warning)
     records = recorder(state, to, clock, cluster=cluster.name, verb="record", redact=redact)
     interval_s = poll_interval or cluster.context.poll_interval
     code = asyncio.run(

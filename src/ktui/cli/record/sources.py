@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ktui import __version__
+from ktui.cli.record.pruning import prune_as_configured
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
 from ktui.execution.host.recording import LiveRunsRecording, RunRecording
-from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run
 from ktui.recording.recorded import RecordingSource
@@ -50,21 +51,24 @@ class EngineRecording:
 
 @contextmanager
 def record_run(
-    folder: RunDir, run: Run, cluster: str, clock: Clock, *, record: bool | None
+    state: StateDir, run: Run, cluster: str, clock: Clock, *, record: bool | None
 ) -> Iterator[EngineRecording]:
     """Record a run in a new session, once earlier unfinished segments are sealed.
 
     Args:
-        folder: the run's folder; this process owns it.
+        state: the state directory of the run; this process owns the run.
         run: the run as its journal has it.
         cluster: the operator's name for the cluster.
         clock: the clock of the polls.
         record: whether to record; None to follow the run's options.
     """
+    folder = state.run(run.name)
     if folder.recording.is_dir():
         for problem in seal(folder.recording).problems:
             log.warning("an earlier recording stays cut off: %s", problem)
     is_recorded = run.options.record if record is None else record
+    for warning in prune_as_configured(state) if is_recorded else ():
+        log.warning("%s", warning)
     if run.started is None or not is_recorded:
         yield EngineRecording(None, run.name)
         return
@@ -80,6 +84,8 @@ def record_run(
 class ClusterRecording(RecordingSource):
     """Records every poll, with the events of the runs on the cluster. One poll at a time.
 
+    With each further session it prunes old recordings, if config.yaml limits them.
+
     Args:
         source: where observations come from.
         recorder: records the observations that the caller gets.
@@ -89,6 +95,7 @@ class ClusterRecording(RecordingSource):
     def __init__(self, source: ObservationSource, recorder: Recorder, state: StateDir) -> None:
         super().__init__(source, recorder)
         self.runs = LiveRunsRecording(recorder, state)
+        self._state = state
         self._writing: asyncio.Future[None] | None = None
 
     async def _record(self, observation: Observation) -> None:
@@ -98,8 +105,11 @@ class ClusterRecording(RecordingSource):
         await asyncio.shield(self._writing)
 
     def _record_with_runs(self, observation: Observation) -> None:
+        before = self.recorder.path
         self.recorder.poll(observation)
         self.runs.record_new_events(observation.cluster_id)
+        if before not in (None, self.recorder.path):
+            prune_as_configured(self._state)
 
     async def aclose(self) -> None:
         """Finish the recording; the caller closes the source."""

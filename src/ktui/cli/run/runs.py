@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from ktui.cli.context.lazy_group import LazyGroup
+from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
 from ktui.cli.options import common
 from ktui.cli.output.gate import CancelGateJson, gate_json, gate_line, shut_gate
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, utc
@@ -31,7 +31,6 @@ _BY_OPERATOR = (
     State.ROLLING_BACK,
     State.REFUSED,
 )
-_LIST_OPTIONS, _COMMAND_LINE = ("state", "json"), click.core.ParameterSource.COMMANDLINE
 _STATES = {RunState.RESUMABLE: "waiting for resume"}
 
 
@@ -114,12 +113,8 @@ def command(context: click.Context, *, state: StateDir, json: bool) -> None:
     """
     if context.invoked_subcommand is None:
         _list(state, json=json)
-    elif misplaced := [
-        name for name in _LIST_OPTIONS if context.get_parameter_source(name) is _COMMAND_LINE
-    ]:
-        option = f"--{misplaced[0].replace('state', 'state-dir')}"
-        verb = context.invoked_subcommand
-        raise click.UsageError(f"Put {option} after the verb: ktui runs {verb} ... {option}")
+    else:
+        refuse_options_before_verb(context)
 
 
 def _list(state: StateDir, *, json: bool) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.terminal import need_terminal
+from ktui.cli.context.terminal import need_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import view_on_event_option
@@ -22,6 +22,7 @@ from ktui.cli.options.recording import recorded_in_words, recorder, recording_op
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.notice_json import engine_died_json
 from ktui.cli.output.view import show_app
+from ktui.cli.record.pruning import prune_as_configured
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
@@ -119,6 +120,8 @@ def command(  # noqa: PLR0913 - an option each
     need_terminal()
     records = None
     if record:
+        for warning in prune_as_configured(state):
+            print_note(warning)
         clock, named = SystemClock(), cluster.name
         records = recorder(state, to, clock, cluster=named, verb="watch", redact=redact)
     show(

@@ -143,6 +143,14 @@ def _is_of(follower: RunFollower, cluster_id: str) -> bool:
     return started is not None and started.cluster_id == cluster_id
 
 
+def is_over(folder: RunDir) -> bool:
+    """Whether a run has ended, and no process owns it; False for a run that cannot be read."""
+    try:
+        return holder(folder) is None and _ended(folder)
+    except RunProblem:
+        return False
+
+
 def _ended(folder: RunDir) -> bool:
     """Whether the last event is the run's end."""
     with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import live_runs
@@ -55,6 +56,7 @@ class LiveRunsRecording:
     def __init__(self, recorder: Recorder, state: StateDir) -> None:
         self._recorder, self._state = recorder, state
         self._cluster_id = ""
+        self._session: Path | None = None
         self._followed: dict[str, tuple[RunFollower, RunRecording]] = {}
         self.problem: str | None = None
         """Why the events of some runs could not be read in the last poll."""
@@ -68,9 +70,9 @@ class LiveRunsRecording:
     def record_new_events(self, cluster_id: str) -> None:
         """Record new events. This never raises because of a run."""
         self.problem = None
-        if cluster_id != self._cluster_id:
-            self.close()  # the recording of another cluster must not contain them
-            self._cluster_id = cluster_id
+        if (cluster_id, self._recorder.path) != (self._cluster_id, self._session):
+            self.close()  # each session has all events of its cluster's runs, and of no others
+            self._cluster_id, self._session = cluster_id, self._recorder.path
         live = self._live()
         for name in live - self._followed.keys():
             self._follow(name)

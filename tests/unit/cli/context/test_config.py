@@ -89,6 +89,8 @@ def test_a_context_may_turn_ownership_of_its_cluster_off(
         ("contexts:\n  a:\n    canary: p99\n", 3, "contexts.a.canary: expected"),
         ("contexts:\n  a:\n    throttle: 0\n", 3, "lets nothing through"),
         ("contexts:\n  a:\n    throttle: [5MB]\n", 3, "contexts.a.throttle: expected"),
+        ("recordings:\n  keep: lots\n", 2, "recordings.keep: expected a size"),
+        ("recordings:\n  olderthan: 30d\n", 2, "did you mean 'older_than'?"),
     ],
 )
 def test_a_mistake_in_the_config_is_reported_with_its_line(
@@ -99,6 +101,14 @@ def test_a_mistake_in_the_config_is_reported_with_its_line(
 
     assert caught.value.line == line
     assert words in caught.value.problem
+
+
+def test_lakes_are_relative_to_the_folder_of_the_config(tmp_path: Path) -> None:
+    config = load(tmp_path, "recordings: {keep: 1GB, lakes: [lake, /srv/lake, ~/lake]}\n")
+
+    assert config.recordings.lakes == (str(tmp_path / "lake"), "/srv/lake", "~/lake")
+    assert config.recordings.keep == 10**9
+    assert not load(tmp_path, GOOD).recordings.limited
 
 
 def test_a_config_without_a_context_lists_the_contexts_that_it_has(tmp_path: Path) -> None:

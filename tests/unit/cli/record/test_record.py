@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster
 from support.cli.owned_run import owned_run
+from support.recordings.recordings import Recording, files_in
 from support.simulated.moving_clusters import a_cluster
 
 COPY_S = 5
@@ -175,6 +177,47 @@ async def test_a_recording_includes_the_events_of_a_run_on_the_cluster(tmp_path:
     (run_id,) = {line.run_id for line in found}
     assert run_id.startswith("drain@20")
     assert b'"event":"started"' in bytes(found[0].event)
+
+
+async def test_each_session_of_a_recording_has_the_whole_story_of_a_run(tmp_path: Path) -> None:
+    recorded_cluster = RecordedCluster(tmp_path, a_cluster(resting=["orders-0"]))
+    recorded_cluster.recorder = Recorder(
+        recorded_cluster.folder,
+        recorded_cluster.cluster.clock,
+        program="ktui of a test",
+        longest_session_s=1.0,
+    )
+
+    with owned_run(recorded_cluster.state, "drain"):
+        await recorded_cluster.record(seconds=2.0)
+
+    sessions = find_sessions(recorded_cluster.folder)
+    assert len(sessions) == 3
+    for session in sessions:
+        lines = [each.line for each in read_lines(session.files[0]) if isinstance(each, GoodLine)]
+        entries = [line.entry for line in lines if isinstance(line, RunLine)]
+        assert entries == list(range(1, len(entries) + 1)) != []
+
+
+async def test_a_long_recording_prunes_old_ones_with_each_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.yaml").write_text("recordings: {older_than: 30d, force: on}")
+    monkeypatch.setenv("KTUI_CONFIG_DIR", str(tmp_path))
+    recorded_cluster = RecordedCluster(tmp_path, a_cluster())
+    state, clock = recorded_cluster.state, recorded_cluster.cluster.clock
+    recorded_cluster.recorder = Recorder(
+        recorded_cluster.folder, clock, program="ktui of a test", longest_session_s=1.0
+    )
+    old = Recording(state.recordings)
+    old.looks(1)
+    old.recorder.close()
+    for file in files_in(state.recordings):
+        os.utime(file, (0, 0))
+
+    await recorded_cluster.record(seconds=1.0)
+
+    assert files_in(state.recordings) == []
 
 
 def test_a_recording_warns_of_an_unreadable_journal_and_records_the_cluster(

@@ -67,7 +67,7 @@ async def test_an_engines_polls_and_its_whole_journal_are_recorded(here: StateDi
     run, cluster = a_run(here), a_cluster(moving=["orders-0"], name=CLUSTER)
     polls, run_so_far = Looks(cluster), folded(run)
 
-    with record_run(run, run_so_far, "prod-eu", cluster.clock, record=None) as recorded:
+    with record_run(here, run_so_far, "prod-eu", cluster.clock, record=None) as recorded:
         recorded.take(entries(run))
         await recorded.through(polls).poll(Interest())
         assert recorded.state() == Recording(on=True)
@@ -82,7 +82,7 @@ async def test_a_run_with_recording_off_leaves_no_folder(here: StateDir) -> None
     run, cluster = a_run(here), a_cluster()
     polls, run_so_far = Looks(cluster), folded(run)
 
-    with record_run(run, run_so_far, "prod-eu", cluster.clock, record=False) as recorded:
+    with record_run(here, run_so_far, "prod-eu", cluster.clock, record=False) as recorded:
         assert recorded.through(polls) is polls
         assert recorded.state() == Recording(on=False)
 
@@ -97,7 +97,7 @@ def test_the_next_engine_repairs_a_recording_that_was_cut_off(here: StateDir) ->
     killed.die()
     assert list(run.recording.rglob("*.tmp"))
 
-    with record_run(run, run_so_far, "prod-eu", cluster.clock, record=False):
+    with record_run(here, run_so_far, "prod-eu", cluster.clock, record=False):
         assert not list(run.recording.rglob("*.tmp"))
 
     assert len(read(run)) == 4

@@ -1,0 +1,145 @@
+"""The segments on a disk: find those that recorders have written, and remove some of them.
+
+Only regular files at FOLDER/.../SESSION/NUMBER.jsonl.gz count, with names as recorders give them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ktui.fileproblem import FileProblem
+from ktui.recording.sealing import abandoned, is_held
+from ktui.recording.segments import CLOSED, UNFINISHED, is_open
+
+_SESSION = re.compile(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_-]{1,8}")
+_SEGMENT = re.compile(rf"[0-9]{{6,}}{re.escape(CLOSED)}({re.escape(UNFINISHED)})?")
+
+
+class StoredSegment(msgspec.Struct, frozen=True):
+    """A segment's file as it was found."""
+
+    path: Path
+    size: int
+    """In bytes."""
+    modified_ms: int
+    """When it was last written, milliseconds since 1970."""
+
+    @property
+    def session(self) -> Path:
+        """The folder of its session."""
+        return self.path.parent
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """The result of removing segments."""
+
+    removed: tuple[StoredSegment, ...]
+    """Those that are gone by this removal; one that vanished before is not among them."""
+    problems: tuple[FileProblem, ...]
+    """Why others are still there."""
+
+
+def stored_sessions(folder: Path) -> Iterator[tuple[Path, tuple[StoredSegment, ...]]]:
+    """Yield the folder of each session under a folder, at any depth, and its segments by number.
+
+    The folder itself may be a symbolic link. Links in it are neither followed nor yielded, nor is
+    any file that no recorder can have written. A session may have no segment.
+
+    Raises:
+        FileProblem: a folder cannot be read.
+    """
+    for place, folders, names in os.walk(folder, onerror=_unreadable):
+        folders.sort()
+        session = Path(place)
+        if _SESSION.fullmatch(session.name):
+            folders.clear()
+            yield session, tuple(_segments(session, names))
+
+
+def is_live(session: Path) -> bool:
+    """Whether a recorder is writing a session: it always holds an unfinished segment of it."""
+    with suppress(FileNotFoundError):
+        unfinished = (path for path in session.iterdir() if is_open(path))
+        return any(is_held(path) for path in unfinished if not path.is_symlink())
+    return False
+
+
+def remove_segments(segments: Iterable[StoredSegment]) -> Removal:
+    """Remove segments in the given order.
+
+    A segment that has changed since it was found stays, and so does one of a session that turns out
+    to be live. None of them is a problem.
+    """
+    removed: list[StoredSegment] = []
+    problems: list[FileProblem] = []
+    live: dict[Path, bool] = {}
+    for segment in segments:
+        session = segment.session
+        try:
+            if session not in live:
+                live[session] = is_live(session)
+            if not live[session] and _removed(segment):
+                removed.append(segment)
+        except FileProblem as problem:
+            problems.append(problem)
+        except OSError as error:
+            words = f"cannot be removed: {error.strerror}"
+            problems.append(FileProblem(segment.path, None, words))
+    return Removal(tuple(removed), tuple(problems))
+
+
+def tidy(session: Path, folder: Path) -> None:
+    """Remove a session's folder if it is empty, and then that of its cluster.
+
+    Args:
+        session: the folder of the session, which may be gone.
+        folder: the folder in which it was found; it stays.
+    """
+    with suppress(OSError):
+        session.rmdir()
+        if session.parent != folder:
+            session.parent.rmdir()
+
+
+def _removed(segment: StoredSegment) -> bool:
+    """Remove one segment; return whether it was still there as it was found."""
+    path = segment.path
+    with suppress(FileNotFoundError):
+        if not is_open(path):
+            if _segment(path) != segment:
+                return False
+            path.unlink()
+            return True
+        with abandoned(path) as file:  # keeps others from completing it meanwhile
+            if file is not None:
+                path.unlink()
+                return True
+    return False
+
+
+def _segments(session: Path, names: Iterable[str]) -> Iterator[StoredSegment]:
+    for name in sorted(names):
+        if _SEGMENT.fullmatch(name):
+            with suppress(FileNotFoundError):  # renamed or removed meanwhile
+                segment = _segment(session / name)
+                if segment is not None:
+                    yield segment
+
+
+def _segment(path: Path) -> StoredSegment | None:
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return StoredSegment(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _unreadable(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise FileProblem(Path(error.filename), None, f"cannot be read: {error.strerror}") from None
