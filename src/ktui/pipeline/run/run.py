@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 
 import msgspec
@@ -38,12 +38,10 @@ from ktui.pipeline.lake.tables import (
     RUN_EVENTS,
     SAMPLES,
 )
+from ktui.pipeline.run.steps import CountedSteps, OnStep
 from ktui.pipeline.spark.failures import spark_errors_as_problems
 from ktui.pipeline.tables.all import derived_tables
 from ktui.quantities import as_count
-
-OnStep = Callable[[str], None]
-"""Is called with a description of each step as it begins."""
 
 
 class PipelineRequest(msgspec.Struct, frozen=True):
@@ -91,6 +89,7 @@ def run(
     Raises:
         PipelineProblem: nothing is recorded, or the run cannot go on; the lake is as it was.
     """
+    tell = CountedSteps(tell, insights=request.asked is not None)
     tell("looking for segments")
     with spark_errors_as_problems():
         found = segment_files.find(spark, request.recordings)

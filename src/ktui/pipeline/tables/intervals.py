@@ -9,8 +9,8 @@ from ktui.pipeline.tables.listings import GAP_MS, by_broker
 from ktui.pipeline.tables.windows import LISTING, ORDER, before, in_order, so_far
 
 STALLED_AFTER_MS = 30_000
-"""A partition whose missing replicas have not grown for this long was stalled since the first sample
-that saw no growth."""
+"""A partition whose missing replicas have not grown for this long has been stalled since the first
+sample that saw no growth."""
 
 ADDING = "adding"
 CATCHING_UP = "catching up"
