@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 
 from ktui.tui.run_view.plan_request import PlanSource
 from ktui.tui.screens.plan.preview import PreviewPane
@@ -126,6 +127,15 @@ async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(
         assert {*bars["3"]} == {"░"}
         assert {*bars["6"]} == {"▓"}
         assert {*bars["1"]} == {"█", "·"}
+
+
+async def test_keys_that_come_at_once_reach_the_fields_they_are_meant_for(tmp_path: Path) -> None:
+    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+        await choose(watch, PlanSource.SWAP)
+        for key in ("3", "tab", "6"):
+            watch.app.post_message(Key(key, key if key.isdigit() else None))
+        await watch.until(lambda: field(watch, "#plan-new").value == "6")
+        assert field(watch, "#plan-old").value == "3"
 
 
 async def test_what_spread_makes_even_is_a_choice(tmp_path: Path) -> None:

@@ -193,6 +193,20 @@ async def test_the_status_says_what_a_broker_holds_and_why_as_the_shell_does(
         assert isinstance(watch.app.screen, BrokersScreen)
 
 
+async def test_a_status_longer_than_the_terminal_scrolls_with_its_keys_in_sight(
+    tmp_path: Path,
+) -> None:
+    names = [f"{letter}-0" for letter in "abcdefgh"]
+    async with watching_runs(a_quiet_cluster(*names), tmp_path, size=SMALL) as watch:
+        await at_broker(watch, 1)
+        await watch.press("s")
+        await watch.say("holds 8 replicas")
+        assert "ktui broker remove 1" not in watch.text
+        assert "esc back ─" in watch.lines[-1]
+        await watch.press("pagedown")
+        await watch.say("ktui broker remove 1")
+
+
 async def test_a_broker_is_called_empty_only_once_that_is_proven(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0")
     async with watching_runs(cluster, tmp_path, size=SMALL) as watch:

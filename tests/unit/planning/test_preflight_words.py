@@ -54,6 +54,13 @@ def test_a_preflight_fits_a_narrow_terminal_in_blocks() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_plan_that_copies_next_to_nothing_is_not_compared_with_the_least_time() -> None:
+    *_, time, rates = printed(ONE, sizes=[7_000]).splitlines()
+
+    assert time.startswith("time  ")
+    assert rates == "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker (assumed)"
+
+
 def test_a_plan_with_nothing_to_do_has_no_time() -> None:
     assert printed(((1, 2, 3), (1, 2, 3))).splitlines()[-1] == "leader movements         0"
 

@@ -71,6 +71,16 @@ def test_one_figure_of_all_has_one_row() -> None:
     assert row.rstrip().endswith("4500    12 MB/s  stays: 4500")
 
 
+def test_a_band_that_begins_low_leaves_no_room_for_the_zero_of_its_axis() -> None:
+    felt = parse_objective("p99<400ms")
+    why = RateReason(RateCause.UNDER, 193.1, aim=0.46)
+    held = RateHeld(rate=MB, figure=193.1, windows=1, kept=1, why=why)
+
+    heading = objective_table(felt, held, 72)[1].plain
+
+    assert heading.split()[:3] == ["broker", "147.2", "400ms"]
+
+
 def test_without_a_figure_the_reason_is_named() -> None:
     held = RateHeld(rate=MB, reason="no metrics", windows=3, kept=1)
 

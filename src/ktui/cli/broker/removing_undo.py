@@ -62,6 +62,8 @@ class UndoRemoval:
         lists: dict[TopicPartition, Brokers] = {}
         for name in reversed(self._removal.runs):
             if made_run(self._runs.state, name) is None:
+                if self._is_gone(name):
+                    click.echo(_gone_line(name))
                 continue
             undo = find_undo(self._runs, name, lists)
             lists |= undo.lists
@@ -107,13 +109,19 @@ class UndoRemoval:
 
     def _undo_run(self, name: str) -> None:
         if made_run(self._runs.state, name) is None:
-            print_note(f"run {name} is not there: it was never begun, or it was deleted since")
+            if self._is_gone(name):
+                print_note(_gone_line(name))
+                self._complete = False
             return
         undo = find_undo(self._runs, name)
         for line in left_as_is_lines(undo.left):
             print_note(line)
         back = not undo.partitions or roll_back(self._runs, undo)
         self._complete = self._complete and back and not undo.left
+
+    def _is_gone(self, name: str) -> bool:
+        """Whether nothing is left of a run: it may have been begun, and then it is not undone."""
+        return not self._runs.state.run(name).path.exists()
 
     async def _restore(self, cordon: CordonMemory) -> None:
         """Put the earlier cordon back, unless somebody else has changed it since."""
@@ -138,6 +146,13 @@ class UndoRemoval:
             else:
                 await cordoner.restore(cordon.before)
                 click.echo(f"broker {broker}: {change}")
+
+
+def _gone_line(name: str) -> str:
+    return (
+        f"run {name} is not there: it was never begun, or it was deleted since. Then what it has "
+        "moved stays as it is"
+    )
 
 
 def _value(own: str | None) -> str:

@@ -161,8 +161,7 @@ def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> No
         return
     try:
         where = ClusterChoice().or_of_run(begun).target(changes=False)
-        canary = "" if rates is None else run.options.canary_of(run.name, rates)
-        missing = asyncio.run(_missing(run, where, begun.cluster_id, canary))
+        missing = asyncio.run(_missing(run, where, begun.cluster_id, rates))
     except (BadInput, FileProblem, RunRefused, ClusterError) as error:
         print_note(f"warning: ktui could not check whether this throttle is permitted: {error}")
         return
@@ -171,10 +170,32 @@ def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> No
         raise BadInput(f"run {run.name} is unchanged: {sentences}")
 
 
-async def _missing(run: Run, where: Target, cluster_id: str, canary: str) -> tuple[Finding, ...]:
+async def _missing(
+    run: Run, where: Target, cluster_id: str, rates: ThrottleRates | None
+) -> tuple[Finding, ...]:
     await check_cluster(where, cluster_id)
+    return await find_missing_for_throttle(run, where.cluster, rates)
+
+
+async def find_missing_for_throttle(
+    run: Run, cluster: Cluster, rates: ThrottleRates | None
+) -> tuple[Finding, ...]:
+    """Find the permissions that are missing to throttle what a run still has to move.
+
+    Args:
+        run: the run.
+        cluster: the cluster whose brokers report what the principal may do.
+        rates: the rates, whose objective the run's canary may have to measure; None for those of a
+            schedule, which have none.
+
+    Raises:
+        ClusterError: no broker answers.
+    """
     need = NeededPermission(
-        subject=f"run {run.name}", moves=None, throttles=Severity.PROBLEM, canary=canary
+        subject=f"run {run.name}",
+        moves=None,
+        throttles=Severity.PROBLEM,
+        canary="" if rates is None else run.options.canary_of(run.name, rates),
     )
     topics = {tp.topic for tp, track in run.tracks.items() if not track.state.ended}
-    return await find_missing_permissions(need, where.cluster, topics)
+    return await find_missing_permissions(need, cluster, topics)

@@ -19,7 +19,7 @@ from ktui.planning.intents.before_after import (
     RackBeforeAfter,
 )
 from ktui.planning.intents.layout import UNKNOWN_BYTES
-from ktui.planning.intents.left_text import REASONS
+from ktui.planning.intents.left_text import REASONS, left_name
 from ktui.planning.intents.made_plan import Left, Why
 from ktui.planning.names import join_some
 from ktui.planning.plan import VERSION, PartitionTarget
@@ -193,7 +193,5 @@ def left_lines(left: Iterable[Left], intention: Intention) -> list[str]:
 
 
 def _left_in_words(left: Left, intention: Intention) -> str:
-    if left.tp is None:
-        off = f" (off by {intention.amount(left.amount)})" if left.amount else ""
-        return f"broker {left.broker}{off}"
-    return str(left.tp) if left.broker is None else f"{left.tp} on broker {left.broker}"
+    of_broker = left.tp is None and left.amount
+    return left_name(left) + (f" (off by {intention.amount(left.amount)})" if of_broker else "")

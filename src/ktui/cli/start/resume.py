@@ -8,9 +8,10 @@ import sys
 import click
 
 from ktui.cli.context.claim import claim_request
-from ktui.cli.context.cluster import ClusterChoice, check_cluster, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
+from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option
@@ -84,7 +85,7 @@ def command(  # noqa: PLR0913 - an option each
         print_note(f"{gate_line(shut, state, name)}. Until then only cancels are submitted")
     where = choice.or_of_run(left.begun).target()
     warn_of_tls(where.cluster)
-    asyncio.run(check_cluster(where, left.begun.cluster_id))
+    asyncio.run(_check_cluster(where, left))
     owner = claim_request(
         where.cluster, state, left.begun.cluster_id, name, off=no_ownership, take_over=take_over
     )
@@ -118,6 +119,18 @@ def _read_left(client: RunClient) -> BegunRun:
     left = client.read_begun()
     refuse_exported(left.run)
     return left
+
+
+async def _check_cluster(where: Target, left: BegunRun) -> None:
+    """Check that the cluster is the run's, and warn of permissions that its throttle lacks.
+
+    The run is resumed without them, too: it may have steps in flight.
+    """
+    await check_cluster(where, left.begun.cluster_id)
+    if left.run.throttles:
+        rates = left.run.throttled.rates
+        for finding in await find_missing_for_throttle(left.run, where.cluster, rates):
+            print_note(f"warning: {finding.sentence}")
 
 
 def _reopens(client: RunClient, run: Run) -> bool:

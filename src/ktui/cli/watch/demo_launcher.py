@@ -38,6 +38,7 @@ from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import ThrottleRates
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.producers import Producers
 
@@ -105,6 +106,9 @@ class SimulatedEngines:
     async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""
         return await measure_inbound(self._cluster.reader(), plan, seen, self._clock)
+
+    async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
+        """Allow everything: simulated brokers let anybody set a throttle."""
 
     async def start(self, wanted: NewRun) -> RunDir:
         """Start a run.

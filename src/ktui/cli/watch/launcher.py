@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 
 from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.doctor.permissions import permission_findings
+from ktui.cli.doctor.permissions import find_missing_for_throttle, permission_findings
 from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.cancel.one_foreign import cancel_one
-from ktui.execution.errors import RunProblem
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import Started
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import ThrottleRates
 
 
 class ProcessEngines:
@@ -77,6 +80,21 @@ class ProcessEngines:
         The measurement takes some seconds.
         """
         return await measure_inbound(self._reader, plan, seen, SystemClock())
+
+    async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
+        """Check that a run's principal may set a throttle, and measure its objective.
+
+        The run's engine sets it. So nothing is refused where that may be somebody else.
+
+        Raises:
+            RunRefused: a permission is missing; names it.
+        """
+        if run.started is None or run.started.connection != self._names:
+            return
+        with suppress(ClusterError):  # the engine finds out, and answers
+            missing = await find_missing_for_throttle(run, self._cluster, rates)
+            if missing:
+                raise RunRefused("; ".join(finding.sentence for finding in missing))
 
     async def start(self, wanted: NewRun) -> RunDir:
         """Start a run; an engine process owns it when this returns.

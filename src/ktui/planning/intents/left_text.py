@@ -23,17 +23,19 @@ REASONS = {
 """Each reason, as it follows a colon."""
 
 
+def left_name(left: Left) -> str:
+    """Name a broker, a partition, or a replica."""
+    if left.tp is None:
+        return f"broker {left.broker}"
+    return str(left.tp) if left.broker is None else f"{left.tp} on broker {left.broker}"
+
+
 def left_lines(left: Iterable[Left]) -> Iterator[str]:
     """Yield a sentence for each reason: what stays as it is, and why."""
     by_reason: dict[tuple[Why, str], list[str]] = {}
     for each in left:
-        if each.tp is None:
-            by_reason.setdefault((each.why, "broker"), []).append(str(each.broker))
-        elif each.broker is None:
-            by_reason.setdefault((each.why, "partition"), []).append(str(each.tp))
-        else:
-            name = f"{each.tp} on broker {each.broker}"
-            by_reason.setdefault((each.why, "replica"), []).append(name)
+        noun = "broker" if each.tp is None else "partition" if each.broker is None else "replica"
+        by_reason.setdefault((each.why, noun), []).append(left_name(each))
     for (why, noun), names in sorted(by_reason.items()):
         one = len(names) == 1
         if noun == "broker":

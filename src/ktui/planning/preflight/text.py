@@ -14,6 +14,8 @@ from ktui.planning.simulate.copy_rates import Span
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 _HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT PEAK")
+_SHORTEST_COMPARED_S = 1.0
+"""The shortest least time that a run's is compared with; beside less, any run seems slow."""
 
 
 def lines(preflight: Preflight) -> list[str]:
@@ -116,13 +118,14 @@ def time_lines(preflight: Preflight) -> list[str]:
     where = ", where the throttle lets it end" if never else ""
     rows = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
     bound = preflight.bound
-    if bound is not None:
+    if bound is not None and bound.time_s.middle >= _SHORTEST_COMPARED_S:
         why = why_no_less(bound, preflight.limits)
         rows += [
             f"      at least {time_in_words(bound.time_s)}, {why}",
             f"      the run takes {how_much_longer(preflight.time_s.middle / bound.time_s.middle)}",
-            f"      at {_rates(preflight)}",
         ]
+    if bound is not None:
+        rows.append(f"      at {_rates(preflight)}")
     return rows
 
 

@@ -26,6 +26,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.broker.access import BrokerAccess
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Command, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.progress.news import EventSeverity
 from ktui.progress.summary import BrokerLoad
@@ -413,6 +414,16 @@ class KtuiApp(App[None], Services):
     def cancel_gate(self) -> str:
         """The person who shut the cluster's cancel gate; empty while it is open."""
         return self._cancels.gate
+
+    async def check_permitted(self, run: Run, command: Command) -> None:
+        """Check that a run's principal may set a throttle.
+
+        Raises:
+            RunRefused: a permission is missing; the text names it.
+        """
+        engines = self._runs.engines
+        if isinstance(command, SetThrottle) and command.rates and engines is not None:
+            await engines.check_throttle(run, command.rates)
 
     @property
     def why_read_only(self) -> str | None:

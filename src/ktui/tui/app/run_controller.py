@@ -40,6 +40,7 @@ from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.note import NotePrompt
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
+from ktui.tui.widgets.services import services
 
 _OTHERS_EVERY_S = 5.0
 """Seconds between two reads of the journals of other runs."""
@@ -256,6 +257,7 @@ class RunController:
         if attached is None:
             return
         try:
+            await services(self._app).check_permitted(attached.run, command)
             number = await asyncio.to_thread(attached.ask, command)
         except RunProblem as problem:
             self._app.notify(str(problem), title=what, severity="error")

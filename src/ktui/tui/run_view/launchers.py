@@ -8,10 +8,12 @@ from typing import Protocol
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.intents.read_layout import LayoutAnswer
 from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import ThrottleRates
 
 
 class EngineLauncher(Protocol):
@@ -52,6 +54,14 @@ class EngineLauncher(Protocol):
 
         Raises:
             ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
+        """Check that a run's principal may set a throttle, and measure its objective.
+
+        Raises:
+            RunRefused: a permission is missing; the text names it.
         """
         ...
 

@@ -147,6 +147,10 @@ class Dialog(ModalScreen[ResultT]):
         return Content.assemble(display, f" {binding.description}").stylize(press)
 
     @on(Resize)
+    def _resized(self) -> None:
+        """Fit the height once the margin is that of the new size, which its class sets later."""
+        self.call_after_refresh(self._fit_height)
+
     def _fit_height(self) -> None:
         self.box.styles.max_height = self.size.height - self.box.styles.margin.top
 

@@ -83,7 +83,8 @@ def _heading(objective: Objective, rows: list[_Row], names: int) -> list[Piece]:
     aim = min(row.aim for row in rows)
     first, _ = band_cells(aim)
     start = f"{objective.below * BAND * aim:.6g}".rjust(first)
-    axis = f"0{start[1:]}".ljust(BELOW + 1) + objective.value(objective.below)
+    start = f"0{start[1:]}" if start.startswith("  ") else start  # never run together: 0147.2
+    axis = start.ljust(BELOW + 1) + objective.value(objective.below)
     cells = (
         "broker".ljust(names),
         axis.ljust(BAR_CELLS)[:BAR_CELLS],

@@ -13,6 +13,8 @@ from textual.worker import Worker
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.commands import Command
+from ktui.execution.run.run import Run
 from ktui.progress.summary import BrokerLoad, broker_loads
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.poll.outages import ClusterOutage
@@ -154,6 +156,13 @@ class Services:
     def why_read_only(self) -> str | None:
         """Why nothing can be changed from this view, where the usual text does not apply."""
         return None
+
+    async def check_permitted(self, run: Run, command: Command) -> None:
+        """Check that a run's principal may do what a command requests, as far as that is asked.
+
+        Raises:
+            RunRefused: a permission is missing; the text names it.
+        """
 
     def cluster_status(self) -> Status | None:
         """Return the state of the cluster and of the view; None where there is no cluster."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -457,6 +458,18 @@ class TestUndo:
         assert sandbox.layout == before
         stages(sandbox, "--until-empty")
         assert sandbox.on_broker() == []
+
+    def test_it_is_not_complete_where_a_run_was_deleted_since(
+        self, sandbox: RemovalSandbox
+    ) -> None:
+        stages(sandbox, "--until-empty")
+        shutil.rmtree(sandbox.state.run("demote-3").path)
+
+        assert "run demote-3 is not there" in sandbox.remove("--undo", "--dry-run").stdout
+        result = sandbox.remove("--undo")
+
+        assert "run demote-3 is not there" in result.stderr
+        assert (result.exit_code, sandbox.settings) == (WAITS, {})
 
     def test_a_broker_that_is_down_has_to_be_started_first(self, sandbox: RemovalSandbox) -> None:
         stages(sandbox, "--until-empty")

@@ -22,7 +22,9 @@ from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Ended, EngineLeft, Owned, StateEntered
+from ktui.execution.run.options import RunOptions
 from ktui.execution.run.states import State
+from ktui.planning.throttle_rates import parse_throttle_rates
 from support.cli.named_cluster import NamedCluster
 from support.journals.journals import over, planned, started, step, written
 from support.simulated.moving_clusters import a_cluster
@@ -45,6 +47,7 @@ class StartSandbox:
         self.arguments: list[str] = []
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         self.unverified: tuple[str, ...] = ()
+        self.not_granted: frozenset[tuple[str, str]] = frozenset()
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
 
     def _choose(self, *names: Any) -> Any:
@@ -54,15 +57,25 @@ class StartSandbox:
             reader=self.cluster.reader,
             context=self.context,
             unverified=self.unverified,
+            not_granted=self.not_granted,
         )
 
     def _spawn(self, _run: RunDir, arguments: list[str]) -> None:
         self.arguments = arguments
         raise Spawned
 
-    def run(self, *more: AnyRunEvent, cluster_id: str = "simulated", **connection: str) -> RunDir:
+    def run(
+        self,
+        *more: AnyRunEvent,
+        cluster_id: str = "simulated",
+        options: RunOptions | None = None,
+        **connection: str,
+    ) -> RunDir:
         run = self.state.create_run("drain")
-        start_event = msgspec.structs.replace(started(2, cluster_id), connection=connection)
+        start_event = started(2, cluster_id)
+        start_event = msgspec.structs.replace(
+            start_event, connection=connection, options=options or start_event.options
+        )
         written(run.journal, [start_event, planned(2), *more]).close()
         return run
 
@@ -107,6 +120,21 @@ def test_ktui_resume_warns_that_an_earlier_until_no_longer_holds(sandbox: StartS
     assert f"its --until {when} no longer holds" in dropped.stderr
     assert "no longer holds" not in given.stderr
     assert "--until" in sandbox.arguments
+
+
+def test_ktui_resume_warns_that_the_runs_canary_may_not_measure_and_resumes_it(
+    sandbox: StartSandbox,
+) -> None:
+    sandbox.run(
+        context="prod",
+        options=RunOptions(canary=True, throttle=parse_throttle_rates("slo=p99<150ms")),
+    )
+    sandbox.not_granted = frozenset({("ktui-canary-drain", "Write")})
+
+    resumed = sandbox.resume()
+
+    assert "warning: Write on topic ktui-canary-drain is not granted" in resumed.stderr
+    assert isinstance(resumed.exception, Spawned)
 
 
 def test_ktui_resume_warns_of_unverified_tls(sandbox: StartSandbox) -> None:

@@ -35,7 +35,7 @@ NO_BROKERS = "The cluster names no brokers."
 
 _KEYS: list[BindingType] = [
     Binding(
-        "enter", "screen.partitions", "its partitions", key_display="enter",
+        "enter", "screen.partitions", "its partitions", key_display="↵",
         tooltip="Show the partitions with a replica on this broker",
     ),
     Binding(

@@ -65,7 +65,7 @@ class PartitionMap(ScrollView, can_focus=True):
         Binding("home,g", "edge(0)", "first", show=False, tooltip="Go to the first line"),
         Binding("end,G", "edge(1)", "last", show=False, tooltip="Go to the last line"),
         Binding(
-            "enter", "open", "detail", key_display="enter",
+            "enter", "open", "detail", key_display="↵",
             tooltip="Open the partition under the cursor, of several the one in the worst state",
         ),
         Binding(

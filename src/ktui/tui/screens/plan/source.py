@@ -120,9 +120,8 @@ class SourceForm(Vertical):
     SourceForm {
         height: auto;
         & .wrong { color: $error; height: auto; padding-left: 17; }
-        & .line > .before { width: auto; padding-right: 1; color: $dim; }
+        & .line > .before { width: auto; padding: 0 1; color: $dim; }
         & #line-by, & #line-keep_order { height: auto; }
-        & .line > .-later { margin-left: 2; }
     }
     """
 
@@ -158,12 +157,12 @@ class SourceForm(Vertical):
             return Vertical(choice, id="line-keep_order")
         parts: list[Widget] = [Static(label)]
         for field in fields:
-            parts += self._field(field, "before -later" if field is not fields[0] else "before")
+            parts += self._field(field)
         return Horizontal(*parts, id=f"line-{name}", classes="line")
 
-    def _field(self, field: _Field, before: str) -> Iterator[Widget]:
+    def _field(self, field: _Field) -> Iterator[Widget]:
         if field.before:
-            yield Static(field.before, id=f"before-{field.name}", classes=before)
+            yield Static(field.before, id=f"before-{field.name}", classes="before")
         suffixes = _SUFFIXES.get(field.name)
         yield TextField(
             getattr(self._typed_before, field.name),

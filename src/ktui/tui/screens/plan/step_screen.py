@@ -81,7 +81,15 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
             "escape", "back", "back", key_display="esc",
             tooltip="Go to the step before, or leave the first one; nothing is sent",
         ),
-        Binding("tab", "app.focus_next", "next field", tooltip="Go to the next field"),
+        Binding(
+            "tab", "app.focus_next", "next field", priority=True, tooltip="Go to the next field",
+        ),
+        Binding(
+            "shift+tab", "app.focus_previous", "field before", show=False, priority=True,
+            tooltip="Go to the field before",
+        ),
+        Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
+        Binding("down", "app.focus_next", "down", show=False, tooltip="Go to the field below"),
         Binding(
             "pagedown", "page(1)", "more", key_display="pgdn", priority=True,
             tooltip="Scroll down; pgup scrolls up",

@@ -56,6 +56,8 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         super().__init__(title, dense=True)
         self.write = write
         self.attached: AttachedRun | None = None
+        self._asking = False
+        """Whether a request is being checked and written."""
         self._asked: int | None = None
         self._undo: Undo | None = None
         """The undo whose values were typed; they may have been changed since."""
@@ -190,25 +192,31 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
             left = None if self.attached is None else throttle_status(self.attached.run).stays
             words = "The run has no engine" + (f"; {left}" if left else "")
             return f"{words}. Resume it first: ktui resume {status.name}"
-        return self.ASKED if self._asked is not None else self.standing(status)
+        busy = self._asking or self._asked is not None
+        return self.ASKED if busy else self.standing(status)
 
     @property
     def may_ask(self) -> bool:
         """Whether a change may be requested now."""
         status = self.status
-        return self.write and status is not None and status.owned and self._asked is None
+        busy = self._asking or self._asked is not None
+        return self.write and status is not None and status.owned and not busy
 
     def ask(self, command: Command) -> None:
         """Request a change; the answer is shown when it comes."""
+        self._asking = True
         self.run_worker(self._ask(command), exit_on_error=False)
 
     async def _ask(self, command: Command) -> None:
         if self.attached is None:
             return
         try:
+            await services(self).check_permitted(self.attached.run, command)
             self._asked = await asyncio.to_thread(self.attached.ask, command)
         except RunProblem as problem:
             self._said = Content.styled(str(problem), "$error")
+        finally:
+            self._asking = False
         self.show_said()
 
     async def on_key(self, event: Key) -> None:
