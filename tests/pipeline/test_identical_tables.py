@@ -157,11 +157,11 @@ def _killed_at(table: str, _: SparkSession, folder: Path, lake: Path) -> None:
         try:
             for line in process.stderr:
                 printed.append(line.strip())
-                if printed[-1] == table:
+                if f": {table}" in printed[-1]:
                     break
         finally:
             os.killpg(process.pid, signal.SIGKILL)
-    assert printed[-1:] == [table], printed
+    assert f": {table}" in printed[-1], printed
     assert process.returncode == -signal.SIGKILL
 
 

@@ -119,8 +119,8 @@ def status_lines(status: BrokerStatus, at: datetime, width: int) -> Iterator[Con
                              "$header")  # fmt: skip
         for topic in topics[:MOST_TOPICS]:
             yield Content(_row(topic.topic, _topic_figures(topic), width))
-            for line in Content(why_words(topic)).wrap(width - len(_INDENT)):
-                yield Content.assemble(_INDENT, line).stylize("$dim")
+            for part in Content(why_words(topic)).wrap(width - len(_INDENT)):
+                yield Content.assemble(_INDENT, part).stylize("$dim")
     if more := topics[MOST_TOPICS:]:
         every = f"ktui broker status {status.facts.id} --all"
         yield Content(f"and {figures.as_count(len(more), 'topic')} more. All of them: {every}")
