@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +12,12 @@ JSON = Mapping[str, Any]
 
 MOST_ROWS = 200
 """The most rows of a figure's table."""
+
+
+_LOG_FROM = 10
+_MOST_TICKS = 7
+_EDGE = 0.05
+"""The share of an axis that stays free at its ends."""
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -68,7 +75,46 @@ def time_axis(span: tuple[int, int]) -> JSON:
 
 def axis(title: str, **more: Any) -> JSON:
     """Return an axis of numbers that begins at zero."""
-    return {"title": {"text": title}, "rangemode": "tozero", "automargin": True, **_LINES, **more}
+    return {
+        "title": {"text": title, "standoff": 10},
+        "rangemode": "tozero",
+        "automargin": True,
+        **_LINES,
+        **more,
+    }
+
+
+def scale_axis(
+    title: str, values: Sequence[float], steps: Sequence[float], text: Callable[[float], str]
+) -> JSON:
+    """Return an axis of positive numbers: logarithmic where they differ by a factor of ten.
+
+    Args:
+        title: the axis' title.
+        values: the numbers to draw.
+        steps: round numbers in order, which ticks may stand at, or at multiples of.
+        text: formats a tick.
+    """
+    low, high = min(values), max(values)
+    log = low > 0 and high >= _LOG_FROM * low
+    if log:
+        near = [step for step in steps if low / 2 <= step <= high * 2]
+        ticks = near[:: -(-len(near) // _MOST_TICKS)]
+        edge = math.log10(high / low) * _EDGE
+        span = [math.log10(low) - edge, math.log10(high) + edge]
+    else:
+        step = next((step for step in steps if high / step < _MOST_TICKS), steps[-1])
+        ticks = [step * n for n in range(int(high / step) + 1)]
+        span = [0, high * (1 + 2 * _EDGE)]
+    return {
+        "title": {"text": title},
+        "type": "log" if log else "linear",
+        "range": span,
+        "tickvals": ticks,
+        "ticktext": [text(tick) for tick in ticks],
+        "automargin": True,
+        **_LINES,
+    }
 
 
 def layout(x: JSON, y: JSON, **more: Any) -> JSON:

@@ -1,6 +1,8 @@
 "use strict";
 const drawings = JSON.parse(document.getElementById("drawings").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const placeOf = (id) => document.getElementById(`${id}-drawing`);
+const alongTime = Object.keys(drawings).filter((id) => drawings[id].alongTime).map(placeOf);
 
 // A colour stands in the figures as the page's style names it: var(--name).
 function coloured(value, style) {
@@ -15,12 +17,64 @@ function coloured(value, style) {
 function draw() {
   const style = getComputedStyle(document.documentElement);
   for (const [id, figure] of Object.entries(drawings)) {
-    const place = document.getElementById(`${id}-drawing`);
+    const place = placeOf(id);
     const { data, layout } = coloured(figure, style);
+    if (place._fullLayout && figure.alongTime) layout.xaxis.range = place._fullLayout.xaxis.range;
     // Where it is narrow, a legend takes a line for each of its names.
-    if (place.clientWidth < 600) layout.height += 18 * data.length;
-    Plotly.react(place, data, layout, { responsive: true, displayModeBar: false });
+    const names = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
+    if (place.clientWidth < 600 && names.length > 1) layout.height += 18 * names.length;
+    Plotly.react(place, data, layout, { responsive: true, displayModeBar: false, doubleClick: "reset" });
   }
+}
+
+// All figures over time show the same time, whichever of them is zoomed or moved.
+let following = false;
+
+async function follow(place) {
+  if (following) return;
+  following = true;
+  const range = [...place._fullLayout.xaxis.range];
+  const others = alongTime.filter((each) => `${each._fullLayout.xaxis.range}` !== `${range}`);
+  await Promise.all(others.map((each) => Plotly.relayout(each, { "xaxis.range": range })));
+  following = false;
+  hideCursors();
+}
+
+// One cursor in all of them: a line at the time under the pointer.
+const cursors = new Map();
+
+function addCursor(place) {
+  const cursor = document.createElement("div");
+  cursor.className = "cursor";
+  cursor.hidden = true;
+  cursor.setAttribute("aria-hidden", "true");
+  place.append(cursor);
+  cursors.set(place, cursor);
+  place.addEventListener("pointermove", (event) => pointAt(place, event));
+  place.addEventListener("pointerleave", hideCursors);
+}
+
+function pointAt(place, event) {
+  const { xaxis } = place._fullLayout;
+  const x = event.clientX - place.getBoundingClientRect().left - xaxis._offset;
+  if (x < 0 || x > xaxis._length) return hideCursors();
+  const t = xaxis.p2c(x);
+  const text = new Date(t).toISOString().slice(0, 19).replace("T", " ");
+  for (const [each, cursor] of cursors) {
+    const axis = each._fullLayout.xaxis;
+    const at = axis.c2p(t);
+    cursor.hidden = !(at >= 0 && at <= axis._length);
+    if (cursor.hidden) continue;
+    cursor.style.left = `${axis._offset + at}px`;
+    cursor.style.top = `${each._fullLayout._size.t}px`;
+    cursor.style.height = `${each._fullLayout._size.h}px`;
+    cursor.classList.toggle("left", at > axis._length / 2);
+    cursor.dataset.time = text;
+  }
+}
+
+function hideCursors() {
+  for (const cursor of cursors.values()) cursor.hidden = true;
 }
 
 const KEYS = { "+": [0.25, -0.25], "=": [0.25, -0.25], "-": [-0.5, 0.5], ArrowLeft: [-0.2, -0.2], ArrowRight: [0.2, 0.2] };
@@ -80,11 +134,11 @@ async function begin() {
   }
   draw();
   dark.addEventListener("change", draw);
-  for (const [id, figure] of Object.entries(drawings)) {
-    if (!figure.alongTime) continue;
-    const place = document.getElementById(`${id}-drawing`);
-    const all = figure.layout.xaxis.range;
+  for (const place of alongTime) {
+    const all = [...place._fullLayout.xaxis.range];
     place.addEventListener("keydown", (event) => move(place, all, event));
+    place.on("plotly_relayout", () => follow(place));
+    addCursor(place);
   }
 }
 
