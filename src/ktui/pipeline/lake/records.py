@@ -291,3 +291,9 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         times += [move.ended for move in self.moves if move.ended is not None]
         times += [t for run in self.runs for t in (run.began, run.ended or run.began)]
         return (min(times), max(times)) if times else (0, 0)
+
+    @property
+    def active_ms(self) -> int:
+        """The length of the span without the idle times in it, at least 1 ms."""
+        began, ended = self.span
+        return max(1, ended - began - sum(to - since for since, to in self.idle))

@@ -26,13 +26,17 @@ _Key = tuple[int, int]
 """A broker and the start of a bin."""
 
 
-class _End(msgspec.Struct, frozen=True, gc=False):
+class EndRead(msgspec.Struct, frozen=True, gc=False):
+    """The log end offset of one replica, and when it was read."""
+
     broker: int
     end: int
     read_t: int
 
 
-class _Size(msgspec.Struct, frozen=True, gc=False):
+class DiskSize(msgspec.Struct, frozen=True, gc=False):
+    """The bytes of one replica on its disk."""
+
     broker: int
     bytes: int
 
@@ -44,9 +48,9 @@ class CopySample(PartitionRow, frozen=True, gc=False, kw_only=True):
     leader: int | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    ends: tuple[_End, ...] = ()
+    ends: tuple[EndRead, ...] = ()
     log_start: int | None = None
-    sizes: tuple[_Size, ...] = ()
+    sizes: tuple[DiskSize, ...] = ()
     rates: tuple[ThrottleRecord, ...] = ()
 
     @property
@@ -107,7 +111,7 @@ def binned(samples: Iterable[CopySample], gaps: Sequence[Span], bins: int) -> li
     """
     copied: defaultdict[_Key, float] = defaultdict(float)
     throttles: dict[_Key, int] = {}
-    last: defaultdict[Partition, dict[int, tuple[_End, bool]]] = defaultdict(dict)
+    last: defaultdict[Partition, dict[int, tuple[EndRead, bool]]] = defaultdict(dict)
     for sample in sorted(samples, key=lambda one: (one.t, one.key)):
         for rate in sample.rates:
             _keep_highest(throttles, (rate.broker, sample.t - sample.t % bins), rate.follower)
@@ -122,7 +126,7 @@ def binned(samples: Iterable[CopySample], gaps: Sequence[Span], bins: int) -> li
 
 
 def _growth(
-    sample: CopySample, last: dict[int, tuple[_End, bool]]
+    sample: CopySample, last: dict[int, tuple[EndRead, bool]]
 ) -> Iterator[tuple[int, Span, float]]:
     """Yield how much each replica grew since it was read last, and note this reading in `last`."""
     each_bytes = sample.message_bytes

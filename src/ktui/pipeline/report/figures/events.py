@@ -24,6 +24,11 @@ from ktui.quantities import as_count, as_duration
 ID, TITLE = "events", "What happened meanwhile"
 
 
+MOST_SIGNS = 100
+"""The most signs in each other figure over time."""
+_SOME = f" Other figures have the first {MOST_SIGNS} signs only."
+
+
 class _Kind(NamedTuple):
     lane: str
     noun: str
@@ -62,6 +67,7 @@ def events_figure(facts: ReportFacts) -> Figure | Missing:
             "The same signs stand at the top of every figure over time, with a line down from each;"
             " point at a sign to read what it was. Rates that --by or --slo chose are in the figure"
             " of the rates instead. Where no poll was recorded, figures are grey."
+            + (_SOME if len(facts.marks) > MOST_SIGNS else "")
         ),
         traces=[
             *(

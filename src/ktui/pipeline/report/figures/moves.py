@@ -15,7 +15,7 @@ from ktui.pipeline.report.figures.lanes import (
     lanes_layout,
     traces,
 )
-from ktui.pipeline.report.figures.palette import ENDED, PATTERNS, STATES, UNSEEN
+from ktui.pipeline.report.figures.palette import PATTERNS, STATES, UNSEEN
 from ktui.pipeline.report.figures.text import as_time, partition_name, short_partition_name
 from ktui.quantities import as_count, as_duration
 
@@ -27,7 +27,10 @@ _OF_RUN = (
 )
 _OF_CLUSTER = "One lane a partition, by when it began to move."
 _SEVERAL = " A partition that moved several times has all its moves in one lane."
-_KINDS = [BarKind(UNSEEN, ENDED), *(BarKind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items())]
+_KINDS = [
+    BarKind(UNSEEN, "var(--dim)", "-"),
+    *(BarKind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items()),
+]
 
 
 def moves_figure(facts: ReportFacts) -> Figure | Missing:

@@ -16,8 +16,6 @@ from ktui.pipeline.report.figures.palette import MARKS, UNRECORDED
 from ktui.pipeline.report.figures.text import as_time, hover_text
 from ktui.quantities import as_duration
 
-MOST_MARKS = 100
-"""The most signs in each figure; the figure of events has all of them."""
 _MARGINS_PX, _STRIP_PX, _GAP_PX = 88, 14, 4
 _NEAR = 100
 """Signs closer than this part of the axis are described together."""
@@ -34,8 +32,8 @@ def with_overlay(figure: Figure | Missing, facts: ReportFacts) -> Figure | Missi
         return figure
     cuts = [_cut_mark(cut) for cut in facts.idle]
     own = figure.id == events.ID  # it has a lane for each kind of sign, and for the gaps
-    signs, gaps = ((), ()) if own else (facts.marks[:MOST_MARKS], facts.gaps)
-    strip = [*signs, *cuts]
+    signs, gaps = ((), ()) if own else (facts.marks[: events.MOST_SIGNS], facts.gaps)
+    strip = sorted([*signs, *cuts], key=lambda mark: mark.t)
     plot_px = figure.height - _MARGINS_PX
     top = 1.0 if not strip else 1 - (_STRIP_PX + _GAP_PX) / plot_px
     axes = {**_squeezed(figure.layout, top)}
@@ -90,8 +88,7 @@ def _strip_axis(plot_px: int) -> JSON:
 
 
 def _strip_traces(strip: Sequence[Mark], facts: ReportFacts) -> Iterator[JSON]:
-    began, ended = facts.span
-    near = (ended - began - sum(to - since for since, to in facts.idle)) / _NEAR
+    near = facts.active_ms / _NEAR
     for kind in dict.fromkeys(mark.kind for mark in strip):
         own = [mark for mark in strip if mark.kind == kind]
         symbol, colour = MARKS.get(kind, _CUT_LOOK)
@@ -163,9 +160,7 @@ def _pause(mark: Mark, top: float) -> JSON:
 
 def _gap(gap: Span, facts: ReportFacts, top: float, *, upright: bool) -> JSON:
     band = _band(gap, top, "var(--gap)")
-    began, ended = facts.span
-    active = max(1, ended - began - sum(to - since for since, to in facts.idle))
-    share = (gap[1] - gap[0]) / active
+    share = (gap[1] - gap[0]) / facts.active_ms
     if share >= _LEVEL or (upright and share >= _UPRIGHT):
         angle = 0 if share >= _LEVEL else -90
         font = {"size": 11, "color": "var(--ink)"}
