@@ -432,8 +432,8 @@ def test_texts_lines_and_marks_have_the_contrast_that_wcag_asks_for(scheme: str)
 def test_an_option_is_not_broken_at_its_hyphens(facts: ReportFacts) -> None:
     text = page(facts, a_provenance())
 
-    assert 'and 4m by <span class="option">--by</span>.' in text
-    assert ".option { white-space: nowrap; }" in text
+    assert 'and 4m by <span class="whole">--by</span>.' in text
+    assert ".whole { white-space: nowrap; }" in text
 
 
 def test_every_figure_is_available_as_a_table_without_javascript(facts: ReportFacts) -> None:

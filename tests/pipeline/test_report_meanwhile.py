@@ -239,7 +239,7 @@ def test_hours_in_which_nothing_moved_are_cut_out_of_all_axes_and_said_in_words(
         (cut,) = figure.layout["xaxis"]["rangebreaks"]
         assert cut["bounds"] == ["2026-05-04 13:07:00.000", "2026-05-04 20:00:00.000"]
     assert summary(facts).words[-1] == (
-        "Nothing moved for 6h 53m, which figures over time leave out: 2026-05-04 13:07:00 to"
+        "No move is known for 6h 53m, which figures over time leave out: 2026-05-04 13:07:00 to"
         " 2026-05-04 20:00:00 UTC."
     )
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
 
 from ktui.pipeline.lake.records import (
     ForecastRecord,
@@ -26,6 +29,8 @@ from ktui.pipeline.report.data.marks import BROKER, LIMITS, PAUSE, THROTTLE
 from ktui.pipeline.report.data.provenance import Provenance, Segment, UnusableLine
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.progress.timeline import Cause
+
+R = TypeVar("R", bound=msgspec.Struct)
 
 BEGAN = int(datetime(2026, 5, 4, 13, 0, tzinfo=UTC).timestamp() * 1000)
 MINUTE = 60_000
@@ -65,6 +70,31 @@ def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
         guesses=tuple(_guesses(ended)),
         what_ifs=tuple(_what_ifs()),
     )
+
+
+def twice(facts: ReportFacts, *, hours: int) -> ReportFacts:
+    """Return facts of a run whose moves were made again some hours later, with nothing between."""
+    later = hours * 60 * MINUTE
+    run, end = facts.runs[0], facts.span[1]
+    assert run.ended is not None
+    return msgspec.structs.replace(
+        facts,
+        runs=(msgspec.structs.replace(run, ended=run.ended + later),),
+        moves=(*facts.moves, *(_later(m, later, "began", "ended") for m in facts.moves)),
+        intervals=(
+            *facts.intervals,
+            *(_later(i, later, "began", "ended") for i in facts.intervals),
+        ),
+        in_flight=(*facts.in_flight, *(_later(seen, later, "t") for seen in facts.in_flight)),
+        slowest=(*facts.slowest, *(_later(sample, later, "t") for sample in facts.slowest)),
+        inflow=(*facts.inflow, *(_later(one, later, "began") for one in facts.inflow)),
+        gaps=((end, BEGAN + later),),
+        idle=((end + MINUTE, BEGAN + later - MINUTE),),
+    )
+
+
+def _later(record: R, ms: int, *times: str) -> R:
+    return msgspec.structs.replace(record, **{name: getattr(record, name) + ms for name in times})
 
 
 def drawn(found: Figure | Missing) -> Figure:

@@ -147,10 +147,10 @@ def _layout(facts: ReportFacts, shown: Sequence[int], most: float) -> JSON:
         )
         for row, broker in enumerate(shown)
     }
-    x = {**time_axis(facts.span), "anchor": _axis(len(shown) - 1)}
+    x = {**time_axis(facts), "anchor": _axis(len(shown) - 1)}
     first = strips.pop("yaxis")
     return layout(
-        x, first, **strips, barmode="overlay", margin={"l": 70, "r": 12, "t": 40, "b": 48}
+        x, first, **strips, barmode="overlay", margin={"l": 70, "r": 12, "t": 40, "b": 54}
     )
 
 

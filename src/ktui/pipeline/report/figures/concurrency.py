@@ -50,7 +50,7 @@ def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
             *_limit([(li.t, li.replica_movements) for li in facts.limits], facts, _REPLICAS, "y2"),
         ],
         layout=layout(
-            {**time_axis(facts.span), "anchor": "y2"},
+            {**time_axis(facts), "anchor": "y2"},
             axis(_PARTITIONS, domain=[0.56, 1]),
             yaxis2=axis(_REPLICAS, domain=[0, 0.44]),
             hovermode="x unified",

@@ -53,7 +53,7 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
         ),
         traces=_traces(points),
         layout=layout(
-            time_axis(facts.span),
+            time_axis(facts),
             axis("time left, minutes", range=[0, _top(guesses)]),
         ),
         table=rows(

@@ -24,6 +24,7 @@ from ktui.quantities import as_count, as_duration
 ID, TITLE = "events", "What happened meanwhile"
 
 
+_NO_LEGEND = {"l": 56, "r": 12, "t": 12, "b": 54}
 MOST_SIGNS = 100
 """The most signs in each other figure over time."""
 _SOME = f" Other figures have the first {MOST_SIGNS} signs only."
@@ -76,7 +77,7 @@ def events_figure(facts: ReportFacts) -> Figure | Missing:
             ),
             *(_signs(kind, lanes[kind], found) for kind in kinds if kind in MARKS),
         ],
-        layout=lanes_layout(labels, facts.span, ""),
+        layout={**lanes_layout(labels, facts), "margin": _NO_LEGEND},
         height=lanes_height(labels),
         table=rows(
             ("time (UTC)", "of", "what", "lasted"),

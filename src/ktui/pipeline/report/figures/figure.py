@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from ktui.pipeline.lake.records import ReportFacts
+
 JSON = Mapping[str, Any]
 
 MOST_ROWS = 200
@@ -18,6 +20,10 @@ _LOG_FROM = 10
 _MOST_TICKS = 7
 _EDGE = 0.05
 """The share of an axis that stays free at its ends."""
+
+
+_APART_PX = 5
+"""Keeps the first labels of the two axes of a drawing apart."""
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -60,14 +66,16 @@ def rows(columns: Sequence[str], all_rows: Iterable[Sequence[str]]) -> Rows:
     return Rows(tuple(columns), tuple(texts[:MOST_ROWS]), max(0, len(texts) - MOST_ROWS))
 
 
-def time_axis(span: tuple[int, int]) -> JSON:
-    """Return an x axis of wall time, a little wider than a span in ms."""
-    began, ended = span
-    edge = max(1000, (ended - began) // 50)
+def time_axis(facts: ReportFacts) -> JSON:
+    """Return the x axis of wall time that all figures over time share."""
+    began, ended = facts.span
+    edge = max(1000, facts.active_ms // 50)
     return {
         "type": "date",
         "range": [began - edge, ended + edge],
         "title": {"text": "time (UTC)"},
+        "tickangle": 0,
+        "ticklabelstandoff": _APART_PX,
         "hoverformat": "%Y-%m-%d %H:%M:%S",
         **_LINES,
     }
@@ -112,6 +120,7 @@ def scale_axis(
         "range": span,
         "tickvals": ticks,
         "ticktext": [text(tick) for tick in ticks],
+        "ticklabelstandoff": _APART_PX,
         "automargin": True,
         **_LINES,
     }
@@ -131,7 +140,7 @@ def layout(x: JSON, y: JSON, **more: Any) -> JSON:
             "font": {"color": "var(--ink)"},
         },
         "legend": {"orientation": "h", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"},
-        "margin": {"l": 56, "r": 12, "t": 40, "b": 48},
+        "margin": {"l": 56, "r": 12, "t": 40, "b": 54},
         "dragmode": "zoom",
         **more,
     }

@@ -57,7 +57,7 @@ def lag_figure(facts: ReportFacts) -> Figure | Missing:
             _trace(place, samples[key], breaks(points, facts.gaps))
             for place, (key, points) in enumerate(curves.items())
         ],
-        layout=layout(time_axis(facts.span), axis("messages behind", tickformat="~s")),
+        layout=layout(time_axis(facts), axis("messages behind", tickformat="~s")),
         height=420,
         table=rows(
             ("partition", "time (UTC)", "messages behind"),

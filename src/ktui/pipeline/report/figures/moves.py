@@ -60,7 +60,7 @@ def moves_figure(facts: ReportFacts) -> Figure | Missing:
             + _rest(len(of) - len(lanes))
         ),
         traces=traces(bars, _KINDS),
-        layout=lanes_layout(lanes, facts.span, ""),
+        layout=lanes_layout(lanes, facts),
         height=lanes_height(lanes),
         table=rows(
             ("partition", "state", "from (UTC)", "lasted"),

@@ -16,13 +16,14 @@ from ktui.pipeline.report.figures.palette import MARKS, UNRECORDED
 from ktui.pipeline.report.figures.text import as_time, hover_text
 from ktui.quantities import as_duration
 
-_MARGINS_PX, _STRIP_PX, _GAP_PX = 88, 14, 4
+_MARGINS_PX, _STRIP_PX, _GAP_PX = 94, 14, 4
 _NEAR = 100
 """Signs closer than this part of the axis are described together."""
 _MOST_NEAR = 6
 _UPRIGHT, _LEVEL = 0.05, 0.3
 """The least shares of the axis at which a label within a gap fits upright, and level."""
 _LABEL_PX = 90
+_LABEL_FONT = {"size": 11, "color": "var(--ink)"}
 _STRIP = "y99"
 
 
@@ -46,7 +47,7 @@ def with_overlay(figure: Figure | Missing, facts: ReportFacts) -> Figure | Missi
         *figure.layout.get("shapes", ()),
         *(_pause(mark, top) for mark in signs if mark.kind == PAUSE and mark.until is not None),
         *(_gap(gap, facts, top, upright=fits_upright) for gap in visible(gaps, facts.idle)),
-        *(_line(mark) for mark in strip),
+        *(_line(mark, upright=fits_upright) for mark in strip),
     ]
     return msgspec.structs.replace(
         figure,
@@ -114,7 +115,7 @@ _CUT_LOOK = ("line-ns-open", "var(--ink)")
 def _cut_mark(cut: Span) -> Mark:
     since, to = cut
     lasted = as_duration((to - since) / 1000)
-    return Mark(since, _CUT, f"nothing moved until {as_time(to)}: {lasted} left out")
+    return Mark(since, _CUT, f"{lasted} left out: no move is known until {as_time(to)}")
 
 
 def _hover(mark: Mark, strip: Sequence[Mark], near: float) -> str:
@@ -128,9 +129,9 @@ def _hover(mark: Mark, strip: Sequence[Mark], near: float) -> str:
     return "<br>".join([*lines, f"and {rest} more"] if rest else lines)
 
 
-def _line(mark: Mark) -> JSON:
+def _line(mark: Mark, *, upright: bool) -> JSON:
     _, colour = MARKS.get(mark.kind, _CUT_LOOK)
-    return {
+    line = {
         "type": "line",
         "x0": mark.t,
         "x1": mark.t,
@@ -139,6 +140,11 @@ def _line(mark: Mark) -> JSON:
         "y1": 1,
         "line": {"color": colour, "width": 1, "dash": "dot"},
     }
+    if mark.kind != _CUT or not upright:
+        return line
+    text = mark.says.split(":")[0]
+    label = {"text": text, "textangle": -90, "yanchor": "bottom", "font": _LABEL_FONT}
+    return {**line, "label": label}
 
 
 def _band(span: Span, top: float, colour: str) -> dict[str, Any]:
@@ -163,8 +169,7 @@ def _gap(gap: Span, facts: ReportFacts, top: float, *, upright: bool) -> JSON:
     share = (gap[1] - gap[0]) / facts.active_ms
     if share >= _LEVEL or (upright and share >= _UPRIGHT):
         angle = 0 if share >= _LEVEL else -90
-        font = {"size": 11, "color": "var(--ink)"}
-        band["label"] = {"text": UNRECORDED, "textangle": angle, "font": font}
+        band["label"] = {"text": UNRECORDED, "textangle": angle, "font": _LABEL_FONT}
     return band
 
 

@@ -90,6 +90,7 @@ def _trace(place: int, each: int, rates: Sequence[float]) -> JSON:
         "type": "scatter",
         "mode": "lines+markers" if len(rates) == 1 else "lines",
         "name": f"{class_text(each)} ({len(rates):,})",
+        "showlegend": True,
         "x": [points[0][0], *(rate for rate, _ in points)],
         "y": [0.0, *(round(share, 4) for _, share in points)],
         "line": {

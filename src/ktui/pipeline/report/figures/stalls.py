@@ -56,7 +56,7 @@ def stalls_figure(facts: ReportFacts) -> Figure | Missing:
             " where that shows none." + _rest(len(facts.stalls) - len(longest))
         ),
         traces=traces(bars, _KINDS),
-        layout=lanes_layout(lanes, facts.span, ""),
+        layout=lanes_layout(lanes, facts),
         height=lanes_height(lanes),
         table=rows(
             ("partition", "from (UTC)", "lasted", "cause"),

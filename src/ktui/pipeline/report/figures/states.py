@@ -56,7 +56,7 @@ def states_figure(facts: ReportFacts) -> Figure | Missing:
             " shows that the limits, not the copying, took the time."
         ),
         traces=[_trace(state, moments, found) for state, found in counts.items()],
-        layout=layout(time_axis(facts.span), axis("partitions"), hovermode="x unified"),
+        layout=layout(time_axis(facts), axis("partitions"), hovermode="x unified"),
         table=rows(
             ("time (UTC)", *counts),
             ((as_time(moments[p]), *(str(found[p]) for found in counts.values())) for p in points),

@@ -14,28 +14,70 @@ function coloured(value, style) {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, coloured(each, style)]));
 }
 
+// Where an axis leaves hours out, plotly.js finds no good ticks for it.
+const MINUTE_MS = 60000;
+const STEPS_MS = [
+  ...[1, 2, 5, 10, 15, 30].map((s) => s * 1000),
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080].map((m) => m * MINUTE_MS),
+];
+
+function ticks(place, range) {
+  const cuts = (drawings[place.id.replace("-drawing", "")].layout.xaxis.rangebreaks ?? [])
+    .map(({ bounds }) => bounds.map((end) => Date.parse(`${end.replace(" ", "T")}Z`)));
+  if (!cuts.length) return {};
+  const [from, to] = range;
+  const shown = (t) => t - from - cuts.reduce((sum, [a, b]) => sum + Math.max(0, Math.min(t, b) - Math.max(from, a)), 0);
+  const width = Math.max(200, place.clientWidth - 120);
+  const step = STEPS_MS.find((each) => shown(to) / each <= width / 90) ?? STEPS_MS.at(-1);
+  const starts = [from, ...cuts.map(([, end]) => end)];
+  const ends = [...cuts.map(([begin]) => begin), to];
+  const tickvals = [];
+  const ticktext = [];
+  let [last, day] = [-Infinity, ""];
+  for (const [n, start] of starts.entries()) {
+    for (let t = Math.ceil(Math.max(start, from) / step) * step; t <= Math.min(ends[n], to); t += step) {
+      const at = (shown(t) / shown(to)) * width;
+      if (at - last < 60) continue;
+      last = at;
+      const date = new Date(t);
+      const [today, time] = date.toISOString().split("T");
+      tickvals.push(t);
+      ticktext.push(time.slice(0, step < MINUTE_MS ? 8 : 5) + (today === day ? "" : `<br>${today}`));
+      day = today;
+    }
+  }
+  return { tickvals, ticktext };
+}
+
 function draw() {
   const style = getComputedStyle(document.documentElement);
   for (const [id, figure] of Object.entries(drawings)) {
     const place = placeOf(id);
     const { data, layout } = coloured(figure, style);
-    if (place._fullLayout && figure.alongTime) layout.xaxis.range = place._fullLayout.xaxis.range;
+    if (figure.alongTime) {
+      if (place._fullLayout) layout.xaxis.range = rangeOf(place);
+      Object.assign(layout.xaxis, ticks(place, layout.xaxis.range));
+    }
     // Where it is narrow, a legend takes a line for each of its names.
     const names = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
     if (place.clientWidth < 600 && names.length > 1) layout.height += 18 * names.length;
+    place.style.height = `${layout.height}px`;
     Plotly.react(place, data, layout, { responsive: true, displayModeBar: false, doubleClick: "reset" });
   }
 }
 
 // All figures over time show the same time, whichever of them is zoomed or moved.
+const rangeOf = (place) => place._fullLayout.xaxis.range.map((end) => place._fullLayout.xaxis.r2l(end));
 let following = false;
 
 async function follow(place) {
   if (following) return;
   following = true;
-  const range = [...place._fullLayout.xaxis.range];
-  const others = alongTime.filter((each) => `${each._fullLayout.xaxis.range}` !== `${range}`);
-  await Promise.all(others.map((each) => Plotly.relayout(each, { "xaxis.range": range })));
+  const range = rangeOf(place);
+  const cut = Object.fromEntries(Object.entries(ticks(place, range)).map(([key, each]) => [`xaxis.${key}`, each]));
+  const others = alongTime.filter((each) => `${rangeOf(each)}` !== `${range}`);
+  const behind = "xaxis.tickvals" in cut ? [...others, place] : others;
+  await Promise.all(behind.map((each) => Plotly.relayout(each, { "xaxis.range": range, ...cut })));
   following = false;
   hideCursors();
 }
@@ -81,8 +123,7 @@ const KEYS = { "+": [0.25, -0.25], "=": [0.25, -0.25], "-": [-0.5, 0.5], ArrowLe
 
 function move(place, all, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const axis = place._fullLayout.xaxis;
-  const [from, to] = axis.range.map((end) => axis.r2l(end));
+  const [from, to] = rangeOf(place);
   let range;
   if (event.key === "0") range = [...all];
   else if (event.key in KEYS) {
@@ -135,7 +176,7 @@ async function begin() {
   draw();
   dark.addEventListener("change", draw);
   for (const place of alongTime) {
-    const all = [...place._fullLayout.xaxis.range];
+    const all = rangeOf(place);
     place.addEventListener("keydown", (event) => move(place, all, event));
     place.on("plotly_relayout", () => follow(place));
     addCursor(place);

@@ -41,7 +41,7 @@ FIGURES = (
     lag_figure, stalls_figure, sizes_figure, rate_spread_figure, eta_figure, what_if_figure,
 )  # fmt: skip
 MOST_SEGMENTS, MOST_LOST = 200, 50
-_OPTION = re.compile(r"(--[a-z][a-z-]*)")
+_WHOLE = re.compile(r"(--[a-z][a-z-]*|\d{4}-\d\d-\d\d)")
 
 
 def page(facts: ReportFacts, provenance: Provenance) -> str:
@@ -73,8 +73,8 @@ def page(facts: ReportFacts, provenance: Provenance) -> str:
 
 
 def _unbroken(text: str) -> Markup:
-    """Escape a text, and keep its lines from breaking within an option such as --by."""
-    whole = _OPTION.sub(r'<span class="option">\1</span>', str(escape(text)))
+    """Escape a text, and keep lines from breaking within an option such as --by, or a date."""
+    whole = _WHOLE.sub(r'<span class="whole">\1</span>', str(escape(text)))
     return Markup(whole)  # noqa: S704 - escaped above
 
 

@@ -107,7 +107,7 @@ def _idle(facts: ReportFacts) -> str:
     more = len(facts.idle) - _MOST_IDLE
     rest = f", and {as_count(more, 'time')} more" if more > 0 else ""
     total = as_duration(_seconds(facts.idle))
-    return f"Nothing moved for {total}, which figures over time leave out: {times}{rest} UTC."
+    return f"No move is known for {total}, which figures over time leave out: {times}{rest} UTC."
 
 
 def _seconds(spans: Sequence[Span]) -> float:
