@@ -142,8 +142,9 @@ def test_the_longest_move_is_one_move_and_not_all_moves_of_its_partition() -> No
 
 
 def _stall(seconds: int, cause: Cause) -> JudgedStall:
-    span = {"began": BEGAN, "ended": BEGAN + seconds * 1000}
-    return JudgedStall(Interval(topic="other", partition=seconds, state="stalled", **span), cause)
+    ended = BEGAN + seconds * 1000
+    stall = Interval(topic="other", partition=seconds, state="stalled", began=BEGAN, ended=ended)
+    return JudgedStall(stall, cause)
 
 
 def test_the_cause_of_every_stall_is_summed_up_though_only_the_longest_are_drawn() -> None:

@@ -21,6 +21,8 @@ from ktui.quantities import as_count, as_rate
 ID, TITLE = "brokers", "What was copied into each broker, and its throttle"
 MOST = 8
 _ROW_PX, _EDGES_PX = 110, 110
+_FREE = 0.14
+"""The share of a strip that stays free above it."""
 _MINUTE_S, _HOUR_S = 60, 3600
 
 
@@ -134,11 +136,11 @@ def _steps(received: Sequence[Inflow], bins: int) -> Iterator[tuple[int, int | N
 
 
 def _layout(facts: ReportFacts, shown: Sequence[int], most: float) -> JSON:
-    height = 1 / len(shown)
+    pitch = 1 / (len(shown) - _FREE)
     strips = {
         f"yaxis{'' if row == 0 else row + 1}": axis(
             f"broker {broker}",
-            domain=[1 - (row + 0.86) * height, 1 - row * height],
+            domain=[(len(shown) - 1 - row) * pitch, (len(shown) - _FREE - row) * pitch],
             range=[0, most * 1.08],
             tickformat="~s",
             ticksuffix="B/s",
