@@ -263,7 +263,7 @@ def test_thousands_of_moves_are_drawn_with_a_note_of_those_left_out(
     browser.show(_written(tmp_path, partitions=3000))
 
     text = browser.ask("return document.body.innerText")
-    assert "The 40 longest of 3,000 partitions." in text
+    assert "The 40 slowest of 3,000 partitions." in text
     assert "The 500 longest of 3,000 moves; the lake has them all." in text
     assert (
         browser.ask("return document.querySelector('#moves-table').tBodies[0].rows.length") == 500
