@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ktui.pipeline.lake.records import (
     Interval,
+    JudgedStall,
     LogEndRecord,
     RateRecord,
     ReportFacts,
@@ -25,11 +26,13 @@ from ktui.pipeline.report.figures.eta import eta_figure
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.pipeline.report.figures.lag import lag, lag_figure
 from ktui.pipeline.report.figures.moves import moves_figure
+from ktui.pipeline.report.figures.overlay import with_overlay
 from ktui.pipeline.report.figures.rates import rates_figure
 from ktui.pipeline.report.figures.stalls import stalls_figure
 from ktui.pipeline.report.figures.what_if import limits_words, what_if_figure
 from ktui.pipeline.report.page.page import FIGURES
 from ktui.pipeline.report.page.summary import summary
+from ktui.progress.timeline import Cause
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
 MB = 1_000_000
@@ -45,7 +48,7 @@ def _sample(**other: object) -> Sample:
 def test_the_drawing_library_accepts_each_figure(
     figure: Callable[[ReportFacts], Figure | Missing],
 ) -> None:
-    found = drawn(figure(a_run()))
+    found = drawn(with_overlay(figure(a_run()), a_run()))
     sent = msgspec.json.encode({"data": found.traces, "layout": found.layout})
 
     coloured = json.loads(re.sub(rb"var\(--[a-z0-9-]+\)", b"#123456", sent))
@@ -71,9 +74,10 @@ def test_the_longest_moves_have_lanes_and_the_caption_counts_the_rest() -> None:
 
     assert (
         found.says
-        == "The 40 longest of 100 partitions. The longest was orders-7: 4m 7s, 1 stall in it."
+        == "The 40 slowest of 100 partitions. The longest move was that of orders-7: 4m 7s, 1 stall"
+        " in it."
     )
-    assert "60 shorter ones are in the next figure only" in found.caption
+    assert "60 faster ones are in the next figure only" in found.caption
     assert len(found.layout["yaxis"]["ticktext"]) == 40
 
 
@@ -122,23 +126,50 @@ def test_each_slow_move_has_a_curve_with_its_own_style() -> None:
     assert len(styles) == 8
 
 
-def test_stalls_are_drawn_longest_first_with_their_causes() -> None:
-    facts = a_run(12)
-    more = [
-        Interval(topic="other", partition=n, state="stalled", began=BEGAN, ended=BEGAN + n * 1000)
-        for n in range(1, 41)
-    ]
-    facts = msgspec.structs.replace(facts, intervals=(*facts.intervals, *more))
+def test_the_longest_move_is_one_move_and_not_all_moves_of_its_partition() -> None:
+    facts = a_run(8)
+    again = tuple(
+        msgspec.structs.replace(
+            facts.moves[0], began=BEGAN + n * MINUTE, ended=BEGAN + n * MINUTE + 1
+        )
+        for n in range(30, 40)
+    )
+
+    found = drawn(moves_figure(msgspec.structs.replace(facts, moves=(*facts.moves, *again))))
+
+    assert found.says.endswith("The longest move was that of orders-7: 4m 7s, 1 stall in it.")
+    assert "has all its moves in one lane" in found.caption
+
+
+def _stall(seconds: int, cause: Cause) -> JudgedStall:
+    ended = BEGAN + seconds * 1000
+    stall = Interval(topic="other", partition=seconds, state="stalled", began=BEGAN, ended=ended)
+    return JudgedStall(stall, cause)
+
+
+def test_the_cause_of_every_stall_is_summed_up_though_only_the_longest_are_drawn() -> None:
+    more = tuple(
+        JudgedStall(
+            Interval(
+                topic="other", partition=n, state="stalled", began=BEGAN, ended=BEGAN + n * 1000
+            ),
+            Cause.UNKNOWN if n % 2 else Cause.THROTTLED,
+        )
+        for n in range(40, 0, -1)
+    )
+    facts = msgspec.structs.replace(a_run(12), stalls=(*a_run(12).stalls, *more))
 
     found = drawn(stalls_figure(facts))
 
     assert found.table.rows[0] == ("orders-7", "2026-05-04 13:03:40", "2m", "broker 4 was down")
     assert found.table.rows[1][:1] == ("other-40",)
-    assert (
-        found.says == "41 stalls, 15m 40s in all. Of the 30 longest by cause: unknown 12m 34s,"
-        " target broker down 2m."
+    assert len(found.table.rows) == 41
+    assert found.says == (
+        "41 stalls, 15m 40s in all. By cause: throttled 7m (20), unknown 6m 40s (20), target broker"
+        " down 2m (1)."
     )
-    assert found.caption.endswith("The 11 shorter ones are left out.")
+    assert sum(len(trace["y"]) for trace in found.traces) == 30
+    assert "the other 11 are in the sums and the table." in found.caption
 
 
 def test_the_eta_figure_compares_ktui_with_the_truth_and_naive_forecasts_half_way() -> None:
@@ -253,6 +284,7 @@ def test_the_summary_describes_the_outcome_of_the_run() -> None:
         "24 moves of partitions: 24 done. 22 GiB were copied.",
         "Held p99<150ms in 57 of 60 windows (95%). Done 3m before 2026-05-04 13:21:00 UTC.",
         "1 partition stood still, 1 time, 2m in all.",
+        "Not recorded: 1m in 1 gap. Nothing is known of that time but a run's own events.",
     )
     assert dict(made.figures)["median rate of a replica"] == "8.0 MB/s"
 

@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.report.page.page import FIGURES, page
 from support.pipeline.browser import Browser, a_browser
-from support.pipeline.report_facts import a_provenance, a_run
+from support.pipeline.report_facts import a_provenance, a_run, twice
 
 HOSTILE = "<img src=x onerror=hacked=1><script>hacked=1</script>\"'&lt;</script>" + "long" * 40
 
@@ -34,6 +34,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of a topic whose name is long, and markup."""
     return _written(tmp_path_factory.mktemp("hostile"), topic=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run with two busy times, nine hours apart."""
+    path = tmp_path_factory.mktemp("apart") / "report.html"
+    path.write_text(page(twice(a_run(), hours=9), a_provenance()), encoding="utf-8")
+    return path
 
 
 def _written(folder: Path, partitions: int = 24, topic: str = "orders") -> Path:
@@ -161,6 +169,82 @@ def test_keys_zoom_and_pan_along_time_and_zero_resets(browser: Browser, report: 
     assert browser.ask(shown) == whole
 
 
+_ALL_RANGES = (
+    "return Object.keys(drawings).filter((id) => drawings[id].alongTime)"
+    ".map((id) => rangeOf(document.getElementById(`${id}-drawing`)).map(Math.round).join())"
+)
+
+
+def test_all_figures_over_time_show_the_time_that_one_of_them_is_zoomed_to(
+    browser: Browser, report: Path
+) -> None:
+    browser.show(report)
+    (whole,) = set(browser.ask(_ALL_RANGES))
+    browser.ask("document.getElementById('lag-drawing').focus()")
+
+    browser.press("+")
+    browser.wait_until(f"{_ALL_RANGES}.every((range, _, all) => range === all[0])")
+    (zoomed,) = set(browser.ask(_ALL_RANGES))
+    browser.press("0")
+    browser.wait_until(f"{_ALL_RANGES}.every((range) => range === '{whole}')")
+
+    assert zoomed != whole
+
+
+def test_one_cursor_goes_over_all_figures_over_time(browser: Browser, report: Path) -> None:
+    browser.show(report)
+    browser.ask(
+        "const place = document.getElementById('lag-drawing');"
+        "const box = place.getBoundingClientRect();"
+        "place.dispatchEvent(new PointerEvent('pointermove',"
+        " { bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + 100 }))"
+    )
+
+    times = browser.ask(
+        "return [...document.querySelectorAll('.cursor')].filter((one) => !one.hidden)"
+        ".map((one) => one.dataset.time)"
+    )
+    count = browser.ask("return alongTime.length")
+    assert len(times) == count > 6
+    assert set(times) == {times[0]}
+    assert times[0].startswith("2026-05-04 13:")
+    browser.ask("document.getElementById('lag-drawing').dispatchEvent(new Event('pointerleave'))")
+    assert browser.ask("return [...document.querySelectorAll('.cursor:not([hidden])')].length") == 0
+
+
+def test_no_caption_is_hidden_by_a_drawing_and_no_labels_of_an_axis_overlap(
+    browser: Browser, apart: Path
+) -> None:
+    for width in (400, 1400):
+        browser.show(apart, width=width)
+
+        covered = browser.ask(
+            "return [...document.querySelectorAll('figure')].filter((one) =>"
+            " one.querySelector('.main-svg').getBoundingClientRect().bottom >"
+            " one.querySelector('figcaption').getBoundingClientRect().top + 1).length"
+        )
+        overlaps = browser.ask(_OVERLAPS)
+        assert (width, covered, overlaps) == (width, 0, [])
+
+
+_OVERLAPS = """
+const found = [];
+for (const place of document.querySelectorAll('.drawing')) {
+  const labels = [...place.querySelectorAll('.xtick text, .ytick text, .xtitle, .ytitle')]
+    .map((each) => [each.textContent, each.getBoundingClientRect()])
+    .filter(([, box]) => box.width > 0);
+  for (const [n, [text, a]] of labels.entries()) {
+    for (const [other, b] of labels.slice(n + 1)) {
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const along = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 1 && along > 2) found.push([place.id, text, other]);
+    }
+  }
+}
+return found;
+"""
+
+
 def test_a_topic_name_with_markup_is_shown_as_text(browser: Browser, hostile: Path) -> None:
     browser.show(hostile)
 
@@ -179,7 +263,7 @@ def test_thousands_of_moves_are_drawn_with_a_note_of_those_left_out(
     browser.show(_written(tmp_path, partitions=3000))
 
     text = browser.ask("return document.body.innerText")
-    assert "The 40 longest of 3,000 partitions." in text
+    assert "The 40 slowest of 3,000 partitions." in text
     assert "The 500 longest of 3,000 moves; the lake has them all." in text
     assert (
         browser.ask("return document.querySelector('#moves-table').tBodies[0].rows.length") == 500
@@ -194,7 +278,9 @@ def test_the_report_of_a_quiet_cluster_is_a_page_of_notes(browser: Browser, tmp_
 
     browser.show(path)
 
-    assert browser.ask("return document.querySelectorAll('section .note').length") == 10
+    assert (
+        browser.ask("return document.querySelectorAll('section .note').length") == len(FIGURES) + 1
+    )
     assert browser.said() == []
 
 

@@ -5,11 +5,26 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.lake.records import InFlightCounts, Interval, Minute
+from ktui.pipeline.lake.records import (
+    InFlightCounts,
+    Inflow,
+    Interval,
+    MoveRecord,
+    ReportFacts,
+)
 from ktui.pipeline.report.figures.brokers import brokers_figure
 from ktui.pipeline.report.figures.concurrency import concurrency_figure
 from ktui.pipeline.report.figures.states import states_figure
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
+
+_WAITED = (Interval(topic="t", partition=0, state="queued", began=BEGAN - MINUTE, ended=BEGAN),)
+
+
+def _move(partition: int, minutes: tuple[float, float]) -> MoveRecord:
+    began, ended = (BEGAN + int(minute * MINUTE) for minute in minutes)
+    return MoveRecord(
+        topic="t", partition=partition, began=began, ended=ended, outcome="done", steps=1
+    )
 
 
 def test_every_partition_is_counted_once_in_the_states() -> None:
@@ -19,7 +34,8 @@ def test_every_partition_is_counted_once_in_the_states() -> None:
     assert set(counts) == {24}
     assert (
         found.says
-        == "At most 20 queued, 4 catching up, 1 stalled at a time. In the end 24 moves have ended."
+        == "At most 20 queued, 4 catching up, 1 stalled at a time. In the end 24 of 24 partitions"
+        " had ended."
     )
 
 
@@ -48,7 +64,19 @@ def test_a_partition_stopped_before_its_move_has_ended_but_a_queued_one_has_not(
     found = drawn(states_figure(facts))
 
     assert next(trace["y"][-1] for trace in found.traces if trace["name"] == "ended") == 25
-    assert found.says.endswith("In the end 24 moves have ended.")
+    assert found.says.endswith("In the end 25 of 26 partitions had ended, after 24 moves in all.")
+
+
+def test_a_partition_that_moved_four_times_has_ended_once() -> None:
+    moves = tuple(_move(0, (10 * n, 10 * n + 5)) for n in range(4))
+    facts = ReportFacts(cluster_id="one", runs=(), of_run=False, moves=moves, intervals=_WAITED)
+
+    found = drawn(states_figure(facts))
+
+    ended = next(trace for trace in found.traces if trace["name"] == "ended")
+    between = [n for t, n in zip(ended["x"], ended["y"], strict=True) if t == BEGAN + 7 * MINUTE]
+    assert (max(ended["y"]), between) == (1, [1])
+    assert found.says.endswith("In the end 1 of 1 partition had ended, after 4 moves in all.")
 
 
 def test_peak_concurrency_is_drawn_against_the_limits_of_the_time() -> None:
@@ -78,10 +106,10 @@ def test_no_limit_line_is_drawn_without_recorded_limits() -> None:
 
 def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_counted() -> None:
     minutes = tuple(
-        Minute(broker=broker, minute=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
+        Inflow(broker=broker, began=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
     )
 
-    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=minutes)))
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=minutes)))
 
     strips = [found.layout[name] for name in found.layout if name.startswith("yaxis")]
     assert [strip["title"]["text"] for strip in strips] == [f"broker {n}" for n in range(4, 12)]
@@ -94,12 +122,12 @@ def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_counted() 
 
 def test_the_throttle_line_follows_time_and_breaks_at_unrecorded_minutes() -> None:
     minutes = [
-        Minute(broker=4, minute=BEGAN + place * MINUTE, bytes_in=60e6, follower_throttle=rate)
+        Inflow(broker=4, began=BEGAN + place * MINUTE, bytes_in=60e6, follower_throttle=rate)
         for place, rate in ((0, 2_000_000), (1, 3_000_000), (3, 3_000_000))
     ]
     mixed = (minutes[2], minutes[0], minutes[1])
 
-    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=mixed)))
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=mixed)))
 
     line = next(trace for trace in found.traces if trace["name"] == "throttle")
     assert [(t - BEGAN) // MINUTE for t in line["x"]] == [0, 1, 1, 2, 2, 3, 4]
@@ -107,8 +135,8 @@ def test_the_throttle_line_follows_time_and_breaks_at_unrecorded_minutes() -> No
 
 
 def test_a_throttle_far_above_the_copied_bytes_does_not_flatten_the_strips() -> None:
-    minute = Minute(broker=4, minute=BEGAN, bytes_in=60e6, follower_throttle=10**12)
+    minute = Inflow(broker=4, began=BEGAN, bytes_in=60e6, follower_throttle=10**12)
 
-    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=(minute,))))
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=(minute,))))
 
     assert found.layout["yaxis"]["range"][1] == pytest.approx(1.08e6)

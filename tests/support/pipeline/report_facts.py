@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
 
 from ktui.pipeline.lake.records import (
     ForecastRecord,
     InFlightCounts,
+    Inflow,
     Interval,
+    JudgedStall,
     LimitsSince,
     LogEndRecord,
-    Minute,
+    Mark,
     MoveRecord,
     RateRecord,
     ReportFacts,
@@ -20,8 +25,12 @@ from ktui.pipeline.lake.records import (
     ThrottleRecord,
     WhatIf,
 )
+from ktui.pipeline.report.data.marks import BROKER, LIMITS, PAUSE, THROTTLE
 from ktui.pipeline.report.data.provenance import Provenance, Segment, UnusableLine
 from ktui.pipeline.report.figures.figure import Figure, Missing
+from ktui.progress.timeline import Cause
+
+R = TypeVar("R", bound=msgspec.Struct)
 
 BEGAN = int(datetime(2026, 5, 4, 13, 0, tzinfo=UTC).timestamp() * 1000)
 MINUTE = 60_000
@@ -45,15 +54,47 @@ def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
         of_run=True,
         moves=moves,
         intervals=tuple(i for move in moves for i in _intervals(move)),
-        minutes=tuple(_minutes(ended)),
-        in_flight=tuple(InFlightCounts(t, 4, 8) for t in range(BEGAN, ended, 5_000)),
+        gaps=((BEGAN + 6 * MINUTE, BEGAN + 7 * MINUTE),),
+        marks=tuple(_marks()),
+        inflow=tuple(_inflow(ended)),
+        in_flight=tuple(InFlightCounts(t, 4, 8) for t in _polled(ended)),
         limits=(LimitsSince(BEGAN, 4, 10), LimitsSince(BEGAN + 5 * MINUTE, 6, 12)),
         rates=tuple(_rates(ended)),
         slowest=tuple(s for move in sorted(moves, key=_took)[:8] for s in _samples(move)),
-        stalled=tuple(s for move in moves if move.partition == STALLED for s in _samples(move)),
+        stalls=tuple(
+            JudgedStall(interval, Cause.TARGET_DOWN, "broker 4 was down")
+            for move in moves
+            for interval in _intervals(move)
+            if interval.state == "stalled"
+        ),
         guesses=tuple(_guesses(ended)),
         what_ifs=tuple(_what_ifs()),
     )
+
+
+def twice(facts: ReportFacts, *, hours: int) -> ReportFacts:
+    """Return facts of a run whose moves were made again some hours later, with nothing between."""
+    later = hours * 60 * MINUTE
+    run, end = facts.runs[0], facts.span[1]
+    assert run.ended is not None
+    return msgspec.structs.replace(
+        facts,
+        runs=(msgspec.structs.replace(run, ended=run.ended + later),),
+        moves=(*facts.moves, *(_later(m, later, "began", "ended") for m in facts.moves)),
+        intervals=(
+            *facts.intervals,
+            *(_later(i, later, "began", "ended") for i in facts.intervals),
+        ),
+        in_flight=(*facts.in_flight, *(_later(seen, later, "t") for seen in facts.in_flight)),
+        slowest=(*facts.slowest, *(_later(sample, later, "t") for sample in facts.slowest)),
+        inflow=(*facts.inflow, *(_later(one, later, "began") for one in facts.inflow)),
+        gaps=((end, BEGAN + later),),
+        idle=((end + MINUTE, BEGAN + later - MINUTE),),
+    )
+
+
+def _later(record: R, ms: int, *times: str) -> R:
+    return msgspec.structs.replace(record, **{name: getattr(record, name) + ms for name in times})
 
 
 def drawn(found: Figure | Missing) -> Figure:
@@ -121,11 +162,26 @@ def _samples(move: MoveRecord) -> Iterable[Sample]:
         )  # fmt: skip
 
 
-def _minutes(ended: int) -> Iterable[Minute]:
+def _polled(ended: int) -> Iterable[int]:
+    """The times of the polls, with a minute in which none was recorded."""
+    return (t for t in range(BEGAN, ended, 5_000) if not 360_000 < t - BEGAN < 420_000)
+
+
+def _marks() -> Iterable[Mark]:
+    at = BEGAN + 3 * MINUTE
+    yield Mark(at, PAUSE, "paused by an operator", at + 30_000)
+    yield Mark(at + 30_000, PAUSE, "continued: an operator")
+    yield Mark(at + 40_000, BROKER, "broker 4 went down", at + 160_000)
+    yield Mark(at + 2 * MINUTE, LIMITS, "limits: P 4 -> 6; from decision 3 on")
+    yield Mark(at + 160_000, BROKER, "broker 4 was back")
+    yield Mark(at + 3 * MINUTE, THROTTLE, "throttle: 50 MB/s -> 60 MB/s, at once")
+
+
+def _inflow(ended: int) -> Iterable[Inflow]:
     for place, minute in enumerate(range(BEGAN, ended, MINUTE)):
         for broker in (4, 5, 6):
-            yield Minute(
-                broker=broker, minute=minute, bytes_in=60 * (30e6 + place * 1e6 * (broker - 3)),
+            yield Inflow(
+                broker=broker, began=minute, bytes_in=60 * (30e6 + place * 1e6 * (broker - 3)),
                 follower_throttle=50_000_000 if broker == 4 else None,
             )  # fmt: skip
 

@@ -65,18 +65,20 @@ def rows_of(facts: ReportFacts) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of all tables that express these facts of one run, except its limits."""
     run = facts.runs[0]
     of_run = {"cluster_id": facts.cluster_id, "run": run.run, "run_id": run.run_id}
-    samples = {(s.key, s.t): s for s in (*facts.slowest, *facts.stalled)}
+    samples = {(s.key, s.t): s for s in facts.slowest}
     return {
         "runs": [_row(run)],
         "moves": [_row(move) | of_run for move in facts.moves],
         "states": [_row(one) | of_run for one in facts.intervals],
         "rates": [_row(one) | of_run for one in facts.rates],
-        "brokers": [_row(m) | of_run | {"minute": _moment(m.minute)} for m in facts.minutes],
+        "brokers": [_row(one) | of_run | {"minute": _moment(one.began)} for one in facts.inflow],
         "samples": [
             _row(s) | of_run | {"seq": place, "segment": SEGMENT}
             for place, s in enumerate(samples.values())
         ],
-        "polls": [of_run],
+        "polls": [
+            of_run | {"t": seen.t, "brokers": [1, 4], "alive": [1, 4]} for seen in facts.in_flight
+        ],
         "lines": [of_run | {"segment": SEGMENT, "kind": "run"}],
         "eta_backtest": [_row(g) | of_run | {"scope": "run"} for g in facts.guesses],
         "what_if": [_row(one) | of_run for one in facts.what_ifs],

@@ -6,6 +6,11 @@ from functools import cached_property
 
 import msgspec
 
+from ktui.progress.timeline import Cause
+
+Span = tuple[int, int]
+"""The beginning and the end of a time, ms since 1970."""
+
 
 class Partition(msgspec.Struct, frozen=True, gc=False, order=True):
     """The key of a partition; a topic that was deleted and recreated is a different one."""
@@ -106,11 +111,14 @@ class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):
     """Whether the interval had not ended when the recording did."""
 
 
-class Minute(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A row of `brokers`: the bytes copied to a broker in one minute, and its throttle in B/s."""
+class Inflow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """The bytes copied to a broker in a bin of time, and its throttle in B/s.
+
+    Where the bin is a minute, it is a row of `brokers`.
+    """
 
     broker: int
-    minute: int
+    began: int = msgspec.field(name="minute")
     bytes_in: float | None = None
     follower_throttle: int | None = None
 
@@ -155,6 +163,36 @@ class Sample(PartitionRow, frozen=True, gc=False, kw_only=True):
         """The replicas that stay, being neither added nor removed, and are not in sync."""
         aside = (*self.isr, *self.adding, *self.removing)
         return tuple(broker for broker in self.replicas if broker not in aside)
+
+
+class PollRecord(msgspec.Struct, frozen=True, gc=False):
+    """A row of `polls`."""
+
+    t: int
+    brokers: tuple[int, ...] = ()
+    """The brokers that are registered."""
+    alive: tuple[int, ...] = ()
+    """The registered brokers that are not fenced."""
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """Something that happened to a run or a cluster, for the figures over time."""
+
+    t: int
+    kind: str
+    """One of the kinds in `report.data.marks`."""
+    says: str
+    until: int | None = None
+    """When it was over, of a pause or a broker that was down; None for what has no length."""
+
+
+class JudgedStall(msgspec.Struct, frozen=True, gc=False):
+    """A time in which a move stood still, and the cause."""
+
+    stall: Interval
+    cause: Cause
+    words: str = ""
+    """The cause in words; empty where it is unknown."""
 
 
 class InFlightCounts(msgspec.Struct, frozen=True, gc=False):
@@ -225,23 +263,37 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     moves: tuple[MoveRecord, ...] = ()
     intervals: tuple[Interval, ...] = ()
     """The states of the moves' partitions; each partition is in one state at a time."""
-    minutes: tuple[Minute, ...] = ()
+    gaps: tuple[Span, ...] = ()
+    """The times within the span that no poll shows, in order."""
+    idle: tuple[Span, ...] = ()
+    """The long times within the span in which nothing moved or happened, in order."""
+    marks: tuple[Mark, ...] = ()
+    """What happened, in order of time."""
+    inflow: tuple[Inflow, ...] = ()
+    inflow_ms: int = 60_000
+    """The length of the bins of `inflow`."""
     in_flight: tuple[InFlightCounts, ...] = ()
     limits: tuple[LimitsSince, ...] = ()
     rates: tuple[RateRecord, ...] = ()
     """The rates of the run, in order of time; none in the report of a cluster."""
     slowest: tuple[Sample, ...] = ()
     """Samples of the moves that took longest."""
-    stalled: tuple[Sample, ...] = ()
-    """Samples within the stalls that lasted longest."""
+    stalls: tuple[JudgedStall, ...] = ()
+    """All stalls, the longest first."""
     guesses: tuple[ForecastRecord, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
 
     @cached_property
-    def span(self) -> tuple[int, int]:
+    def span(self) -> Span:
         """The first and the last time of any move, interval or run; (0, 0) without any."""
         times = [move.began for move in self.moves]
         times += [interval.ended for interval in self.intervals]
         times += [move.ended for move in self.moves if move.ended is not None]
         times += [t for run in self.runs for t in (run.began, run.ended or run.began)]
         return (min(times), max(times)) if times else (0, 0)
+
+    @property
+    def active_ms(self) -> int:
+        """The length of the span without the idle times in it, at least 1 ms."""
+        began, ended = self.span
+        return max(1, ended - began - sum(to - since for since, to in self.idle))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -38,14 +38,48 @@ def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> 
         kind: the type of the records.
         where: the filter of the rows.
     """
+    return list(stream_records(tables, table, kind, where))
+
+
+def stream_records(
+    tables: Tables,
+    table: str,
+    kind: type[R],
+    where: pc.Expression,
+    *,
+    only: Callable[[pa.RecordBatch], pa.Array] | None = None,
+) -> Iterator[R]:
+    """Read rows as `records` does, a batch at a time.
+
+    Args:
+        tables: the lake.
+        table: the table's name.
+        kind: the type of the records.
+        where: the filter of the rows.
+        only: returns which rows of a batch to read, where an expression cannot say it.
+    """
     files = tables.dataset(table)
     if files is None:
-        return []
+        return
     named = {field.encode_name for field in msgspec.structs.fields(kind)}
     columns = [name for name in files.schema.names if name in named]
-    batches = files.to_batches(columns=columns, filter=where)
     rows = list[kind]  # type: ignore[valid-type]  # known when run
-    return [row for batch in batches for row in msgspec.convert(_plain(batch), rows)]
+    for batch in files.to_batches(columns=columns, filter=where):
+        chosen = batch if only is None else batch.filter(only(batch))
+        yield from msgspec.convert(_plain(chosen), rows)
+
+
+def count_rows(tables: Tables, table: str, where: pc.Expression) -> int:
+    """Count rows of a table."""
+    files = tables.dataset(table)
+    return 0 if files is None else files.count_rows(filter=where)
+
+
+def partition_names(batch: pa.RecordBatch) -> pa.Array:
+    """Return the key of each row's partition as one text: topic, number and topic id."""
+    number = pc.cast(batch["partition"], pa.string())
+    topic_id = pc.coalesce(batch["topic_id"], pa.scalar(""))
+    return pc.binary_join_element_wise(batch["topic"], number, topic_id, " ")
 
 
 def values(tables: Tables, table: str, column: str, where: pc.Expression) -> set[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import ReportFacts
+from ktui.pipeline.lake.records import ReportFacts, Span
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -24,11 +25,13 @@ _PARTITIONS, _REPLICAS = "partitions", "replicas"
 
 def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the partitions and replicas in flight over time, and their limits."""
-    if not facts.in_flight:
+    if not any(seen.partitions for seen in facts.in_flight):
         return Missing(ID, TITLE, "No poll saw a partition move.")
-    moments = grid(facts.span)
-    partitions = _peaks([(seen.t, seen.partitions) for seen in facts.in_flight], moments)
-    replicas = _peaks([(seen.t, seen.replicas) for seen in facts.in_flight], moments)
+    gaps = facts.gaps
+    moments = sorted({*grid(facts.span, facts.idle), *(t for gap in gaps for t in gap)})
+    seen = [one.t for one in facts.in_flight]
+    partitions = peaks(seen, [one.partitions for one in facts.in_flight], moments, gaps)
+    replicas = peaks(seen, [one.replicas for one in facts.in_flight], moments, gaps)
     points = thinned(range(len(moments)), _MOST_ROWS)
     return Figure(
         id=ID,
@@ -37,7 +40,8 @@ def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
         caption=(
             "Above: partitions being reassigned, against the limit of partitions, under which those"
             " that are only being cut hold no place. Below: replicas being added, against the limit"
-            " of replica movements. The most that a poll saw; a limit that is not set is not drawn."
+            " of replica movements. The most that a poll saw: where none was recorded, nothing is"
+            " drawn. A limit that is not set is not drawn either."
         ),
         traces=[
             _count(_PARTITIONS, moments, partitions, "y", "var(--line-1)"),
@@ -46,7 +50,7 @@ def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
             *_limit([(li.t, li.replica_movements) for li in facts.limits], facts, _REPLICAS, "y2"),
         ],
         layout=layout(
-            {**time_axis(facts.span), "anchor": "y2"},
+            {**time_axis(facts), "anchor": "y2"},
             axis(_PARTITIONS, domain=[0.56, 1]),
             yaxis2=axis(_REPLICAS, domain=[0, 0.44]),
             hovermode="x unified",
@@ -63,14 +67,29 @@ def _shown(count: int | None) -> str:
     return "-" if count is None else str(count)
 
 
-def _peaks(counts: Sequence[tuple[int, int]], moments: Sequence[int]) -> list[int | None]:
-    """Return for each moment the highest count since the moment before."""
-    found: list[int | None] = [None] * len(moments)
-    place = 0
-    for t, count in counts:
-        while place < len(moments) - 1 and moments[place] < t:
-            place += 1
-        found[place] = max(found[place] or 0, count)
+def peaks(
+    times: Sequence[int], counts: Sequence[int], moments: Sequence[int], gaps: Sequence[Span]
+) -> list[int | None]:
+    """Return the highest count from each moment to the next; None within a gap.
+
+    Args:
+        times: when each poll was answered, in order.
+        counts: what each poll counted.
+        moments: the moments, in order, the ends of all gaps among them.
+        gaps: the times that no poll shows.
+    """
+    polled = set(times)
+    closed = {
+        moment
+        for moment in moments
+        for began, ended in gaps
+        if began <= moment <= ended and (moment < ended or ended not in polled)
+    }
+    found: list[int | None] = []
+    for moment, after in zip(moments, [*moments[1:], moments[-1] + 1], strict=True):
+        begin, end = bisect_right(times, moment), bisect_right(times, after - 1)
+        since = max(0, begin - 1)  # the last poll by then holds on until the next one
+        found.append(None if moment in closed else max(counts[since:end], default=None))
     return found
 
 
@@ -84,7 +103,6 @@ def _count(
         "x": moments,
         "y": counts,
         "yaxis": y,
-        "connectgaps": True,
         "line": {"shape": "hv", "color": colour, "width": 2},
     }
 

@@ -16,7 +16,7 @@ from ktui.pipeline.report.figures.figure import (
     rows,
     time_axis,
 )
-from ktui.pipeline.report.figures.text import as_time, thinned, without_markup
+from ktui.pipeline.report.figures.text import as_time, breaks, thinned, without_markup
 from ktui.quantities import as_duration
 
 ID, TITLE = "eta", "The time left, as predicted and as it was"
@@ -40,7 +40,7 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
         return Missing(ID, TITLE, why)
     run_id = max(of, key=lambda one: of[one][-1].t)
     guesses = sorted(of[run_id], key=lambda guess: guess.t)
-    points = thinned(guesses)
+    points = breaks(((guess.t, guess) for guess in thinned(guesses)), facts.gaps)
     return Figure(
         id=ID,
         title=TITLE,
@@ -53,7 +53,7 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
         ),
         traces=_traces(points),
         layout=layout(
-            time_axis((guesses[0].t, guesses[-1].t)),
+            time_axis(facts),
             axis("time left, minutes", range=[0, _top(guesses)]),
         ),
         table=rows(
@@ -71,7 +71,10 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
     )
 
 
-def _traces(guesses: Sequence[ForecastRecord]) -> list[JSON]:
+_Points = Sequence[tuple[int, ForecastRecord | None]]
+
+
+def _traces(guesses: _Points) -> list[JSON]:
     edge = {"width": 0}
     return [
         {**_line("low", guesses, lambda g: g.low_s), "line": edge, "showlegend": False},
@@ -88,15 +91,13 @@ def _traces(guesses: Sequence[ForecastRecord]) -> list[JSON]:
     ]
 
 
-def _line(
-    name: str, guesses: Sequence[ForecastRecord], of: _Of, colour: str = "", dash: str = "solid"
-) -> JSON:
+def _line(name: str, guesses: _Points, of: _Of, colour: str = "", dash: str = "solid") -> JSON:
     return {
         "type": "scatter",
         "mode": "lines",
         "name": without_markup(name),
-        "x": [g.t for g in guesses],
-        "y": [None if (s := of(g)) is None else round(s / 60, 3) for g in guesses],
+        "x": [t for t, _ in guesses],
+        "y": [None if g is None or (s := of(g)) is None else round(s / 60, 3) for _, g in guesses],
         "line": {"color": colour, "dash": dash, "width": 2},
     }
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
+from ktui.pipeline.lake.records import ReportFacts
 
 JSON = Mapping[str, Any]
 
 MOST_ROWS = 200
 """The most rows of a figure's table."""
+
+
+_LOG_FROM = 10
+_MOST_TICKS = 7
+_EDGE = 0.05
+"""The share of an axis that stays free at its ends."""
+
+
+_APART_PX = 5
+"""Keeps the first labels of the two axes of a drawing apart."""
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -53,14 +66,16 @@ def rows(columns: Sequence[str], all_rows: Iterable[Sequence[str]]) -> Rows:
     return Rows(tuple(columns), tuple(texts[:MOST_ROWS]), max(0, len(texts) - MOST_ROWS))
 
 
-def time_axis(span: tuple[int, int]) -> JSON:
-    """Return an x axis of wall time, a little wider than a span in ms."""
-    began, ended = span
-    edge = max(1000, (ended - began) // 50)
+def time_axis(facts: ReportFacts) -> JSON:
+    """Return the x axis of wall time that all figures over time share."""
+    began, ended = facts.span
+    edge = max(1000, facts.active_ms // 50)
     return {
         "type": "date",
         "range": [began - edge, ended + edge],
         "title": {"text": "time (UTC)"},
+        "tickangle": 0,
+        "ticklabelstandoff": _APART_PX,
         "hoverformat": "%Y-%m-%d %H:%M:%S",
         **_LINES,
     }
@@ -68,7 +83,47 @@ def time_axis(span: tuple[int, int]) -> JSON:
 
 def axis(title: str, **more: Any) -> JSON:
     """Return an axis of numbers that begins at zero."""
-    return {"title": {"text": title}, "rangemode": "tozero", "automargin": True, **_LINES, **more}
+    return {
+        "title": {"text": title, "standoff": 10},
+        "rangemode": "tozero",
+        "automargin": True,
+        **_LINES,
+        **more,
+    }
+
+
+def scale_axis(
+    title: str, values: Sequence[float], steps: Sequence[float], text: Callable[[float], str]
+) -> JSON:
+    """Return an axis of positive numbers: logarithmic where they differ by a factor of ten.
+
+    Args:
+        title: the axis' title.
+        values: the numbers to draw.
+        steps: round numbers in order, which ticks may stand at, or at multiples of.
+        text: formats a tick.
+    """
+    low, high = min(values), max(values)
+    log = low > 0 and high >= _LOG_FROM * low
+    if log:
+        near = [step for step in steps if low / 2 <= step <= high * 2]
+        ticks = near[:: -(-len(near) // _MOST_TICKS)]
+        edge = math.log10(high / low) * _EDGE
+        span = [math.log10(low) - edge, math.log10(high) + edge]
+    else:
+        step = next((step for step in steps if high / step < _MOST_TICKS), steps[-1])
+        ticks = [step * n for n in range(int(high / step) + 1)]
+        span = [0, high * (1 + 2 * _EDGE)]
+    return {
+        "title": {"text": title},
+        "type": "log" if log else "linear",
+        "range": span,
+        "tickvals": ticks,
+        "ticktext": [text(tick) for tick in ticks],
+        "ticklabelstandoff": _APART_PX,
+        "automargin": True,
+        **_LINES,
+    }
 
 
 def layout(x: JSON, y: JSON, **more: Any) -> JSON:
@@ -85,7 +140,7 @@ def layout(x: JSON, y: JSON, **more: Any) -> JSON:
             "font": {"color": "var(--ink)"},
         },
         "legend": {"orientation": "h", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"},
-        "margin": {"l": 56, "r": 12, "t": 40, "b": 48},
+        "margin": {"l": 56, "r": 12, "t": 40, "b": 54},
         "dragmode": "zoom",
         **more,
     }

@@ -18,6 +18,7 @@ from ktui.pipeline.report.figures.figure import (
 from ktui.pipeline.report.figures.palette import DASHES, LINES
 from ktui.pipeline.report.figures.text import (
     as_time,
+    breaks,
     partition_name,
     short_partition_name,
     thinned,
@@ -53,10 +54,10 @@ def lag_figure(facts: ReportFacts) -> Figure | Missing:
             f" produced. The {len(curves)} moves that took longest; a line has at most 400 points."
         ),
         traces=[
-            _trace(place, samples[key], points)
+            _trace(place, samples[key], breaks(points, facts.gaps))
             for place, (key, points) in enumerate(curves.items())
         ],
-        layout=layout(time_axis(facts.span), axis("messages behind", tickformat="~s")),
+        layout=layout(time_axis(facts), axis("messages behind", tickformat="~s")),
         height=420,
         table=rows(
             ("partition", "time (UTC)", "messages behind"),
@@ -79,7 +80,7 @@ def lag(sample: Sample) -> int | None:
     return max(0, leader - min(known))
 
 
-def _trace(place: int, sample: Sample, points: Sequence[tuple[int, int]]) -> JSON:
+def _trace(place: int, sample: Sample, points: Sequence[tuple[int, int | None]]) -> JSON:
     return {
         "type": "scatter",
         "mode": "lines",

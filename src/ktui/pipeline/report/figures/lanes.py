@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.report.figures.figure import JSON, axis, layout, time_axis
 from ktui.pipeline.report.figures.text import without_markup
 from ktui.quantities import as_duration
@@ -84,10 +85,10 @@ def _trace(kind: BarKind, bars: Sequence[Bar]) -> JSON:
     }
 
 
-def lanes_layout(lanes: Sequence[FigureLane], span: tuple[int, int], title: str) -> JSON:
+def lanes_layout(lanes: Sequence[FigureLane], facts: ReportFacts) -> JSON:
     """Return the layout of lanes, the first one on top."""
     y = axis(
-        title,
+        "",
         tickvals=list(range(len(lanes))),
         ticktext=[without_markup(lane.label) for lane in lanes],
         range=[len(lanes) - 0.5, -0.5],
@@ -96,7 +97,7 @@ def lanes_layout(lanes: Sequence[FigureLane], span: tuple[int, int], title: str)
         zeroline=False,
         fixedrange=True,
     )
-    return layout(time_axis(span), y, barmode="overlay", shapes=_bands(lanes, lambda a: a.band))
+    return layout(time_axis(facts), y, barmode="overlay", shapes=_bands(lanes, lambda a: a.band))
 
 
 def lanes_height(lanes: Sequence[FigureLane]) -> int:

@@ -15,7 +15,7 @@ from ktui.pipeline.report.figures.lanes import (
     lanes_layout,
     traces,
 )
-from ktui.pipeline.report.figures.palette import ENDED, PATTERNS, STATES, UNSEEN
+from ktui.pipeline.report.figures.palette import PATTERNS, STATES, UNSEEN
 from ktui.pipeline.report.figures.text import as_time, partition_name, short_partition_name
 from ktui.quantities import as_count, as_duration
 
@@ -26,7 +26,11 @@ _OF_RUN = (
     " the lane. Between steps a partition waits for its next one, or to be cut with others."
 )
 _OF_CLUSTER = "One lane a partition, by when it began to move."
-_KINDS = [BarKind(UNSEEN, ENDED), *(BarKind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items())]
+_SEVERAL = " A partition that moved several times has all its moves in one lane."
+_KINDS = [
+    BarKind(UNSEEN, "var(--dim)", "-"),
+    *(BarKind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items()),
+]
 
 
 def moves_figure(facts: ReportFacts) -> Figure | Missing:
@@ -37,8 +41,8 @@ def moves_figure(facts: ReportFacts) -> Figure | Missing:
     of: defaultdict[Partition, list[MoveRecord]] = defaultdict(list)
     for move in facts.moves:
         of[move.key].append(move)
-    lasted = {key: sum(length(move, end) for move in moves) for key, moves in of.items()}
-    longest = sorted(of, key=lambda key: -lasted[key])
+    slowest = {key: max(moves, key=lambda move: length(move, end)) for key, moves in of.items()}
+    longest = sorted(of, key=lambda key: (-length(slowest[key], end), key))
     batched = facts.of_run
     shown = sorted(longest[:MOST_LANES], key=lambda key: _place(of[key][0], batched=batched))
     lanes = [_lane(of[key][0], batched=batched) for key in shown]
@@ -49,10 +53,14 @@ def moves_figure(facts: ReportFacts) -> Figure | Missing:
     return Figure(
         id=ID,
         title=TITLE,
-        says=_says(of[longest[0]][0], lasted[longest[0]], len(of), len(lanes)),
-        caption=(_OF_RUN if batched else _OF_CLUSTER) + _rest(len(of) - len(lanes)),
+        says=_says(slowest[longest[0]], end, len(of), len(lanes)),
+        caption=(
+            (_OF_RUN if batched else _OF_CLUSTER)
+            + (_SEVERAL if len(facts.moves) > len(of) else "")
+            + _rest(len(of) - len(lanes))
+        ),
         traces=traces(bars, _KINDS),
-        layout=lanes_layout(lanes, facts.span, ""),
+        layout=lanes_layout(lanes, facts),
         height=lanes_height(lanes),
         table=rows(
             ("partition", "state", "from (UTC)", "lasted"),
@@ -71,6 +79,13 @@ def full_lane(
 def length(move: MoveRecord, end: int) -> int:
     """Return how long a move took, in milliseconds; an open move counts up to `end`."""
     return max(0, (end if move.ended is None else move.ended) - move.began)
+
+
+def outcome(move: MoveRecord) -> str:
+    """Return the outcome of a move, as text."""
+    if move.ended is None and move.outcome == "unknown":
+        return "still moving"
+    return move.outcome.replace("_", " ")
 
 
 def _place(move: MoveRecord, *, batched: bool) -> tuple[int, int, str, int]:
@@ -106,16 +121,16 @@ def _bar(lane: int, kind: str, row: MoveRecord | Interval, when: tuple[int, int]
     return Bar(lane, kind, *when, f"{partition_name(row)}: {kind} {took}, from {as_time(when[0])}")
 
 
-def _says(slowest: MoveRecord, lasted: int, partitions: int, lanes: int) -> str:
-    those = f"The {lanes:,} longest of {as_count(partitions, 'partition')}"
+def _says(slowest: MoveRecord, end: int, partitions: int, lanes: int) -> str:
+    those = f"The {lanes:,} slowest of {as_count(partitions, 'partition')}"
     if lanes == partitions:
         those = as_count(partitions, "partition")
-    took = as_duration(lasted / 1000)
+    took = as_duration(length(slowest, end) / 1000)
     stalls = f", {as_count(slowest.stalls, 'stall')} in it" if slowest.stalls else ""
-    return f"{those}. The longest was {partition_name(slowest)}: {took}{stalls}."
+    return f"{those}. The longest move was that of {partition_name(slowest)}: {took}{stalls}."
 
 
 def _rest(left_out: int) -> str:
     if not left_out:
         return ""
-    return f" {as_count(left_out, 'shorter one is', 'shorter ones are')} in the next figure only."
+    return f" {as_count(left_out, 'faster one is', 'faster ones are')} in the next figure only."

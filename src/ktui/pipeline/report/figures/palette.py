@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ktui.pipeline.report.data import marks
+
 STATES = {
     "queued": "var(--queued)",
     "between steps": "var(--between)",
@@ -17,6 +19,17 @@ PATTERNS = {"stalled": "x", "adding": "/", "electing": "."}
 ENDED = "var(--ended)"
 UNSEEN = "no state seen"
 """The time between two polls in which a move goes on, and no poll shows its state."""
+
+UNRECORDED = "not recorded"
+
+MARKS = {
+    marks.PAUSE: ("square", "var(--line-4)"),
+    marks.LIMITS: ("diamond", "var(--line-1)"),
+    marks.THROTTLE: ("triangle-up", "var(--line-3)"),
+    marks.BROKER: ("x", "var(--line-8)"),
+    marks.OTHER: ("star", "var(--line-7)"),
+}
+"""The symbol and the colour of what happened, by kind."""
 
 LINES = tuple(f"var(--line-{number})" for number in range(1, 9))
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")

@@ -161,7 +161,7 @@ def _figure_traces(judged: Sequence[_Judged], end: int) -> list[JSON]:
 
 
 def _layout(facts: ReportFacts, judged: Sequence[_Judged]) -> JSON:
-    x = time_axis(facts.span)
+    x = time_axis(facts)
     rate = axis("rate", tickformat="~s", ticksuffix="B/s")
     if not judged:
         return layout(x, rate)

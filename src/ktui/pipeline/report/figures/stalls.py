@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import Interval, Partition, ReportFacts, Sample
+from ktui.pipeline.lake.records import JudgedStall, ReportFacts
 from ktui.pipeline.report.figures.figure import Figure, Missing, rows
 from ktui.pipeline.report.figures.lanes import (
     Bar,
@@ -16,13 +16,12 @@ from ktui.pipeline.report.figures.lanes import (
     traces,
 )
 from ktui.pipeline.report.figures.text import as_time, partition_name, short_partition_name
-from ktui.pipeline.tables.stall_cause import cause_of, cause_window, stalls
 from ktui.progress.timeline import Cause
 from ktui.quantities import as_count, as_duration
 
 ID, TITLE = "stalls", "When moves stood still, and why"
 MOST = 30
-"""The most stalls to draw, and to find the cause of."""
+"""The most stalls to draw."""
 
 _KINDS = (
     BarKind(Cause.TARGET_DOWN, "var(--line-1)"),
@@ -37,79 +36,67 @@ _KINDS = (
 
 def stalls_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the stalls that lasted longest, each with its cause."""
-    longest = longest_stalls(facts.intervals)
+    longest = facts.stalls[:MOST]
     if not longest:
         return Missing(ID, TITLE, "No move stood still for 30 seconds.")
-    all_ = list(stalls(facts.intervals))
-    samples = _by_partition(facts.stalled)
-    lanes_of = {key: place for place, key in enumerate(dict.fromkeys(s.key for s in longest))}
-    names = {stall.key: short_partition_name(stall) for stall in longest}
+    lanes_of = {
+        key: place for place, key in enumerate(dict.fromkeys(one.stall.key for one in longest))
+    }
+    names = {one.stall.key: short_partition_name(one.stall) for one in longest}
     lanes = [FigureLane(names[key]) for key in lanes_of]
-    causes = [cause_of(_within(samples, stall)) for stall in longest]
-    bars = [
-        _bar(lanes_of[stall.key], stall, cause)
-        for stall, cause in zip(longest, causes, strict=True)
-    ]
+    bars = [_bar(lanes_of[one.stall.key], one) for one in longest]
     return Figure(
         id=ID,
         title=TITLE,
-        says=_says(all_, bars),
+        says=_says(facts.stalls),
         caption=(
             "A move stands still when no replica that it waits for has copied anything for 30"
             " seconds, or when it has not ended 30 seconds after the last one was in sync. The"
             " cause is the most telling one that the recording of its first minute shows; unknown"
-            " where that shows none." + _rest(len(all_) - len(longest))
+            " where that shows none." + _rest(len(facts.stalls) - len(longest))
         ),
         traces=traces(bars, _KINDS),
-        layout=lanes_layout(lanes, facts.span, ""),
+        layout=lanes_layout(lanes, facts),
         height=lanes_height(lanes),
         table=rows(
             ("partition", "from (UTC)", "lasted", "cause"),
             (
-                (partition_name(stall), as_time(stall.began), bar.lasted, detail or cause.value)
-                for stall, bar, (cause, detail) in zip(longest, bars, causes, strict=True)
+                (
+                    partition_name(one.stall),
+                    as_time(one.stall.began),
+                    _lasted([one]),
+                    one.words or one.cause.value,
+                )
+                for one in facts.stalls
             ),
         ),
     )
 
 
-def longest_stalls(intervals: Sequence[Interval]) -> list[Interval]:
-    """Return the stalls that lasted longest, the longest first."""
-    by_length = sorted(
-        stalls(intervals), key=lambda one: (one.began - one.ended, one.began, one.key)
-    )
-    return by_length[:MOST]
+def _bar(lane: int, one: JudgedStall) -> Bar:
+    stall, why = one.stall, one.words or "cause unknown"
+    says = f"{partition_name(stall)}: stalled {_lasted([one])}, from {as_time(stall.began)}: {why}"
+    return Bar(lane, one.cause, stall.began, stall.ended, says)
 
 
-def _by_partition(samples: Sequence[Sample]) -> Mapping[Partition, list[Sample]]:
-    of: defaultdict[Partition, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        of[sample.key].append(sample)
-    return of
+def _says(all_: Sequence[JudgedStall]) -> str:
+    of: defaultdict[str, list[JudgedStall]] = defaultdict(list)
+    for one in all_:
+        of[one.cause].append(one)
+    by_cause = sorted(of.items(), key=lambda item: (-_ms(item[1]), item[0]))
+    causes = ", ".join(f"{cause} {_lasted(some)} ({len(some):,})" for cause, some in by_cause)
+    return f"{as_count(len(all_), 'stall')}, {_lasted(all_)} in all. By cause: {causes}."
 
 
-def _within(of: Mapping[Partition, list[Sample]], stall: Interval) -> list[Sample]:
-    first, end = cause_window(stall)
-    return [s for s in of.get(stall.key, ()) if first <= s.t < end]
+def _lasted(some: Sequence[JudgedStall]) -> str:
+    return as_duration(_ms(some) / 1000)
 
 
-def _bar(lane: int, stall: Interval, cause: tuple[Cause, str]) -> Bar:
-    took = as_duration((stall.ended - stall.began) / 1000)
-    why = cause[1] or "cause unknown"
-    says = f"{partition_name(stall)}: stalled {took}, from {as_time(stall.began)}: {why}"
-    return Bar(lane, cause[0], stall.began, stall.ended, says)
-
-
-def _says(all_: Sequence[Interval], bars: Sequence[Bar]) -> str:
-    lasted: defaultdict[str, int] = defaultdict(int)
-    for bar in bars:
-        lasted[bar.kind] += bar.ended - bar.began
-    by_cause = sorted(lasted, key=lambda kind: -lasted[kind])
-    causes = ", ".join(f"{kind} {as_duration(lasted[kind] / 1000)}" for kind in by_cause)
-    total = as_duration(sum(one.ended - one.began for one in all_) / 1000)
-    which = "By cause" if len(bars) == len(all_) else f"Of the {len(bars)} longest by cause"
-    return f"{as_count(len(all_), 'stall')}, {total} in all. {which}: {causes}."
+def _ms(some: Sequence[JudgedStall]) -> int:
+    return sum(one.stall.ended - one.stall.began for one in some)
 
 
 def _rest(left_out: int) -> str:
-    return f" The {left_out:,} shorter ones are left out." if left_out else ""
+    if not left_out:
+        return ""
+    return f" The {MOST} longest are drawn; the other {left_out:,} are in the sums and the table."

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import PartitionRow
+from ktui.pipeline.lake.records import PartitionRow, Span
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 _MOST_POINTS = 400
 
@@ -21,11 +23,36 @@ def as_time(t: int) -> str:
     return datetime.fromtimestamp(t / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def grid(span: tuple[int, int]) -> list[int]:
-    """Return at most about 400 equally spaced moments in ms, at least 1 s apart, with both ends."""
+def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
+    """Return about 400 equally spaced moments in ms at most, at least 1 s apart, with both ends.
+
+    Args:
+        span: the first and the last moment.
+        cut: spans within it that get no moments but their ends, in order.
+    """
     began, ended = span
-    step = max(1000, -(-(ended - began) // _MOST_POINTS))
-    return [*range(began, ended, step), ended]
+    left = ended - began - sum(to - since for since, to in cut)
+    step = max(1000, -(-left // _MOST_POINTS))
+    starts, ends = [began, *(to for _, to in cut)], [*(since for since, _ in cut), ended]
+    moments = {t for start, end in zip(starts, ends, strict=True) for t in range(start, end, step)}
+    return sorted({*moments, *starts, *ends})
+
+
+def breaks(points: Iterable[tuple[int, V]], gaps: Sequence[Span]) -> list[tuple[int, V | None]]:
+    """Put a point without a value into each gap of the recording, so that no line bridges it.
+
+    Args:
+        points: times and values, in order of time.
+        gaps: the gaps, in order.
+    """
+    known = list(points)
+    if not known:
+        return []
+    first, last = known[0][0], known[-1][0]
+    holes: list[tuple[int, V | None]] = [
+        (began + 1, None) for began, ended in gaps if first <= began and ended <= last
+    ]
+    return sorted([*known, *holes], key=lambda point: point[0])
 
 
 class Counter:
@@ -54,11 +81,19 @@ def thinned(points: Sequence[T], most: int = _MOST_POINTS) -> Sequence[T]:
 
 
 _LONGEST = 26
+_LABEL_WIDTH = 60
+"""The most characters of a line of a label that pops up."""
 
 
 def without_markup(text: str) -> str:
     """Escape all that the drawing library would read as markup."""
     return html.escape(clean(text), quote=False)
+
+
+def hover_text(text: str) -> str:
+    """Return a text for the drawing library, in lines short enough for a label."""
+    lines = textwrap.wrap(clean(text), _LABEL_WIDTH, break_on_hyphens=False)
+    return "<br>".join(html.escape(line, quote=False) for line in lines)
 
 
 def partition_name(row: PartitionRow) -> str:

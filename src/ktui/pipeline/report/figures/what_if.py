@@ -25,6 +25,10 @@ _DRIVEN_CAPTION = (
     f" In the column {_DRIVEN!r} the rates over time are replayed that the run's promises chose."
 )
 
+_SCALE = ((0, "#fdf3c4"), (0.5, "#b9d9c9"), (1, "#7aaed6"))
+_ON_SCALE = "#14181d"
+"""The colour of the text on the scale, in light and dark: it can be read on all of it."""
+
 _Cells = dict[tuple[str, str], WhatIf]
 
 
@@ -146,8 +150,8 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
         "hoverongaps": False,
-        "colorscale": "Cividis",
-        "reversescale": True,
+        "colorscale": _SCALE,
+        "textfont": {"color": _ON_SCALE},
         "showscale": False,
         "xgap": 2,
         "ygap": 2,

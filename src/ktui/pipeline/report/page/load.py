@@ -12,41 +12,47 @@ from ktui.execution.run import events
 from ktui.pipeline.lake.records import (
     ForecastRecord,
     InFlightCounts,
+    Inflow,
     Interval,
     LimitsSince,
-    Minute,
+    Mark,
     MoveRecord,
     Partition,
     PartitionRow,
+    PollRecord,
     RateRecord,
     ReportFacts,
     RunRecord,
     Sample,
+    Span,
     WhatIf,
 )
+from ktui.pipeline.report.data.idle import idle_spans
+from ktui.pipeline.report.data.inflow import MINUTE_MS, bin_ms, inflow
 from ktui.pipeline.report.data.lake import Tables, counts_by_poll, records
+from ktui.pipeline.report.data.marks import NEEDED, Happened, RunEventRecord, decoded, run_marks
+from ktui.pipeline.report.data.polls import broker_marks, recording_gaps
+from ktui.pipeline.report.data.stall_causes import judged_stalls
 from ktui.pipeline.report.data.subject import Subject
 from ktui.pipeline.report.figures.lag import MOST as MOST_CURVES
 from ktui.pipeline.report.figures.moves import length
-from ktui.pipeline.report.figures.stalls import longest_stalls
-from ktui.pipeline.tables.stall_cause import cause_window
 
 _POINTS = 400
 """The approximate number of samples to read for a move."""
-_MINUTE_MS = 60_000
 
 
 def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
     """Read all facts of a report."""
     moves = records(tables, "moves", MoveRecord, subject.where())
     seen = records(tables, "states", Interval, subject.where())
+    happened = _happened(tables, subject)
     facts = ReportFacts(
         cluster_id=subject.cluster_id,
         runs=(subject.run,) if subject.run else tuple(_runs(tables, subject)),
         of_run=subject.run is not None,
         moves=tuple(moves),
         intervals=tuple(without_overlaps(seen)),
-        limits=tuple(_limits(tables, subject)),
+        limits=tuple(_limits(happened)) if subject.run else (),
         rates=tuple(_rates(tables, subject)),
         guesses=tuple(
             records(
@@ -58,27 +64,62 @@ def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
         ),
         what_ifs=tuple(records(tables, "what_if", WhatIf, subject.where())),
     )
-    return _with_samples(facts, tables, subject)
+    return _with_samples(_with_polls(facts, happened, tables, subject), tables, subject)
+
+
+def _with_polls(
+    facts: ReportFacts, happened: Sequence[Happened], tables: Tables, subject: Subject
+) -> ReportFacts:
+    """Add the polls, and what happened and when nothing did."""
+    visible = _visible(facts, subject)
+    polls = sorted(records(tables, "polls", PollRecord, visible), key=lambda poll: poll.t)
+    ours = {move.key for move in facts.moves} if facts.of_run else None
+    counts = {t: InFlightCounts(t, *of) for t, *of in counts_by_poll(tables, visible, ours)}
+    times = sorted(counts.keys() | {poll.t for poll in polls})
+    began, end = facts.span
+    found = [*_marks(happened, end, named=not facts.of_run), *broker_marks(polls, end)]
+    found.sort(key=lambda mark: (mark.t, mark.kind, mark.says))
+    marks = [mark for mark in found if began <= mark.t <= end]
+    return msgspec.structs.replace(
+        facts,
+        gaps=tuple(recording_gaps(times, facts.span)),
+        idle=tuple(idle_spans(_active(facts, marks), facts.span)),
+        marks=tuple(marks),
+        in_flight=tuple(counts.get(t, InFlightCounts(t, 0, 0)) for t in times),
+    )
 
 
 def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> ReportFacts:
     began, ended = facts.span
-    cluster, t = subject.where(of_run=False), pc.field("t")
-    minutes = records(tables, "brokers", Minute, cluster)
-    samples = cluster & ~pc.field("shadowed") & (t >= began) & (t <= ended)
-    ours = {move.key for move in facts.moves} if facts.of_run else None
-    polls = [InFlightCounts(*counts) for counts in counts_by_poll(tables, samples, ours)]
+    cluster, visible = subject.where(of_run=False), _visible(facts, subject)
+    minutes = [
+        minute
+        for minute in records(tables, "brokers", Inflow, cluster)
+        if began - MINUTE_MS < minute.began <= ended
+    ]
+    bins, copied = inflow(tables, minutes, visible, facts.gaps, bin_ms(facts.active_ms))
+    polls = sum(1 for seen in facts.in_flight if seen.partitions)
+    everywhere = cluster & ~pc.field("shadowed")
     return msgspec.structs.replace(
         facts,
-        minutes=tuple(m for m in minutes if began - _MINUTE_MS < m.minute <= ended),
-        in_flight=tuple(polls),
-        slowest=tuple(_slowest(facts, tables, samples, len(polls) / max(1, ended - began))),
-        stalled=tuple(
-            sample
-            for stall in longest_stalls(facts.intervals)
-            for sample in _of_stall(stall, tables, cluster & ~pc.field("shadowed"))
-        ),
+        inflow=tuple(copied),
+        inflow_ms=bins,
+        slowest=tuple(_slowest(facts, tables, visible, polls / facts.active_ms)),
+        stalls=tuple(judged_stalls(tables, facts.intervals, everywhere)),
     )
+
+
+def _visible(facts: ReportFacts, subject: Subject) -> pc.Expression:
+    """Return the filter of the polls and samples within the report's span."""
+    t, (began, ended) = pc.field("t"), facts.span
+    return subject.where(of_run=False) & ~pc.field("shadowed") & (t >= began) & (t <= ended)
+
+
+def _active(facts: ReportFacts, marks: Iterable[Mark]) -> Iterable[Span]:
+    end = facts.span[1]
+    yield from ((move.began, move.began + length(move, end)) for move in facts.moves)
+    yield from ((mark.t, mark.t) for mark in marks)
+    yield from ((t, t) for run in facts.runs for t in (run.began, run.ended) if t is not None)
 
 
 def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
@@ -107,21 +148,21 @@ def _rates(tables: Tables, subject: Subject) -> list[RateRecord]:
     return sorted(found, key=lambda row: row.entry)
 
 
-class _Event(msgspec.Struct, frozen=True):
-    t: int
-    event: str
+def _happened(tables: Tables, subject: Subject) -> list[Happened]:
+    needed = pc.field("kind").isin(NEEDED)
+    return decoded(records(tables, "run_events", RunEventRecord, subject.where() & needed))
 
 
-def _limits(tables: Tables, subject: Subject) -> Iterable[LimitsSince]:
-    if subject.run is None:
-        return
-    kinds = pc.field("kind").isin(["started", "limits"])
-    found = records(tables, "run_events", _Event, subject.where() & kinds)
-    for row in sorted(found, key=lambda one: one.t):
-        try:
-            event = events.decode(row.event.encode())
-        except msgspec.DecodeError:
-            continue  # an event of a newer ktui
+def _marks(happened: Sequence[Happened], end: int, *, named: bool) -> Iterable[Mark]:
+    of: defaultdict[str, list[Happened]] = defaultdict(list)
+    for row, event in happened:
+        of[row.run_id].append((row, event))
+    for events_ in of.values():
+        yield from run_marks(events_, end, named=named)
+
+
+def _limits(happened: Sequence[Happened]) -> Iterable[LimitsSince]:
+    for row, event in happened:
         if isinstance(event, events.Started):
             limits = event.limits
         elif isinstance(event, events.LimitsChanged):
@@ -163,10 +204,3 @@ def _lasted(times: dict[Partition, tuple[int, int]], sample: Sample) -> int:
 def _among(rows: Sequence[PartitionRow]) -> pc.Expression:
     topics, numbers = {row.topic for row in rows}, {row.partition for row in rows}
     return pc.field("topic").isin(sorted(topics)) & pc.field("partition").isin(sorted(numbers))
-
-
-def _of_stall(stall: Interval, tables: Tables, samples: pc.Expression) -> Iterable[Sample]:
-    t, (first, end) = pc.field("t"), cause_window(stall)
-    within = (t >= first) & (t < end)
-    found = records(tables, "samples", Sample, samples & within & _among([stall]))
-    return (sample for sample in found if sample.key == stall.key)

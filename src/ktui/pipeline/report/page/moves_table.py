@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ktui.pipeline.lake.records import MoveRecord, ReportFacts
-from ktui.pipeline.report.figures.moves import length
+from ktui.pipeline.report.figures.moves import length, outcome
 from ktui.pipeline.report.figures.text import as_time, brokers, partition_name
-from ktui.pipeline.report.page.summary import outcome
 from ktui.quantities import UNKNOWN, as_bytes, as_duration, as_rate
 
 MOST = 500

@@ -6,13 +6,14 @@ import base64
 import functools
 import gzip
 import hashlib
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 import jinja2
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from ktui.pipeline.lake.records import ReportFacts
@@ -20,10 +21,14 @@ from ktui.pipeline.report.data.provenance import Provenance
 from ktui.pipeline.report.figures.brokers import brokers_figure
 from ktui.pipeline.report.figures.concurrency import concurrency_figure
 from ktui.pipeline.report.figures.eta import eta_figure
+from ktui.pipeline.report.figures.events import events_figure
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.pipeline.report.figures.lag import lag_figure
 from ktui.pipeline.report.figures.moves import moves_figure
+from ktui.pipeline.report.figures.overlay import with_overlay
+from ktui.pipeline.report.figures.rate_spread import rate_spread_figure
 from ktui.pipeline.report.figures.rates import rates_figure
+from ktui.pipeline.report.figures.sizes import sizes_figure
 from ktui.pipeline.report.figures.stalls import stalls_figure
 from ktui.pipeline.report.figures.states import states_figure
 from ktui.pipeline.report.figures.text import as_time
@@ -32,19 +37,22 @@ from ktui.pipeline.report.page import moves_table
 from ktui.pipeline.report.page.summary import summary
 
 FIGURES = (
-    moves_figure, states_figure, concurrency_figure, rates_figure, brokers_figure, lag_figure,
-    stalls_figure, eta_figure, what_if_figure,
+    events_figure, moves_figure, states_figure, concurrency_figure, rates_figure, brokers_figure,
+    lag_figure, stalls_figure, sizes_figure, rate_spread_figure, eta_figure, what_if_figure,
 )  # fmt: skip
 MOST_SEGMENTS, MOST_LOST = 200, 50
+_WHOLE = re.compile(r"(--[a-z][a-z-]*|\d{4}-\d\d-\d\d)")
 
 
 def page(facts: ReportFacts, provenance: Provenance) -> str:
     """Render the page as HTML."""
-    figures = [figure(facts) for figure in FIGURES]
+    figures = [with_overlay(figure(facts), facts) for figure in FIGURES]
     library, script = plotly_library(), _text("page.js")
-    template = jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(_text("page.html.jinja"))
+    )
+    environment.filters["unbroken"] = _unbroken
+    template = environment.from_string(_text("page.html.jinja"))
     return template.render(
         summary=summary(facts),
         figures=figures,
@@ -62,6 +70,12 @@ def page(facts: ReportFacts, provenance: Provenance) -> str:
         drawings=figures_json(figures),
         is_missing=lambda figure: isinstance(figure, Missing),
     )
+
+
+def _unbroken(text: str) -> Markup:
+    """Escape a text, and keep lines from breaking within an option such as --by, or a date."""
+    whole = _WHOLE.sub(r'<span class="whole">\1</span>', str(escape(text)))
+    return Markup(whole)  # noqa: S704 - escaped above
 
 
 class PlotlyLibrary(msgspec.Struct, frozen=True):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import MoveRecord, ReportFacts, RunRecord
+from ktui.pipeline.lake.records import ReportFacts, RunRecord, Span
+from ktui.pipeline.report.figures.moves import outcome
 from ktui.pipeline.report.figures.text import as_time
-from ktui.pipeline.tables.stall_cause import stalls
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 DONE = "done"
-STILL_MOVING = "still moving"
+_MOST_IDLE = 3
 
 
 class ReportSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,17 +32,15 @@ def summary(facts: ReportFacts) -> ReportSummary:
     return ReportSummary(
         title=_title(facts),
         words=tuple(
-            word for word in (_when(facts), _what(facts), _promises(facts), _stalls(facts)) if word
+            words
+            for words in (
+                _when(facts), _what(facts), _promises(facts), _stalls(facts), _unrecorded(facts),
+                _idle(facts),
+            )
+            if words
         ),
         figures=_figures(facts),
-    )
-
-
-def outcome(move: MoveRecord) -> str:
-    """Return the outcome of a move, as text."""
-    if move.ended is None and move.outcome == "unknown":
-        return STILL_MOVING
-    return move.outcome.replace("_", " ")
+    )  # fmt: skip
 
 
 def _title(facts: ReportFacts) -> str:
@@ -83,7 +82,7 @@ def _never_begun(facts: ReportFacts) -> str:
 
 
 def _stalls(facts: ReportFacts) -> str:
-    stood = list(stalls(facts.intervals))
+    stood = [one.stall for one in facts.stalls]
     if not facts.moves:
         return ""
     if not stood:
@@ -91,6 +90,28 @@ def _stalls(facts: ReportFacts) -> str:
     total = as_duration(sum(one.ended - one.began for one in stood) / 1000)
     which = as_count(len({one.key for one in stood}), "partition")
     return f"{which} stood still, {as_count(len(stood), 'time')}, {total} in all."
+
+
+def _unrecorded(facts: ReportFacts) -> str:
+    if not facts.moves or not facts.gaps:
+        return ""
+    total = as_duration(_seconds(facts.gaps))
+    gaps = as_count(len(facts.gaps), "gap")
+    return f"Not recorded: {total} in {gaps}. Nothing is known of that time but a run's own events."
+
+
+def _idle(facts: ReportFacts) -> str:
+    if not facts.idle:
+        return ""
+    times = ", ".join(f"{as_time(since)} to {as_time(to)}" for since, to in facts.idle[:_MOST_IDLE])
+    more = len(facts.idle) - _MOST_IDLE
+    rest = f", and {as_count(more, 'time')} more" if more > 0 else ""
+    total = as_duration(_seconds(facts.idle))
+    return f"No move is known for {total}, which figures over time leave out: {times}{rest} UTC."
+
+
+def _seconds(spans: Sequence[Span]) -> float:
+    return sum(to - since for since, to in spans) / 1000
 
 
 def _promises(facts: ReportFacts) -> str:
@@ -136,14 +157,13 @@ def median_rate(facts: ReportFacts) -> float | None:
 def _figures(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
     began, ended = facts.span
     done = sum(outcome(move) == DONE for move in facts.moves)
-    stood = sum(1 for _ in stalls(facts.intervals))
     figures = [
         ("took", as_duration((ended - began) / 1000) if facts.moves else UNKNOWN),
         ("moves", f"{len(facts.moves):,}"),
         ("done", f"{done:,}"),
         ("copied", as_bytes(_copied(facts))),
         ("median rate of a replica", as_rate(median_rate(facts))),
-        ("stalls", f"{stood:,}"),
+        ("stalls", f"{len(facts.stalls):,}"),
     ]
     if facts.of_run:
         run = facts.runs[0]
