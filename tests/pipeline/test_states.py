@@ -387,7 +387,7 @@ def test_no_interval_ends_before_it_begins_even_if_recorder_clocks_differ(spans:
 
 def test_timestamps_match_the_times_and_the_date_is_that_of_the_beginning(rows: Rows) -> None:
     row = rows[standing_still][0]
-    began, ended = moment(ms(0)), moment(ms(40))
+    began, ended = moment(ms(0)), moment(ms(20))
     assert (row["began"], row["ended"]) == (began.replace(tzinfo=None), ended.replace(tzinfo=None))
     assert row["date"] == began.date()
 
