@@ -29,7 +29,6 @@ from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
-from ktui.pipeline.run.steps import CountedSteps
 from ktui.pipeline.spark.failures import root_cause, spark_errors_as_problems
 
 _LAYOUT = 1
@@ -192,8 +191,7 @@ class Follower:
         waits = False
         while True:
             try:
-                steps = CountedSteps(self._doing, insights=request.asked is not None)
-                outcome = read_segments(self._spark, request, found, steps)
+                outcome = read_segments(self._spark, request, found, self._doing)
             except LakeLocked as locked:
                 if not waits:
                     self._report.waits(str(locked))
