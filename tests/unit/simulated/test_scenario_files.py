@@ -97,6 +97,7 @@ cluster:
     assert (second.id, second.rack, second.net_in, second.net_out) == (7, "z", 1e6, 20e6)
     assert second.disk_bytes == 5 * 2**30
     assert (third.rack, third.disk_write) == ("a", 30e6)
+    assert type(second.disk_bytes) is int  # a subclass cannot be recorded
     assert (spec.version, spec.name) == ("4.1", "east")
     assert (spec.tide.swing, spec.tide.period_s, spec.tide.noise) == (0.3, 3_600, 0.1)
     assert (spec.session_timeout_s, spec.lag_time_max_s, spec.startup_s) == (6, 3, 2)

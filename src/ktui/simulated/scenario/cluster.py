@@ -9,6 +9,7 @@ import msgspec
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
 from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text
+from ktui.units import Size
 
 MOST_BROKERS = 200
 _KEYS_OF_SETTINGS = {
@@ -112,5 +113,5 @@ def _broker(place: FieldPlace, own: BrokerPart, shared: ClusterPart, turn: int) 
         if value is not None and value <= 0:
             raise place.problem(f"{key.replace('_', '-')} of broker {own.id}: expected more than 0")
         if value is not None:
-            known[name] = value
+            known[name] = int(value) if isinstance(value, Size) else float(value)
     return BrokerSpec(id=own.id, rack=own.rack or rack, **known)
