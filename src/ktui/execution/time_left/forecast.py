@@ -14,7 +14,6 @@ from ktui.execution.time_left.copy_progress import CopyProgress, Timelines
 from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
-from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Range
 
@@ -82,10 +81,10 @@ class TimeLeftForecast:
         size, took_s = track.planned.size, (at - since).total_seconds()
         if self.headway.looked or size < _SMALLEST_SAMPLE or took_s <= 0:
             return
-        leader = begun.before[0] if begun.leader is None else begun.leader
-        pairs: list[Pair] = [(leader, broker) for broker in begun.adding]
-        seconds, rates = min(took_s, _JUDGED_S), dict.fromkeys(pairs, size / took_s)
-        self._capacity.learn(dict.fromkeys(pairs, 1), rates, seconds, self._run.throttled.in_force)
+        seconds = min(took_s, _JUDGED_S)
+        copied = dict.fromkeys(begun.adding, size * seconds / took_s)
+        at_once = dict.fromkeys(begun.adding, 1)
+        self._capacity.learn(at_once, copied, seconds, self._run.throttled.in_force)
 
     def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""
@@ -124,7 +123,9 @@ class TimeLeftForecast:
         """The highest rate into a broker that is of use to the run, in bytes a second."""
         bandwidth = self._capacity.under(NO_THROTTLE)
         onto = [broker for broker, count in self._run.copies.onto.items() if count > 0]
-        return max((bandwidth.takes(broker, MANY) for broker in onto), default=bandwidth.usual)
+        return max(
+            (bandwidth.takes(broker, MANY) for broker in onto), default=self._capacity.usual_bytes_s
+        )
 
     def left_under(self, throttle: ThrottleRates, grows_s: float) -> Remaining:
         """Return the time left if brokers had these rates from now on.

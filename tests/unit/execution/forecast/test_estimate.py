@@ -62,7 +62,7 @@ def test_nothing_is_forecast_from_a_brief_moment_or_a_standstill() -> None:
     scripted = ScriptedRun(GB, GB)
     scripted.begin()
     scripted.look(0.1)
-    scripted.pass_time(10)
+    scripted.pass_time(5)
     scripted.look(0.2)
     assert scripted.estimate.copied.left_s is None
     still = ScriptedRun(GB)
