@@ -31,6 +31,9 @@ from bench import (
     what_if,
 )
 from bench.clusters import lab_with_a_dead_broker
+from bench.forecast import ablation as forecast_ablation
+from bench.forecast import record as forecast_record
+from bench.forecast import report as forecast_report
 from bench.peers import run as peers
 from ktui.lab.layout import Lab
 
@@ -54,7 +57,13 @@ ALONE: dict[str, Callable[[], None]] = {
     "states": states.run,
     "what-if": what_if.run,
     "pipeline-start": pipeline_start.run,
+    "forecast": forecast_report.run,
 }
+ON_DEMAND: dict[str, Callable[[], None]] = {
+    "forecast-ablate": forecast_ablation.run,
+    "forecast-record": forecast_record.run,
+}
+"""The parts that run only if they are named: they take long, or replace what others measure."""
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {
     "list": listing.run,
     "poll": polling.run,
@@ -68,10 +77,12 @@ def main() -> None:
     """Run the benchmarks named on the command line, or all. SIGTERM takes their labs down, too."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = sys.argv[1:] or PARTS
-    if unknown := set(chosen) - set(PARTS):
-        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}. Choose from {', '.join(PARTS)}")
-    for part in ALONE.keys() & set(chosen):
-        ALONE[part]()
+    alone = ALONE | ON_DEMAND
+    if unknown := set(chosen) - {*PARTS, *ON_DEMAND}:
+        known = ", ".join((*PARTS, *ON_DEMAND))
+        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}. Choose from {known}")
+    for part in alone.keys() & set(chosen):
+        alone[part]()
     if on_a_cluster := [part for part in ON_A_CLUSTER if part in chosen]:
         with lab_with_a_dead_broker() as lab:
             for part in on_a_cluster:

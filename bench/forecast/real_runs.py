@@ -45,7 +45,6 @@ class LabRuns(NamedTuple):
 
 LABS = (
     LabRuns("train-1", "4.3.1", 101),
-    LabRuns("train-2", "3.9.1", 102),
     LabRuns("frozen-1", "3.9.1", 201),
     LabRuns("frozen-2", "4.3.1", 202),
 )

@@ -18,10 +18,12 @@ from ktui.planning.throttle_rates import ThrottleRates
 
 MANY = 100
 """Copies at once with which a broker takes in about as much as it can."""
-_SPAN_S = 60.0
+_SPAN_S = 40.0
 """Busy seconds after which what was copied counts for a third."""
-_DOUBT_S = 10.0
+_DOUBT_S = 5.0
 """The rate that is expected of a broker counts as so many seconds in which it was seen."""
+_BURST_S = 11.0
+"""Busy seconds that say nothing of a throttle: its window is empty, and lets a burst through."""
 _BINDS = 0.6
 """A broker that receives this share of its throttle is limited by it: it could receive more."""
 _ENOUGH_S = 4.0
@@ -35,6 +37,8 @@ class _Seen(msgspec.Struct):
     size: float
     """Bytes; without a throttle as if a broker with many copies at once had received them."""
     seconds: float
+    burst_s: float
+    """Busy seconds that are still to be left out."""
 
     @property
     def bytes_s(self) -> float:
@@ -81,12 +85,15 @@ class Capacity:
         begun = [self._begun(broker, throttle.of(broker)) for broker in at_once]
         kept = math.exp(-seconds / _SPAN_S)
         for (broker, count), seen in zip(at_once.items(), begun, strict=True):
+            self._seen[broker] = seen
+            if seen.burst_s > 0:
+                seen.burst_s -= seconds
+                continue
             size = max(0.0, copied.get(broker, 0.0))
             if seen.throttle is None:
                 size /= self._utilization(count)
             seen.size = kept * seen.size + size
             seen.seconds = kept * seen.seconds + seconds
-            self._seen[broker] = seen
             self._busy_s += seconds
 
     def _begun(self, broker: int, limit: int | None) -> _Seen:
@@ -95,8 +102,9 @@ class Capacity:
         if seen is not None and seen.throttle == limit:
             return seen
         if limit is None and self._usual_free() is None:
-            return _Seen(limit, 0.0, 0.0)
-        return _Seen(limit, self.takes(broker, MANY, limit) * _DOUBT_S, _DOUBT_S)
+            return _Seen(limit, 0.0, 0.0, 0.0)
+        burst_s = 0.0 if limit is None else _BURST_S
+        return _Seen(limit, self.takes(broker, MANY, limit) * _DOUBT_S, _DOUBT_S, burst_s)
 
     def under(self, throttle: ThrottleRates) -> BrokerRates:
         """Return the bandwidth of brokers under a throttle."""
