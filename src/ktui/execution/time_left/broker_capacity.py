@@ -107,7 +107,7 @@ class Capacity:
         return _Seen(limit, self.takes(broker, MANY, limit) * _DOUBT_S, _DOUBT_S, burst_s)
 
     def under(self, throttle: ThrottleRates) -> BrokerRates:
-        """Return the bandwidth of brokers under a throttle."""
+        """Return the rates of brokers under a throttle."""
         return BrokerRates(self, throttle)
 
     @property
@@ -170,14 +170,10 @@ class Capacity:
 
 
 class BrokerRates(msgspec.Struct, frozen=True):
-    """The bandwidth of brokers under a throttle. Leaders send whatever is asked of them."""
+    """The rates at which brokers receive under a throttle."""
 
     capacity: Capacity
     throttle: ThrottleRates
-
-    def sends(self, leader: int) -> float:  # noqa: ARG002 - the same for all
-        """Return the most that a leader sends, in bytes a second: there is no limit."""
-        return math.inf
 
     def takes(self, broker: int, at_once: int) -> float:
         """Return the most that a broker takes in while it copies `at_once` replicas."""

@@ -14,7 +14,6 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.time_left.broker_capacity import Capacity
-from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.simulate.schedule import POLL_S
 from ktui.progress.timeline import Cause, Lane, Role, StallKind, Timeline
 
@@ -34,7 +33,6 @@ Timelines = Mapping[TopicPartition, Timeline]
 class _Copy(msgspec.Struct, frozen=True, gc=False):
     """One replica that is being added."""
 
-    pair: Pair
     copied: float
     """Bytes."""
     left: float
@@ -147,7 +145,6 @@ class CopyProgress:
         Lag and share are not of the same instant, and the lag alone would make an error of the size
         many times as large near the end. So a known size counts with the part that is copied.
         """
-        leader = _leader(track, step) if timeline.state.leader is None else timeline.state.leader
         for broker in step.begun.adding:
             lane = timeline.lanes.get(broker)
             share = _share(lane)
@@ -157,7 +154,7 @@ class CopyProgress:
             size = self._sizes.get(track.tp, track.planned.size)
             yield (
                 (track.tp, broker),
-                _Copy((leader, broker), share * size, (1 - share) * size, _is_blocked(lane)),
+                _Copy(share * size, (1 - share) * size, _is_blocked(lane)),
             )
 
     def _learn(self, now: datetime, before: Mapping[tuple[TopicPartition, int], _Copy]) -> None:
@@ -207,15 +204,7 @@ def _unseen(
 ) -> dict[tuple[TopicPartition, int], _Copy]:
     size = track.planned.size
     copied = max(0.0, min(size, expected))
-    leader = _leader(track, step)
-    return {
-        (track.tp, broker): _Copy((leader, broker), copied, size - copied)
-        for broker in step.begun.adding
-    }
-
-
-def _leader(track: Track, step: OpenStep) -> int:
-    return track.replicas[0] if step.begun.leader is None else step.begun.leader
+    return {(track.tp, broker): _Copy(copied, size - copied) for broker in step.begun.adding}
 
 
 def _is_blocked(lane: Lane | None) -> bool:
