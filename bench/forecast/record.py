@@ -50,7 +50,7 @@ _LOT, _MESSAGE = MIB, 32_768
 _OUTAGE_S = 8.0
 _LEFT_AFTER_S = 25.0
 """A run that never ends is left so long after its broker's death."""
-_LONGEST_S = 240.0
+_LONGEST_S, _LEFT = 240.0, 130
 _PATIENCE_S = 120.0
 
 
@@ -139,14 +139,31 @@ def _carry_out(
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as mover:
             try:
                 _act(lab, folder, real, mover, victim)
-                output, _ = mover.communicate(timeout=_LONGEST_S)
+                output = _output(mover)
             finally:
                 mover.kill()
         took_s = time.monotonic() - began_s
-    codes = {Act.STOP: (0, 3), Act.DEATH: (0, 1, 3, 130)}.get(real.act, (0,))
+    codes = {Act.STOP: (0, 3)}.get(real.act, (0, _LEFT))
     if mover.returncode not in codes:
         sys.exit(f"not recorded: {real.name} ended with {mover.returncode}: {output.decode()}")
     return took_s
+
+
+def _output(mover: subprocess.Popen[bytes]) -> bytes:
+    """Return what a run printed; one that takes too long is left, and never ends."""
+    try:
+        output, _ = mover.communicate(timeout=_LONGEST_S)
+    except subprocess.TimeoutExpired:
+        _leave(mover)
+        output, _ = mover.communicate()
+    return output
+
+
+def _leave(mover: subprocess.Popen[bytes]) -> None:
+    """Let the engine leave at once, as by two times Ctrl-C."""
+    for _ in range(2):
+        mover.send_signal(signal.SIGINT)
+        time.sleep(1.0)
 
 
 def _act(
@@ -168,9 +185,7 @@ def _act(
         if real.act is Act.OUTAGE:
             control.start(lab, victim)
             return
-        for _ in range(2):
-            mover.send_signal(signal.SIGINT)
-            time.sleep(1.0)
+        _leave(mover)
 
 
 def _asked(argv: Sequence[str]) -> None:

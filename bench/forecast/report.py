@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import fmean, median
 
 from bench.checks import check_count
 from bench.forecast.baselines import BASELINES, BY_THROTTLE
 from bench.forecast.moments import KTUI, Moment, ReplayedRun, replay
+from bench.forecast.priors import EarlierRuns
 from bench.forecast.scores import (
     LEVEL,
     TENTHS,
@@ -36,6 +38,7 @@ def run() -> None:
     """Print the errors on the frozen runs, of which no rule or figure of the forecast comes."""
     for runs in (real(frozen=True), simulated_runs(frozen=True)):
         print_scores(runs)
+    print_with_earlier_runs(real(frozen=True))
 
 
 def print_scores(runs: RunSet) -> None:
@@ -47,6 +50,27 @@ def print_scores(runs: RunSet) -> None:
     print(f"  {_censored(replayed)}")
     for scope in (RUN, PARTITION):
         _print_scope(scope, [m for m in moments if m.scope == scope and is_telling(m)])
+
+
+def print_with_earlier_runs(runs: RunSet) -> None:
+    """Print the errors of runs with the rates of the earlier runs of their cluster, and without.
+
+    A run knows those before it, never itself or a later one. The first of each cluster is left out.
+    """
+    alone: list[Moment] = []
+    knowing: list[Moment] = []
+    for of in runs.clusters.values():
+        earlier = EarlierRuns()
+        for before, stored in pairwise(of):
+            earlier.add(before)
+            alone += replay(stored).moments
+            knowing += replay(stored, earlier.prior).moments
+    print(f"{runs.title}, without and with the rates of earlier runs of the same cluster")
+    for title, moments in (("without", alone), ("with", knowing)):
+        chosen = [m for m in moments if m.scope == RUN and is_telling(m)]
+        _print_tenth(title, chosen, ())
+        shown = fmean(moment.left is not None for moment in chosen)
+        print(f"  a forecast at {shown:.0%} of the moments")
 
 
 def _check(replayed: Sequence[ReplayedRun]) -> None:
