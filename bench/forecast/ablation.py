@@ -51,9 +51,8 @@ class Constant(NamedTuple):
 
 
 OF_RUNS = (
-    Constant(broker_capacity, "_SPAN_S", (10.0, 160.0)),
+    Constant(broker_capacity, "_SPAN_S", (20.0, 1e9)),
     Constant(broker_capacity, "_DOUBT_S", (0.01, 20.0)),
-    Constant(broker_capacity, "_BURST_S", (0.0,)),
     Constant(broker_capacity, "_BINDS", (0.9,)),
     Constant(broker_capacity, "_ENOUGH_S", (0.5,)),
     Constant(copy_progress, "_AFTER_THROTTLE", (timedelta(0),)),

@@ -18,12 +18,10 @@ from ktui.planning.throttle_rates import ThrottleRates
 
 MANY = 100
 """Copies at once with which a broker takes in about as much as it can."""
-_SPAN_S = 40.0
+_SPAN_S = 120.0
 """Busy seconds after which what was copied counts for a third."""
 _DOUBT_S = 5.0
 """The rate that is expected of a broker counts as so many seconds in which it was seen."""
-_BURST_S = 11.0
-"""Busy seconds that say nothing of a throttle: its window is empty, and lets a burst through."""
 _BINDS = 0.6
 """A broker that receives this share of its throttle is limited by it: it could receive more."""
 _ENOUGH_S = 4.0
@@ -37,8 +35,6 @@ class _Seen(msgspec.Struct):
     size: float
     """Bytes; without a throttle as if a broker with many copies at once had received them."""
     seconds: float
-    burst_s: float
-    """Busy seconds that are still to be left out."""
 
     @property
     def bytes_s(self) -> float:
@@ -86,9 +82,6 @@ class Capacity:
         kept = math.exp(-seconds / _SPAN_S)
         for (broker, count), seen in zip(at_once.items(), begun, strict=True):
             self._seen[broker] = seen
-            if seen.burst_s > 0:
-                seen.burst_s -= seconds
-                continue
             size = max(0.0, copied.get(broker, 0.0))
             if seen.throttle is None:
                 size /= self._utilization(count)
@@ -102,9 +95,8 @@ class Capacity:
         if seen is not None and seen.throttle == limit:
             return seen
         if limit is None and self._usual_free() is None:
-            return _Seen(limit, 0.0, 0.0, 0.0)
-        burst_s = 0.0 if limit is None else _BURST_S
-        return _Seen(limit, self.takes(broker, MANY, limit) * _DOUBT_S, _DOUBT_S, burst_s)
+            return _Seen(limit, 0.0, 0.0)
+        return _Seen(limit, self.takes(broker, MANY, limit) * _DOUBT_S, _DOUBT_S)
 
     def under(self, throttle: ThrottleRates) -> BrokerRates:
         """Return the rates of brokers under a throttle."""
