@@ -25,6 +25,9 @@ from bench import (
     starting,
 )
 from bench.clusters import lab_with_a_dead_broker
+from bench.forecast import ablation as forecast_ablation
+from bench.forecast import record as forecast_record
+from bench.forecast import report as forecast_report
 from bench.objective import latency
 from bench.objective import real as objective_real
 from bench.objective import simulated as objective
@@ -53,10 +56,16 @@ ALONE: dict[str, Callable[[], None]] = {
     "record": recording.run,
     "states": states.run,
     "what-if": what_if.run,
-    "what-if-real": what_if_real.run,
     "pipeline-start": pipeline_starting.run,
-    "pipeline": pipeline.run,
+    "forecast": forecast_report.run,
 }
+ON_DEMAND: dict[str, Callable[[], None]] = {
+    "forecast-ablate": forecast_ablation.run,
+    "forecast-record": forecast_record.run,
+    "pipeline": pipeline.run,
+    "what-if-real": what_if_real.run,
+}
+"""The parts that run only if they are named: they take long, or replace what others measure."""
 ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {
     "list": listing.run,
     "poll": polling.run,
@@ -70,10 +79,12 @@ def main() -> None:
     """Run the benchmarks named on the command line, or all. SIGTERM takes their labs down, too."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = sys.argv[1:] or PARTS
-    if unknown := set(chosen) - set(PARTS):
-        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}. Choose from {', '.join(PARTS)}")
-    for part in ALONE.keys() & set(chosen):
-        ALONE[part]()
+    alone = ALONE | ON_DEMAND
+    if unknown := set(chosen) - {*PARTS, *ON_DEMAND}:
+        known = ", ".join((*PARTS, *ON_DEMAND))
+        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}. Choose from {known}")
+    for part in alone.keys() & set(chosen):
+        alone[part]()
     if on_a_cluster := [part for part in ON_A_CLUSTER if part in chosen]:
         with lab_with_a_dead_broker() as lab:
             for part in on_a_cluster:

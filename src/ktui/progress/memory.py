@@ -41,6 +41,16 @@ class StillClock(msgspec.Struct, frozen=True, gc=False):
     """Whether the last poll itself showed that no headway was possible."""
 
 
+class CopySpan(msgspec.Struct, frozen=True, gc=False):
+    """The beginning of a time in which the throttle of a copy's broker stayed the same."""
+
+    at_s: float
+    lag: int
+    in_bytes: bool
+    bound: int | None
+    """The throttle of the copy's broker, in bytes a second."""
+
+
 class LaneMemory(msgspec.Struct, frozen=True, gc=False):
     """Memory of one replica that is catching up."""
 
@@ -63,6 +73,8 @@ class LaneMemory(msgspec.Struct, frozen=True, gc=False):
     """Lag lost per second in each of the recent intervals, oldest first."""
     starving_s: float = 0.0
     """Seconds for which at least as much was written as the throttle lets through."""
+    since: CopySpan | None = None
+    """Since when the copy has gone on under the same throttle."""
 
 
 class MoveMemory(msgspec.Struct, frozen=True, gc=False):

@@ -39,7 +39,7 @@ class _Looks(Observer):
         return seen
 
 
-class _RecordedRun(PlannedRun):
+class RecordedRun(PlannedRun):
     """A run whose polls and events go into a recording."""
 
     name: str
@@ -135,7 +135,7 @@ def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
     targets: dict[TopicPartition, Replicas] = {
         TopicPartition(f"t{n}", 0): (7 + n % 3, 4 + n % 3) for n in range(len(sizes))
     }
-    run = _RecordedRun(SimulatedCluster(spec, clock), folder, targets, limits, **options)
+    run = RecordedRun(SimulatedCluster(spec, clock), folder, targets, limits, **options)
     run.name, run.recorder = name, Recorder(folder, clock, program="tests")
     run.asked = asked or {}
     if figure is not None:

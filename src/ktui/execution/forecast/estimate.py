@@ -47,7 +47,7 @@ WINDOW = timedelta(minutes=10)
 """The period for the rate; bytes copied earlier say nothing about it."""
 BY_EARLIER_RUNS = "by earlier runs"
 """The note beside a time left that does not come from the run's own rate yet."""
-LEAST = timedelta(seconds=20)
+LEAST = timedelta(seconds=8)
 """The shortest period for a rate."""
 STANDSTILL = timedelta(seconds=20)
 """A run that has copied nothing for longer is not copying."""

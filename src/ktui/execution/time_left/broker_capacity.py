@@ -1,38 +1,53 @@
-"""The rates at which each broker receives and sends, learned from a run's own copies."""
+"""The rates at which each broker receives, learned from a run's own copies.
+
+A rate is bytes by busy time: the seconds in which a broker had something to copy, also those in
+which nothing came. So the gulps of a throttle, the fetches that a leader lets wait and the seconds
+until a new copy begins are all in it, as they will be for the copies to come.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping
-from statistics import median
 
 import msgspec
 
 from ktui.insights.curve import RateCurve
 from ktui.planning.simulate.copy_rates import ASSUMED
-from ktui.planning.simulate.fair_share import Pair, fair_rates
 from ktui.planning.throttle_rates import ThrottleRates
 
 MANY = 100
 """Copies at once with which a broker takes in about as much as it can."""
-_SPAN_S = 30.0
-"""Seconds after which a sample counts little: more than two windows of Kafka's throttle."""
-_BINDS = 0.8
+_SPAN_S = 120.0
+"""Busy seconds after which what was copied counts for a third."""
+_DOUBT_S = 5.0
+"""The rate that is expected of a broker counts as so many seconds in which it was seen."""
+_BINDS = 0.6
 """A broker that receives this share of its throttle is limited by it: it could receive more."""
-_SLOW = 0.85
-"""Copies slower than this share of their brokers' capacity are limited elsewhere."""
-_FULL = 0.999
-"""A broker predicted to be at this share of its capacity counts as at its limit."""
+_ENOUGH_S = 4.0
+"""Busy seconds of all brokers together from which on a run has shown how fast it copies."""
+
+
+class _Seen(msgspec.Struct):
+    """What a broker has received under one throttle; older seconds count less."""
+
+    throttle: int | None
+    size: float
+    """Bytes; without a throttle as if a broker with many copies at once had received them."""
+    seconds: float
+
+    @property
+    def bytes_s(self) -> float:
+        return self.size / self.seconds
+
+    @property
+    def bound(self) -> bool:
+        """Whether the throttle limits the broker."""
+        return self.throttle is not None and self.bytes_s >= _BINDS * self.throttle
 
 
 class Capacity:
-    """Learn how fast brokers receive, and how fast the leaders send that limit copies.
-
-    At each poll it predicts the rates from the capacities learned so far. A broker predicted to be
-    at its limit is corrected by the measured rate. So is one faster than its learned capacity. A
-    leader is assumed to send at any rate, until all of its copies are slower than their brokers
-    can receive.
+    """Learn how fast brokers receive.
 
     Args:
         curve: the rates of earlier runs; None if there are none.
@@ -40,129 +55,118 @@ class Capacity:
 
     def __init__(self, curve: RateCurve | None = None) -> None:
         self._curve = curve
-        self._takes: dict[int, float] = {}
-        """Bytes a second that each broker receives with many copies at once."""
-        self._sends: dict[int, float] = {}
-        """Bytes a second that each limiting leader sends."""
-        self.known = False
-        """Whether anything has been measured."""
+        self._seen: dict[int, _Seen] = {}
+        self._busy_s = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether enough has been measured."""
+        return self._busy_s >= _ENOUGH_S
 
     def learn(
         self,
-        copies: Mapping[Pair, int],
-        bytes_s: Mapping[Pair, float],
+        at_once: Mapping[int, int],
+        copied: Mapping[int, float],
         seconds: float,
         throttle: ThrottleRates,
     ) -> None:
-        """Learn from the copies of a period in which the set of replicas being added was constant.
+        """Learn from a period.
 
         Args:
-            copies: the number of copies for each pair of leader and receiving broker.
-            bytes_s: the rate of all copies of each pair together, in bytes a second.
+            at_once: the number of copies of each broker that had any, at least one.
+            copied: the bytes that these brokers received for them.
             seconds: the length of the period.
-            throttle: the run's throttle for each receiving broker.
+            throttle: the run's throttle.
         """
-        self.known = True
-        received, sent = _by_broker(bytes_s, 1), _by_broker(bytes_s, 0)
-        onto = _by_broker(copies, 1)
-        held = {b for b, rate in received.items() if rate >= _BINDS * (throttle.of(b) or math.inf)}
-        for broker in held:
-            if self._takes.get(broker, math.inf) < received[broker]:
-                del self._takes[broker]  # it can receive more, by an unknown amount
-        for broker in received.keys() - held:
-            if received[broker] > 0:
-                self._takes.setdefault(broker, received[broker] / self._utilization(onto[broker]))
-        rates = fair_rates(copies, self.under(throttle))
-        predicted = {pair: rates[pair] * count for pair, count in copies.items()}
-        weight = 1 - math.exp(-seconds / _SPAN_S)
-        blamed = {
-            leader
-            for leader in sent.keys() - self._sends.keys()
-            if _held_up_by(leader, bytes_s, predicted)
-        }
-        self._correct(self._sends, sent, _by_broker(predicted, 0), weight)
-        self._sends |= {leader: sent[leader] for leader in blamed}
-        spared = {broker for leader, broker in copies if leader in blamed} | held
-        free = {
-            b: rate / self._utilization(onto[b]) for b, rate in received.items() if b not in spared
-        }
-        expected = {
-            b: rate / self._utilization(onto[b]) for b, rate in _by_broker(predicted, 1).items()
-        }
-        self._correct(self._takes, free, expected, weight)
+        begun = [self._begun(broker, throttle.of(broker)) for broker in at_once]
+        kept = math.exp(-seconds / _SPAN_S)
+        for (broker, count), seen in zip(at_once.items(), begun, strict=True):
+            self._seen[broker] = seen
+            size = max(0.0, copied.get(broker, 0.0))
+            if seen.throttle is None:
+                size /= self._utilization(count)
+            seen.size = kept * seen.size + size
+            seen.seconds = kept * seen.seconds + seconds
+            self._busy_s += seconds
 
-    @staticmethod
-    def _correct(
-        known: dict[int, float],
-        measured: Mapping[int, float],
-        predicted: Mapping[int, float],
-        weight: float,
-    ) -> None:
-        for broker, rate in measured.items():
-            most = known.get(broker)
-            if most is not None and (rate > most or predicted[broker] >= _FULL * most):
-                known[broker] = most + weight * (rate - most)
+    def _begun(self, broker: int, limit: int | None) -> _Seen:
+        """Return what was seen so far, at first what is expected, if there is any ground for it."""
+        seen = self._seen.get(broker)
+        if seen is not None and seen.throttle == limit:
+            return seen
+        if limit is None and self._usual_free() is None:
+            return _Seen(limit, 0.0, 0.0)
+        return _Seen(limit, self.takes(broker, MANY, limit) * _DOUBT_S, _DOUBT_S)
 
-    def under(self, throttle: ThrottleRates) -> _Bandwidth:
-        """Return the bandwidth of brokers under a throttle."""
-        usual = median(self._takes.values()) if self._takes else None
-        if usual is None and self._curve is not None:
-            usual = self._curve.most_bytes_s
-        return _Bandwidth(self, throttle, ASSUMED.middle if usual is None else usual)
+    def under(self, throttle: ThrottleRates) -> BrokerRates:
+        """Return the rates of brokers under a throttle."""
+        return BrokerRates(self, throttle)
 
-    def sends(self, leader: int) -> float:
-        """Return the most that a leader sends, in bytes a second; infinite unless it is known."""
-        return self._sends.get(leader, math.inf)
+    @property
+    def usual_bytes_s(self) -> float:
+        """The rate of a broker without a throttle of which nothing is known, in bytes a second."""
+        free = self._usual_free()
+        return ASSUMED.middle if free is None else free
 
-    def takes(self, broker: int, at_once: int, throttle: int | None, usual: float) -> float:
+    def takes(self, broker: int, at_once: int, throttle: int | None) -> float:
         """Return the rate at which a broker receives, in bytes a second.
 
-        A broker that only a throttle has limited so far receives at the throttle's rate.
+        A broker that a throttle has limited keeps its share of another throttle.
 
         Args:
             broker: the receiving broker.
             at_once: the number of copies that it receives at once.
             throttle: its throttle in bytes a second; None without one.
-            usual: the rate of a broker that has not been measured, in bytes a second.
         """
-        most = self._takes.get(broker)
-        if most is None and self.known and throttle is not None:
-            return float(throttle)
-        free = (usual if most is None else most) * self._utilization(at_once)
+        seen = self._seen.get(broker)
+        if seen is not None and seen.bound and seen.throttle != throttle:
+            if throttle is not None:
+                return min(1.0, seen.bytes_s / (seen.throttle or 1)) * throttle
+            seen = None
+        if seen is None:
+            return self._expected(at_once, throttle)
+        free = seen.bytes_s
+        if seen.throttle is None:
+            free *= self._utilization(at_once)
+        return free if throttle is None else min(free, throttle)
+
+    def _expected(self, at_once: int, throttle: int | None) -> float:
+        """Return the rate of a broker that is like those seen."""
+        free = self.usual_bytes_s * self._utilization(at_once)
+        if throttle is None:
+            return free
+        share = self._usual_share() * throttle
+        return share if self._usual_free() is None else min(free, share)
+
+    def _usual_free(self) -> float | None:
+        """Return the rate of brokers without a throttle, by this run or else by earlier ones."""
+        free = [seen for seen in self._seen.values() if seen.throttle is None and seen.seconds]
+        seconds = sum(seen.seconds for seen in free)
+        if seconds:
+            return sum(seen.size for seen in free) / seconds
+        return None if self._curve is None else self._curve.most_bytes_s
+
+    def _usual_share(self) -> float:
+        """Return the share of their throttle that brokers receive."""
+        size, granted = 0.0, 0.0
+        for seen in self._seen.values():
+            if seen.throttle is not None:
+                size += seen.size
+                granted += seen.seconds * seen.throttle
         share = 1.0 if self._curve is None else self._curve.throttled
-        return free if throttle is None else min(free, share * throttle)
+        return min(1.0, size / granted) if granted else share
 
     def _utilization(self, at_once: float) -> float:
         """Return the share of its highest rate that a broker reaches with so many copies."""
         return 1.0 if self._curve is None else at_once / (at_once + self._curve.half_at)
 
 
-class _Bandwidth(msgspec.Struct, frozen=True):
-    """The bandwidth of brokers under a throttle."""
+class BrokerRates(msgspec.Struct, frozen=True):
+    """The rates at which brokers receive under a throttle."""
 
     capacity: Capacity
     throttle: ThrottleRates
-    usual: float
-
-    def sends(self, leader: int) -> float:
-        return self.capacity.sends(leader)
 
     def takes(self, broker: int, at_once: int) -> float:
-        free = self.capacity.takes(broker, at_once, self.throttle.of(broker), self.usual)
-        return max(1.0, free)
-
-
-def _by_broker(of: Mapping[Pair, float], side: int) -> dict[int, float]:
-    """Add up by leader (side 0), or by receiving broker (side 1)."""
-    total: defaultdict[int, float] = defaultdict(float)
-    for pair, value in of.items():
-        total[pair[side]] += value
-    return dict(total)
-
-
-def _held_up_by(
-    leader: int, measured: Mapping[Pair, float], predicted: Mapping[Pair, float]
-) -> bool:
-    """Whether all copies from one leader, to several brokers, are slower than predicted."""
-    its = [pair for pair in measured if pair[0] == leader]
-    return len(its) > 1 and all(0 < measured[pair] < _SLOW * predicted[pair] for pair in its)
+        """Return the most that a broker takes in while it copies `at_once` replicas."""
+        return max(1.0, self.capacity.takes(broker, at_once, self.throttle.of(broker)))

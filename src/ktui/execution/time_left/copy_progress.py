@@ -14,17 +14,17 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.time_left.broker_capacity import Capacity
-from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.simulate.schedule import POLL_S
-from ktui.progress.timeline import Lane, Role, Timeline
+from ktui.progress.timeline import Cause, Lane, Role, StallKind, Timeline
 
-_SLOT_S = 5.0
-"""The shortest period for a rate, in seconds; the same replicas are copied throughout."""
+_LONGEST_S = 30.0
+"""After a longer time without a poll, nothing is known of when brokers were busy."""
 _AFTER_THROTTLE = timedelta(seconds=22)
 """For so long after a change of throttle, rates mean nothing: Kafka's windows are some 11 s."""
 _MOST_SHARE = 0.98
 """Above this share, the share copied says little about the size."""
 _GROWTH_SPAN_S = 120.0
+_BLOCKING = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 _STEPS = 20
 
 Timelines = Mapping[TopicPartition, Timeline]
@@ -33,11 +33,12 @@ Timelines = Mapping[TopicPartition, Timeline]
 class _Copy(msgspec.Struct, frozen=True, gc=False):
     """One replica that is being added."""
 
-    pair: Pair
     copied: float
     """Bytes."""
     left: float
     """Bytes."""
+    blocked: bool = False
+    """Whether the observation shows that nothing can be copied: no time of its broker counts."""
 
     @property
     def share(self) -> float:
@@ -52,8 +53,9 @@ class CopyProgress:
         self._run = run
         self._capacity = capacity
         self._copies: dict[tuple[TopicPartition, int], _Copy] = {}
-        self._slot_at: datetime | None = None
-        self._slot: dict[tuple[TopicPartition, int], _Copy] = {}
+        self._looked_at: datetime | None = None
+        self._over: set[TopicPartition] = set()
+        """The partitions whose steps have ended as intended since the last poll."""
         self._sizes: dict[TopicPartition, float] = {}
         """The bytes of partitions, as of the last poll that showed them."""
         self._growth = self._growth_weight = 0.0
@@ -70,6 +72,7 @@ class CopyProgress:
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
         """Note the end of a step."""
         self._sizes.pop(tp, None)
+        self._over.add(tp)
         if not step.begun.adding:
             self._other.append((at - step.at).total_seconds())
         whole_at = self._whole_at.pop(tp, None)
@@ -83,7 +86,7 @@ class CopyProgress:
     @property
     def looked(self) -> bool:
         """Whether copies were observed; until then only the journal shows them."""
-        return self._slot_at is not None
+        return self._looked_at is not None
 
     @property
     def joining_s(self) -> int | None:
@@ -118,7 +121,7 @@ class CopyProgress:
             seen: the timelines of the observed partitions.
             expected_bytes_s: the rate of a replica that is not observed, in bytes a second.
         """
-        self._copies = {}
+        before, self._copies = self._copies, {}
         for track in self._run.tracks_in_flight.values():
             step = track.step
             if step is None or not step.begun.adding or step.cancelled_by_operator:
@@ -132,7 +135,7 @@ class CopyProgress:
                 if not self.left(track.tp, step):
                     self._whole_at.setdefault(track.tp, now)
         if seen:
-            self._learn(now)
+            self._learn(now, before)
 
     def _of(
         self, track: Track, step: OpenStep, timeline: Timeline
@@ -142,7 +145,6 @@ class CopyProgress:
         Lag and share are not of the same instant, and the lag alone would make an error of the size
         many times as large near the end. So a known size counts with the part that is copied.
         """
-        leader = _leader(track, step) if timeline.state.leader is None else timeline.state.leader
         for broker in step.begun.adding:
             lane = timeline.lanes.get(broker)
             share = _share(lane)
@@ -150,35 +152,42 @@ class CopyProgress:
                 known = self._sizes.get(track.tp, lane.lag_bytes / (1 - share))
                 self._sizes[track.tp] = share * known + lane.lag_bytes
             size = self._sizes.get(track.tp, track.planned.size)
-            yield (track.tp, broker), _Copy((leader, broker), share * size, (1 - share) * size)
+            yield (
+                (track.tp, broker),
+                _Copy(share * size, (1 - share) * size, _is_blocked(lane)),
+            )
 
-    def _learn(self, now: datetime) -> None:
-        """Compare the copies with the slot's beginning, if the set of replicas is the same."""
-        passed_s = 0.0 if self._slot_at is None else (now - self._slot_at).total_seconds()
-        if self._slot_at is not None and passed_s < _SLOT_S:
+    def _learn(self, now: datetime, before: Mapping[tuple[TopicPartition, int], _Copy]) -> None:
+        """Compare the copies with those of the poll before."""
+        looked_at, self._looked_at = self._looked_at, now
+        over, self._over = self._over, set()
+        passed_s = 0.0 if looked_at is None else (now - looked_at).total_seconds()
+        if not 0 < passed_s <= _LONGEST_S:
             return
-        before, self._slot = self._slot, {k: c for k, c in self._copies.items() if c.left > 0}
-        self._slot_at = now
-        quiet = self._quiet_until is not None and now < self._quiet_until
-        if self._slot and passed_s and before.keys() == self._slot.keys() and not quiet:
-            self._learn_rates(before, passed_s)
+        if self._quiet_until is None or now >= self._quiet_until:
+            self._learn_rates(before, over, passed_s)
         self._learn_growth(now, passed_s)
 
     def _learn_rates(
-        self, before: Mapping[tuple[TopicPartition, int], _Copy], passed_s: float
+        self,
+        before: Mapping[tuple[TopicPartition, int], _Copy],
+        over: set[TopicPartition],
+        passed_s: float,
     ) -> None:
-        """Learn from the copies that progressed: the others show a stall, and no rate."""
-        copies, rates = Counter[Pair](), defaultdict[Pair, float](float)
-        for key, copy in self._slot.items():
-            if copy.copied > before[key].copied:
-                copies[copy.pair] += 1
-                rates[copy.pair] += (copy.copied - before[key].copied) / passed_s
-        if copies:
-            self._capacity.learn(copies, rates, passed_s, self._run.throttled.in_force)
+        """Add up what each busy broker has received; a copy whose step is over has the rest."""
+        at_once, copied = Counter[int](), defaultdict[int, float](float)
+        for (tp, broker), was in before.items():
+            now = self._copies.get((tp, broker))
+            gone = now is None and tp not in over
+            if was.left <= 0 or was.blocked or gone or (now is not None and now.blocked):
+                continue
+            at_once[broker] += 1
+            copied[broker] += was.left if now is None else now.copied - was.copied
+        self._capacity.learn(at_once, copied, passed_s, self._run.throttled.in_force)
 
     def _learn_growth(self, now: datetime, passed_s: float) -> None:
         """Learn how fast partitions grow together, as a share of their size at the start."""
-        known = {tp for tp, _ in self._slot} & self._sizes.keys()
+        known = {tp for (tp, _), copy in self._copies.items() if copy.left > 0} & self._sizes.keys()
         planned = sum(self._run.tracks[tp].planned.size for tp in known)
         began = self._run.started_at
         if not planned or began is None or now <= began:
@@ -195,15 +204,12 @@ def _unseen(
 ) -> dict[tuple[TopicPartition, int], _Copy]:
     size = track.planned.size
     copied = max(0.0, min(size, expected))
-    leader = _leader(track, step)
-    return {
-        (track.tp, broker): _Copy((leader, broker), copied, size - copied)
-        for broker in step.begun.adding
-    }
+    return {(track.tp, broker): _Copy(copied, size - copied) for broker in step.begun.adding}
 
 
-def _leader(track: Track, step: OpenStep) -> int:
-    return track.replicas[0] if step.begun.leader is None else step.begun.leader
+def _is_blocked(lane: Lane | None) -> bool:
+    stall = None if lane is None else lane.stall
+    return stall is not None and (stall.kind is StallKind.STALLED or stall.cause in _BLOCKING)
 
 
 def _share(lane: Lane | None) -> float:

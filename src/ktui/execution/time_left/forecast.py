@@ -14,15 +14,20 @@ from ktui.execution.time_left.copy_progress import CopyProgress, Timelines
 from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
-from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Range
 
 _EVERY = timedelta(seconds=5)
 _REMEMBERED = timedelta(minutes=10)
-"""The spread of the forecasts of this period shows how certain the forecast is."""
-_UNSURE = 1.25
-"""The least uncertainty of a rate: so many times as fast, or as slow."""
+"""How wrong the forecasts of this period were shows how certain the forecast is."""
+_LEAST_OFF, _MOST_OFF = 1.07, 4.0
+"""The range spans a factor between these to either side."""
+_OFF_AT_FIRST = 2.0
+"""The factor of a run whose forecasts have not shown yet how wrong they are."""
+_WIDER = 1.25
+"""The range spans the errors so far to this power, for those to come are larger."""
+_SEEN_S = 2.0
+"""Seconds until an end is seen."""
 _JUDGED_S = 10.0
 """A step without observations counts as a sample of so many seconds, at its mean rate."""
 _DECILES = 10
@@ -46,8 +51,8 @@ class TimeLeftForecast:
         self._at: datetime | None = None
         self._simulated_at: datetime | None = None
         self._simulated = Remaining(0.0, 0.0)
-        self._ends: deque[tuple[datetime, float]] = deque()
-        """The time of each forecast, and its end of the run, in seconds since the epoch."""
+        self._forecasts: deque[tuple[datetime, float]] = deque()
+        """The time of each forecast, and the seconds that it said were left."""
 
     def follow(self, run: Run) -> None:
         """Follow another fold of the same journal from now on."""
@@ -67,7 +72,7 @@ class TimeLeftForecast:
     def change(self, at: datetime, *, throttle: bool) -> None:
         """Discard earlier forecasts, for the run goes on in another way."""
         self._simulated_at = None
-        self._ends.clear()
+        self._forecasts.clear()
         if throttle:
             self.headway.throttled(at)
 
@@ -82,10 +87,10 @@ class TimeLeftForecast:
         size, took_s = track.planned.size, (at - since).total_seconds()
         if self.headway.looked or size < _SMALLEST_SAMPLE or took_s <= 0:
             return
-        leader = begun.before[0] if begun.leader is None else begun.leader
-        pairs: list[Pair] = [(leader, broker) for broker in begun.adding]
-        seconds, rates = min(took_s, _JUDGED_S), dict.fromkeys(pairs, size / took_s)
-        self._capacity.learn(dict.fromkeys(pairs, 1), rates, seconds, self._run.throttled.in_force)
+        seconds = min(took_s, _JUDGED_S)
+        copied = dict.fromkeys(begun.adding, size * seconds / took_s)
+        at_once = dict.fromkeys(begun.adding, 1)
+        self._capacity.learn(at_once, copied, seconds, self._run.throttled.in_force)
 
     def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""
@@ -107,24 +112,22 @@ class TimeLeftForecast:
             or now < self._simulated_at
         ):
             self._simulate(now)
-        simulated, passed_s = self._simulated, (now - (self._simulated_at or now)).total_seconds()
-        low, high = 1 / _UNSURE, _UNSURE
-        if not self.known and prior is not None:
-            low, high = min(low, 1 / prior.curve.high), max(high, 1 / prior.curve.low)
-        whole_s = simulated.whole_s
-        least, most = self._recent_spread(now)
-        return Range(
-            max(0.0, min(simulated.copying_s * low + simulated.waiting_s - passed_s, least)),
-            max(0.0, whole_s - passed_s),
-            max(0.0, simulated.copying_s * high + simulated.waiting_s - passed_s, most),
-        )
+        passed_s = (now - (self._simulated_at or now)).total_seconds()
+        left_s = max(0.0, self._simulated.whole_s - passed_s)
+        if self.known or prior is None:
+            sooner, later = self._errors(now, left_s)
+        else:
+            sooner, later = 1 / prior.curve.high, 1 / prior.curve.low
+        return Range(left_s * sooner, left_s, left_s * later + (_SEEN_S if left_s else 0.0))
 
     @property
     def most_bytes_s(self) -> float:
         """The highest rate into a broker that is of use to the run, in bytes a second."""
         bandwidth = self._capacity.under(NO_THROTTLE)
         onto = [broker for broker, count in self._run.copies.onto.items() if count > 0]
-        return max((bandwidth.takes(broker, MANY) for broker in onto), default=bandwidth.usual)
+        return max(
+            (bandwidth.takes(broker, MANY) for broker in onto), default=self._capacity.usual_bytes_s
+        )
 
     def left_under(self, throttle: ThrottleRates, grows_s: float) -> Remaining:
         """Return the time left if brokers had these rates from now on.
@@ -179,15 +182,24 @@ class TimeLeftForecast:
     def _simulate(self, now: datetime) -> None:
         self._simulated_at = now
         self._simulated = self.left_under(self._run.throttled.in_force, self._simulated.whole_s)
-        whole_s = self._simulated.whole_s
-        self._ends.append((now, now.timestamp() + whole_s))
-        while now - self._ends[0][0] > _REMEMBERED:
-            self._ends.popleft()
+        self._forecasts.append((now, self._simulated.whole_s))
+        while now - self._forecasts[0][0] > _REMEMBERED:
+            self._forecasts.popleft()
 
-    def _recent_spread(self, now: datetime) -> tuple[float, float]:
-        """Return the p10 and p90 of the seconds left by the recent forecasts."""
-        ends = [end - now.timestamp() for _, end in self._ends]
-        if len(ends) == 1:
-            return ends[0], ends[0]
-        cuts = quantiles(ends, n=_DECILES, method="inclusive")
-        return cuts[0], cuts[-1]
+    def _errors(self, now: datetime, left_s: float) -> tuple[float, float]:
+        """Return the p10 and p90 of the errors of recent forecasts, judged by the present one.
+
+        An error is the time that a forecast should have said, as a multiple of what it said.
+        """
+        errors = [1 / _OFF_AT_FIRST, _OFF_AT_FIRST]
+        for at, said_s in self._forecasts:
+            passed_s = (now - at).total_seconds()
+            if passed_s and said_s:
+                errors.append((passed_s + left_s) / said_s)
+        cuts = quantiles(errors, n=_DECILES, method="inclusive")
+        sooner, later = (1 / cuts[0]) ** _WIDER, cuts[-1] ** _WIDER
+        return 1 / _bounded(sooner), _bounded(later)
+
+
+def _bounded(factor: float) -> float:
+    return min(_MOST_OFF, max(_LEAST_OFF, factor))

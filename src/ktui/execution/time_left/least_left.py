@@ -9,14 +9,13 @@ import msgspec
 
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.broker_capacity import MANY
+from ktui.execution.time_left.broker_capacity import MANY, BrokerRates
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import situation_before
 from ktui.execution.time_left.simulate_rest import goes_to_target, wanted_after
 from ktui.pacing.decision import WantedPartition
 from ktui.planning.preflight.least_time import Bound, least_time
 from ktui.planning.simulate.copy_rates import Span
-from ktui.planning.simulate.fair_share import BrokerBandwidth
 
 _EXACT = Span(1.0, 1.0, 1.0)
 
@@ -50,7 +49,7 @@ class LeastLeft(msgspec.Struct, frozen=True):
 class _Rates(msgspec.Struct, frozen=True):
     """The highest rate of each broker."""
 
-    bandwidth: BrokerBandwidth
+    bandwidth: BrokerRates
 
     def of(self, broker: int) -> float:
         return self.bandwidth.takes(broker, MANY)
@@ -60,7 +59,7 @@ class _Rates(msgspec.Struct, frozen=True):
 
 
 def least_remaining(
-    run: Run, headway: CopyProgress, bandwidth: BrokerBandwidth, *, grown: float
+    run: Run, headway: CopyProgress, bandwidth: BrokerRates, *, grown: float
 ) -> Bound | None:
     """Compute the least time of the rest; None where nothing is copied any more.
 

@@ -11,11 +11,12 @@ import msgspec
 
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
+from ktui.execution.time_left.broker_capacity import BrokerRates
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.planning.simulate.fair_share import BrokerBandwidth, FairShareCopies
+from ktui.planning.simulate.fair_share import BrokerIntakes
 from ktui.planning.simulate.schedule import (
     RestOfRun,
     StepInFlight,
@@ -45,7 +46,7 @@ class Remaining(msgspec.Struct, frozen=True):
 
 
 def simulate_remaining(
-    run: Run, headway: CopyProgress, rooms: BrokerBandwidth, *, joining_s: int, grown: float
+    run: Run, headway: CopyProgress, rates: BrokerRates, *, joining_s: int, grown: float
 ) -> Remaining:
     """Simulate the rest of a run.
 
@@ -56,7 +57,7 @@ def simulate_remaining(
     Args:
         run: the whole run.
         headway: the progress of the copies in flight.
-        rooms: the rates at which brokers receive and send.
+        rates: the rates at which brokers receive.
         joining_s: the seconds of a step that adds, beside copying.
         grown: the growth factor of waiting partitions since the start of the run.
     """
@@ -82,7 +83,7 @@ def simulate_remaining(
     )
     beside = StepOverhead(joining_s, headway.other_s)
     schedule = simulate_rest_of_run(
-        left, run.limits, beside, FairShareCopies(rooms), queue.on_decision
+        left, run.limits, beside, BrokerIntakes(rates.takes), queue.on_decision
     )
     whole_s = schedule.copying_s + schedule.waiting_s
     stretched = 1 + queue.last_s * (longer - 1) / whole_s if whole_s else 1.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
 
 import msgspec
 
@@ -11,7 +12,9 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.run.events import JournalEntry, decode
+from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
+from ktui.insights.prior import Prior
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress, Range, Role, Timeline
 from ktui.recording.lines import RunLine
@@ -23,6 +26,9 @@ RECENT_MS = 10_000
 """The naive forecast `recent_s` uses the rate of the last ten seconds."""
 
 RUN, PARTITION = "run", "partition"
+
+PriorOf = Callable[[str], Prior | None]
+"""Returns the rates of earlier runs by cluster id."""
 
 
 class Forecast(msgspec.Struct):
@@ -72,8 +78,8 @@ class _Track:
         while len(self._points) > 1 and self._points[1][0] <= t - RECENT_MS:
             self._points.popleft()
 
-    def due(self, t: int) -> bool:
-        if self.forecast_ms is not None and t // EVERY_MS == self.forecast_ms // EVERY_MS:
+    def due(self, t: int, every_ms: int) -> bool:
+        if self.forecast_ms is not None and t // every_ms == self.forecast_ms // every_ms:
             return False
         self.forecast_ms = t
         return True
@@ -95,9 +101,9 @@ class _Track:
 class _Followed:
     """A run of the session: the fold of its events, and the view's estimate."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, prior_of: PriorOf) -> None:
         self.run = Run(name)
-        self.estimate = Estimate(self.run)
+        self.estimate = Estimate(self.run, prior_of)
         self.track: _Track | None = None
         self.unreadable = False
 
@@ -121,14 +127,37 @@ class EtaReplay:
     """Folds a session as the live view would; `forecasts` yields what the view would have shown.
 
     The fold gets wall times, as the view did; forecasts have normalised times.
+
+    Args:
+        prior_of: returns the rates of earlier runs by cluster id; by default there are none.
+        every_ms: one forecast of each run and partition in so many milliseconds.
     """
 
-    def __init__(self) -> None:
-        self._progress = Progress()
+    def __init__(
+        self, prior_of: PriorOf = lambda _cluster_id: None, every_ms: int = EVERY_MS
+    ) -> None:
+        self.progress = Progress()
+        """The fold as of the last poll."""
+        self._prior_of = prior_of
+        self._every_ms = every_ms
         self._runs: dict[str, _Followed] = {}
         self._tracks: dict[TopicPartition, _Track] = {}
         self._open: dict[TopicPartition, list[Forecast]] = {}
         """The forecasts for moves whose end is not known yet."""
+
+    def run(self, run_id: str) -> Run:
+        """Return a run as of the last event.
+
+        Raises:
+            KeyError: the session has had no event of it so far.
+        """
+        return self._runs[run_id].run
+
+    @property
+    def unsettled(self) -> Iterator[Forecast]:
+        """The forecasts for partitions that had not caught up at the end, and still might."""
+        for forecasts in self._open.values():
+            yield from forecasts
 
     def forecasts(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast]:
         """Yield the forecasts; those for partitions only where the partition caught up.
@@ -138,17 +167,23 @@ class EtaReplay:
         """
         for each in events:
             if isinstance(each, RunLine):
-                self._runs.setdefault(each.run_id, _Followed(each.run)).take(each)
+                self._followed(each).take(each)
             else:
                 yield from self._replay_poll(each)
 
+    def _followed(self, line: RunLine) -> _Followed:
+        if line.run_id not in self._runs:
+            self._runs[line.run_id] = _Followed(line.run, self._prior_of)
+        return self._runs[line.run_id]
+
     def _replay_poll(self, seen: DecodedPoll) -> Iterator[Forecast]:
-        before = self._progress.last
-        self._progress = fold(self._progress, seen.observation)
-        timelines = self._progress.timelines
+        before = self.progress.last
+        runs = (each.run for each in self._runs.values())
+        self.progress = fold(reduce(with_requested_replicas, runs, self.progress), seen.observation)
+        timelines = self.progress.timelines
         for run_id, followed in self._runs.items():
             if followed.under_way:
-                yield from _of_run(run_id, followed, seen, timelines)
+                yield from self._of_run(run_id, followed, seen, timelines)
         yield from self._settle(seen, before)
         self._forecast_partitions(seen)
 
@@ -175,11 +210,11 @@ class EtaReplay:
         for tp, state in seen.observation.partitions.items():
             if not state.described or not set(state.adding) - set(state.isr):
                 continue
-            timeline = self._progress.timelines[tp]
+            timeline = self.progress.timelines[tp]
             track = self._tracks.setdefault(tp, _Track(seen.t, state.adding))
             share = _share(timeline)
             track.grow(seen.t, share)
-            if track.due(seen.t):
+            if track.due(seen.t, self._every_ms):
                 self._open.setdefault(tp, []).append(
                     Forecast(
                         run_id=run_of.get(tp),
@@ -195,34 +230,34 @@ class EtaReplay:
                     )
                 )
 
-
-def _of_run(
-    run_id: str,
-    followed: _Followed,
-    seen: DecodedPoll,
-    timelines: Mapping[TopicPartition, Timeline],
-) -> Iterator[Forecast]:
-    run, now = followed.run, seen.observation.at
-    followed.estimate.update(now, timelines)
-    if followed.track is None:
-        passed = (now - run.started_at).total_seconds() if run.started_at else 0.0
-        followed.track = _Track(seen.t - round(passed * 1000))
-    copied, track = followed.estimate.copied, followed.track
-    share = copied.share if copied.whole else run.over / max(1, len(run.tracks))
-    track.grow(seen.t, share)
-    if track.due(seen.t):
-        yield Forecast(
-            run_id=run_id,
-            scope=RUN,
-            topic=None,
-            partition=None,
-            seq=seen.seq,
-            t=seen.t,
-            share=share,
-            predicted=copied.left_s,
-            linear_s=track.linear_s(seen.t, share),
-            recent_s=track.recent_s(seen.t, share),
-        )
+    def _of_run(
+        self,
+        run_id: str,
+        followed: _Followed,
+        seen: DecodedPoll,
+        timelines: Mapping[TopicPartition, Timeline],
+    ) -> Iterator[Forecast]:
+        run, now = followed.run, seen.observation.at
+        followed.estimate.update(now, timelines)
+        if followed.track is None:
+            passed = (now - run.started_at).total_seconds() if run.started_at else 0.0
+            followed.track = _Track(seen.t - round(passed * 1000))
+        copied, track = followed.estimate.copied, followed.track
+        share = copied.share if copied.whole else run.over / max(1, len(run.tracks))
+        track.grow(seen.t, share)
+        if track.due(seen.t, self._every_ms):
+            yield Forecast(
+                run_id=run_id,
+                scope=RUN,
+                topic=None,
+                partition=None,
+                seq=seen.seq,
+                t=seen.t,
+                share=share,
+                predicted=copied.left_s,
+                linear_s=track.linear_s(seen.t, share),
+                recent_s=track.recent_s(seen.t, share),
+            )
 
 
 def _share(timeline: Timeline) -> float | None:

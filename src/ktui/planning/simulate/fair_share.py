@@ -1,29 +1,17 @@
-"""Copies that share the bandwidth of brokers fairly, and when each of them ends."""
+"""Copies that share what their broker takes in fairly, and when each of them ends."""
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from typing import Protocol
 
 from ktui.cluster.partition import TopicPartition
-from ktui.max_min import max_min_rates
 
 Pair = tuple[int, int]
 """A leader, and the broker that copies from it."""
-
-
-class BrokerBandwidth(Protocol):
-    """The bandwidth of brokers, in bytes a second."""
-
-    def sends(self, leader: int) -> float:
-        """Return the most that a leader sends to all its followers; infinite where unknown."""
-
-    def takes(self, broker: int, at_once: int) -> float:
-        """Return the most that a broker takes in while it copies `at_once` replicas."""
 
 
 class CopiesInFlight(Protocol):
@@ -38,95 +26,6 @@ class CopiesInFlight(Protocol):
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
         """Return copies that ended by then: second, partition, broker; each copy once."""
-
-
-def fair_rates(copies: Mapping[Pair, int], rooms: BrokerBandwidth) -> dict[Pair, float]:
-    """Return the max-min fair rate of each single copy of a pair, in bytes a second.
-
-    Args:
-        copies: the number of copies of each pair, at least one.
-        rooms: the bandwidth of brokers.
-    """
-    sent, taken = Counter[int](), Counter[int]()
-    for (leader, broker), count in copies.items():
-        sent[leader] += count
-        taken[broker] += count
-    uplinks = {leader: n for n, leader in enumerate(sent)}
-    intakes = {broker: n for n, broker in enumerate(taken, len(uplinks))}
-    capacities = [
-        *(rooms.sends(leader) for leader in sent),
-        *(rooms.takes(broker, at_once) for broker, at_once in taken.items()),
-    ]
-    flows = [((uplinks[leader], intakes[broker]), n) for (leader, broker), n in copies.items()]
-    rates = max_min_rates(capacities, flows)
-    return {pair: max(1.0, rate) for pair, rate in zip(copies, rates, strict=True)}
-
-
-class _Copies:
-    """The copies of one pair.
-
-    Virtual time is the bytes received by a copy that has been present from the start.
-    """
-
-    def __init__(self) -> None:
-        self.virtual = 0.0
-        self.rate = 0.0
-        self.ends: list[tuple[float, TopicPartition]] = []
-
-    @property
-    def left_s(self) -> float:
-        return max(0.0, self.ends[0][0] - self.virtual) / self.rate
-
-
-class FairShareCopies:
-    """All copies in flight, with bandwidth shared fairly between them.
-
-    Attributes:
-        next_end_s: the second at which the next copy ends if none is added.
-    """
-
-    def __init__(self, rooms: BrokerBandwidth) -> None:
-        self.next_end_s = inf
-        self._rooms = rooms
-        self._at_s = 0.0
-        self._of: dict[Pair, _Copies] = {}
-        self._stale = False
-
-    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
-        self._pass(at_s)
-        copies = self._of.setdefault(pair, _Copies())
-        heapq.heappush(copies.ends, (copies.virtual + size, tp))
-        self._share()
-
-    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        """Return copies that ended by then: second, partition, broker; each copy once."""
-        ended = []
-        while self.next_end_s <= by_s:
-            end_s = self.next_end_s
-            pair = min(self._of, key=lambda pair: self._of[pair].left_s)
-            self._pass(end_s)
-            copies = self._of[pair]
-            copies.virtual, tp = heapq.heappop(copies.ends)
-            ended.append((end_s, tp, pair[1]))
-            if not copies.ends:
-                del self._of[pair]
-            self._share()
-        return ended
-
-    def _pass(self, at_s: float) -> None:
-        for copies in self._of.values():
-            copies.virtual += (at_s - self._at_s) * copies.rate
-        self._at_s = at_s
-
-    def _share(self) -> None:
-        rates = fair_rates(
-            Counter({pair: len(of.ends) for pair, of in self._of.items()}), self._rooms
-        )
-        for pair, copies in self._of.items():
-            copies.rate = rates[pair]
-        lefts = (copies.left_s for copies in self._of.values())
-        self.next_end_s = self._at_s + min(lefts, default=inf)
 
 
 class BrokerIntake:

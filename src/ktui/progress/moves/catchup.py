@@ -6,11 +6,14 @@ import msgspec
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.progress import rates, stalls
-from ktui.progress.memory import LaneMemory, Meter, StillClock
+from ktui.progress.memory import CopySpan, LaneMemory, Meter, StillClock
 from ktui.progress.moves.copying import LeaderLog, ReplicaFigures, compare_with_leader
 from ktui.progress.moves.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.poll import Poll
 from ktui.progress.timeline import Range
+
+_LEAST_NET = 0.2
+"""A lag that shrinks is taken to shrink by this part of the copy rate, at least."""
 
 
 class CatchUp(msgspec.Struct, frozen=True, gc=False):
@@ -72,12 +75,25 @@ def follow_replica(
     rising_s, rising_from = _rising(memory, lag)
     if stalls.starved(starving_s):  # the cause of the rise is known until there is room again
         rising_s, rising_from = 0.0, lag.value
-    if _sharing_changed(leader.tp, broker, poll):
+    shared = _sharing_changed(leader.tp, broker, poll)
+    if shared:
         messages, sizes = rates.discount_rate(messages), rates.discount_rate(sizes)
     if blocked:
         messages, sizes = rates.restart_rate(messages), rates.restart_rate(sizes)
+    bound = _bound(broker, poll)
+    since = None if blocked or shared else _span(memory.since, lag, figures.at_s, bound)
     remembered = LaneMemory(
-        messages, sizes, still, rising_s, rising_from, in_bytes, from_lag, from_s, nets, starving_s
+        messages=messages,
+        size=sizes,
+        still=still,
+        rising_s=rising_s,
+        rising_from=rising_from,
+        in_bytes=in_bytes,
+        from_lag=from_lag,
+        from_s=from_s,
+        nets=nets,
+        starving_s=starving_s,
+        since=since,
     )
     if blocked:
         return CatchUp(figures, 0.0, 0.0, leader.bytes_s, None, remembered)
@@ -85,8 +101,44 @@ def follow_replica(
     bytes_s = (
         messages_s * per_message if messages_s is not None and per_message is not None else sizes_s
     )
-    left_s = None if stalls.starved(starving_s) else time_left(lag.value, lag.net, nets)
+    net = _steadied(lag, sizes_s if in_bytes else messages_s, figures.at_s, since)
+    left_s = None if stalls.starved(starving_s) else time_left(lag.value, net, nets)
     return CatchUp(figures, messages_s, bytes_s, leader.bytes_s, left_s, remembered)
+
+
+def _bound(broker: int, poll: Poll) -> int | None:
+    """Return the broker's throttle, whether it limits this copy or not."""
+    config = poll.observation.broker_configs.get(broker)
+    return None if config is None else config.follower_throttle_rate
+
+
+def _span(
+    before: CopySpan | None, lag: _Lag, at_s: float | None, bound: int | None
+) -> CopySpan | None:
+    """Go on with the span of a copy, or begin another one under another throttle."""
+    if before is not None and before.bound == bound and before.in_bytes is lag.in_bytes:
+        return before
+    return (
+        None
+        if lag.value is None or at_s is None
+        else CopySpan(at_s, lag.value, lag.in_bytes, bound)
+    )
+
+
+def _steadied(
+    lag: _Lag, copied_s: float | None, at_s: float | None, since: CopySpan | None
+) -> float | None:
+    """Return the mean of the present net rate and of that since the beginning of the span.
+
+    The present one alone is nothing to go by where a throttle lets copies through in gulps. Where
+    producers write nearly as fast as the replica copies, the net rate is mostly noise.
+    """
+    if lag.net is None or lag.net <= 0.0 or lag.value is None or copied_s is None:
+        return lag.net
+    net = lag.net
+    if since is not None and at_s is not None and at_s > since.at_s:
+        net = (net + (since.lag - lag.value) / (at_s - since.at_s)) / 2.0
+    return max(net, _LEAST_NET * copied_s)
 
 
 def _is_short(before: Meter | None, leader: LeaderLog) -> bool:

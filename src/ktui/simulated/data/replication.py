@@ -21,6 +21,8 @@ from ktui.simulated.layout import ClusterSpec, TopicSpec
 
 __all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
 
+SharingFactory = Callable[[dict[int, Host], Followers, TrafficMoment, TideFactors], Sharing]
+
 _RETRY_S = 1.0
 _USED_UP = 0.99
 """The part of a throttle's rate from which on it holds back what it binds."""
@@ -55,6 +57,16 @@ class Replication:
     def now_s(self) -> float:
         """Seconds since the first moment."""
         return self._moment.now_s
+
+    def share_by(self, make: SharingFactory) -> None:
+        """Let flows share the machines in another way from now on.
+
+        Args:
+            make: makes what assigns the rates, from the machines, the followers, the moment and the
+                tides.
+        """
+        self._next_s = None
+        self._sharing = make(self._hosts, self._followers, self._moment, self._tides)
 
     def prepare(self, topic: TopicSpec) -> None:
         """Register the spec of a topic that the cluster's spec lacks, before its creation."""

@@ -55,14 +55,14 @@ def test_a_changing_rate_widens_the_range_of_time_left() -> None:
         scripted.pass_time(10)
     left = scripted.estimate.copied.left_s
     assert left is not None
-    assert left.low < 0.7 * left.middle < left.middle < left.high / 1.2
+    assert left.low < left.middle < left.high / 2
 
 
 def test_nothing_is_forecast_from_a_brief_moment_or_a_standstill() -> None:
     scripted = ScriptedRun(GB, GB)
     scripted.begin()
     scripted.look(0.1)
-    scripted.pass_time(10)
+    scripted.pass_time(5)
     scripted.look(0.2)
     assert scripted.estimate.copied.left_s is None
     still = ScriptedRun(GB)
@@ -237,7 +237,7 @@ def test_a_run_without_a_rate_of_its_own_uses_that_of_earlier_runs() -> None:
     for forecast_s, expected_s in zip(
         (left.low, left.middle, left.high), (50, 100, 200), strict=True
     ):
-        assert expected_s <= forecast_s <= expected_s + BESIDE
+        assert expected_s <= forecast_s <= 1.05 * expected_s + BESIDE
 
 
 def test_replicas_added_at_once_are_as_fast_as_that_many_were_in_earlier_runs() -> None:

@@ -1,0 +1,138 @@
+"""Real runs to record: labs, each with its runs in their order, all drawn from the lab's seed.
+
+A lab is a cluster of its own: five brokers of one Kafka version, with two topics whose partitions
+differ in size by up to ten times. The runs of a lab move the same partitions back and forth.
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+MIB = 1024 * 1024
+BROKERS = 5
+FACTOR = 2
+
+
+class Act(enum.Enum):
+    """What happens in the middle of a run; no forecast can know of it before."""
+
+    NOTHING = "nothing"
+    THROTTLE = "throttle"
+    """Another throttle."""
+    OUTAGE = "outage"
+    """A broker dies, and is back after a while."""
+    STOP = "stop"
+    """An operator stops the run."""
+    DEATH = "death"
+    """A broker dies for good, and the engine is interrupted later: the run never ends."""
+
+
+class LabRuns(NamedTuple):
+    """A lab to record."""
+
+    name: str
+    version: str
+    seed: int
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its runs only judge the forecast, and nothing is chosen by them."""
+        return self.name.startswith("frozen")
+
+
+LABS = (
+    LabRuns("train-1", "4.3.1", 101),
+    LabRuns("frozen-1", "3.9.1", 201),
+    LabRuns("frozen-2", "4.3.1", 202),
+)
+"""Rules and figures of the forecast are chosen on the labs that are not frozen."""
+
+
+class SizedTopic(NamedTuple):
+    """A topic of a lab; `sizes` has the bytes of each partition."""
+
+    name: str
+    sizes: Sequence[int]
+
+
+class RealRun(NamedTuple):
+    """A run to record."""
+
+    name: str
+    topic: str
+    options: Sequence[str]
+    written: int = 0
+    """Bytes a second that producers write to the topic meanwhile."""
+    act: Act = Act.NOTHING
+    at_s: float = 0.0
+    """When the act happens, in seconds after the first replica is being added."""
+    throttle: str = ""
+    """The new one, of `Act.THROTTLE`."""
+
+
+def topics(rng: random.Random) -> tuple[SizedTopic, SizedTopic]:
+    """Draw the topics of a lab: one for runs with a throttle, and a larger one."""
+    small = [round(MIB * 3 * 10 ** rng.random()) for _ in range(18)]
+    large = [round(MIB * 6 * 6 ** rng.random()) for _ in range(16)]
+    return SizedTopic("small", small), SizedTopic("large", large)
+
+
+def runs(rng: random.Random, number: int) -> Iterator[RealRun]:
+    """Draw the runs of a lab; every other lab ends with a run that never does."""
+
+    def throttle(low: float, high: float) -> str:
+        return f"{rng.uniform(low, high):.1f}MB"
+
+    small, large = "small", "large"
+    at_s = rng.uniform(8, 16)
+    yield RealRun("throttled", small, ("--throttle", throttle(2.5, 4)))
+    yield RealRun("four-at-once", large, ("--partitions", "4"))
+    yield RealRun(
+        "written-to", small, ("--throttle", throttle(3.5, 5), "--per-broker", "3"), 1_500_000
+    )
+    lower = rng.choice([True, False])
+    yield RealRun(
+        "throttle-lowered" if lower else "throttle-raised",
+        small,
+        ("--throttle", throttle(5, 7) if lower else throttle(2, 3), "--per-broker", "4"),
+        act=Act.THROTTLE,
+        at_s=at_s,
+        throttle=throttle(2, 3) if lower else throttle(5, 8),
+    )
+    yield RealRun(
+        "one-on-each-broker",
+        large,
+        ("--per-broker", "1", "--order", rng.choice(["size-asc", "size-desc", "plan"])),
+        rng.choice([0, 2_000_000]),
+    )
+    yield RealRun(
+        "broker-dies",
+        small,
+        ("--throttle", throttle(2.5, 4), "--per-broker", "2"),
+        act=Act.OUTAGE,
+        at_s=rng.uniform(6, 12),
+    )
+    yield RealRun("all-at-once", small, ("--pace", "fast", "--throttle", throttle(2.5, 4)))
+    yield RealRun("one-by-one", small, ("--partitions", "1"), 1_000_000)
+    last = Act.STOP if number % 2 else Act.DEATH
+    yield RealRun(
+        "stopped" if number % 2 else "never-ends",
+        small,
+        ("--throttle", throttle(2, 3)),
+        act=last,
+        at_s=at_s,
+    )
+
+
+def placements(rng: random.Random, before: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Draw other replicas for each partition: one or both of them are on other brokers."""
+    found = []
+    for replicas in before:
+        new = tuple(replicas)
+        while set(new) == set(replicas):
+            new = tuple(rng.sample(range(1, BROKERS + 1), FACTOR))
+        found.append(new)
+    return found

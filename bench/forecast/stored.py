@@ -1,0 +1,87 @@
+"""The stored recordings: of real runs and of simulated ones, by cluster, in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.forecast import real_runs, simulated
+from ktui.pipeline.forecast.replay import DecodedPoll
+from ktui.pipeline.forecast.session_stream import session_events
+from ktui.recording.lines import RunLine
+from ktui.recording.reading import find_sessions
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+class StoredRun(NamedTuple):
+    """The recording of one run."""
+
+    cluster: str
+    number: int
+    """Its place among the runs of its cluster, from 1."""
+    name: str
+    folder: Path
+
+    def events(self) -> Iterator[DecodedPoll | RunLine]:
+        """Yield its polls and the events of its journal, in order.
+
+        Raises:
+            SystemExit: the folder does not hold exactly one session.
+        """
+        sessions = find_sessions(self.folder)
+        if len(sessions) != 1:
+            raise SystemExit(f"not measured: {len(sessions)} sessions in {self.folder}, not one")
+        contents = [path.read_bytes() for path in sessions[0].files]
+        return session_events(contents, sessions[0].head.cluster_id)
+
+
+class RunSet(NamedTuple):
+    """Some clusters and their runs, in the order of time."""
+
+    title: str
+    clusters: dict[str, list[StoredRun]]
+
+    @property
+    def runs(self) -> list[StoredRun]:
+        """All runs."""
+        return [run for runs in self.clusters.values() for run in runs]
+
+
+def real(*, frozen: bool) -> RunSet:
+    """Return the recorded real runs to learn on, or the frozen ones."""
+    names = [lab.name for lab in real_runs.LABS if lab.frozen is frozen]
+    return RunSet(f"real runs, {_which(frozen=frozen)}", _clusters(names))
+
+
+def simulated_runs(*, frozen: bool) -> RunSet:
+    """Return the recorded simulated runs to learn on, or the frozen ones."""
+    seeds = simulated.FROZEN if frozen else simulated.TRAINING
+    names = [simulated.cluster_name(seed) for seed in seeds]
+    return RunSet(f"simulated runs, {_which(frozen=frozen)}", _clusters(names))
+
+
+def _which(*, frozen: bool) -> str:
+    return "frozen" if frozen else "training"
+
+
+def _clusters(names: list[str]) -> dict[str, list[StoredRun]]:
+    """Return the runs of clusters.
+
+    Raises:
+        SystemExit: a cluster was not recorded.
+    """
+    found = {}
+    for name in names:
+        folders = sorted((RECORDINGS / name).glob("*-*"), key=_number)
+        if not folders:
+            raise SystemExit(f"not measured: no recordings in {RECORDINGS / name}")
+        found[name] = [
+            StoredRun(name, _number(each), each.name.partition("-")[2], each) for each in folders
+        ]
+    return found
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name.partition("-")[0])

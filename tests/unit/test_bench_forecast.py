@@ -1,0 +1,68 @@
+"""How the benchmark of forecasts judges them."""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+
+import pytest
+from bench.forecast.baselines import LINEAR, SmoothedRate
+from bench.forecast.moments import KTUI, Moment
+from bench.forecast.scores import (
+    by_run,
+    compare,
+    coverage,
+    relative_error,
+    surely_short,
+    with_interval,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.progress.timeline import Range
+
+
+def moment(
+    forecast_s: float, truth_s: float | None, *, at_least_s: float | None = None, run: str = "a"
+) -> Moment:
+    left = Range(forecast_s / 2, forecast_s, forecast_s * 2)
+    return Moment("c", run, "run", 0.5, left, {LINEAR: 30.0}, truth_s, at_least_s, truth_s)
+
+
+def test_a_run_counts_once_however_many_moments_it_has() -> None:
+    moments = [moment(20, 10, run="long")] * 9 + [moment(10, 10, run="short")]
+    errors = by_run(moments, lambda one: relative_error(one, KTUI), median)
+    assert [figure.value for figure in errors] == [1.0, 0.0]
+
+
+def test_a_moment_that_was_cut_short_bounds_the_coverage_from_below_and_above() -> None:
+    cut = [moment(10, None, at_least_s=15.0), moment(10, None, at_least_s=25.0)]
+    found = coverage([moment(10, 12), moment(10, 30), *cut])
+    assert found is not None
+    assert found.known.value == 0.5
+    assert (found.least, found.most) == (0.25, 0.5)
+    assert surely_short(cut) == 1.0
+
+
+def test_ktui_is_behind_where_a_baseline_errs_less_at_the_same_moments() -> None:
+    without = moment(10, 10)._replace(naive={LINEAR: None})
+    found = compare([moment(10, 20), without], LINEAR)
+    assert found is not None
+    assert (found.runs, found.ktui, found.baseline) == (1, 0.5, 0.5)
+    worse = compare([moment(10, 30)], LINEAR)
+    assert worse is not None
+    assert worse.behind.value == pytest.approx(2 / 3)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_a_figure_lies_within_its_interval_of_resampled_runs(values: list[float]) -> None:
+    runs = [moment(10, 10 * (1 + value), run=str(n)) for n, value in enumerate(values)]
+    figures = by_run(runs, lambda one: relative_error(one, KTUI), fmean)
+    found = with_interval(figures, median)
+    assert found.low - 1e-9 <= found.value <= found.high + 1e-9
+
+
+def test_a_steady_rate_is_forecast_exactly() -> None:
+    smoothed, left = SmoothedRate(), None
+    for second in range(20):
+        left = smoothed.left_s(float(second), second / 100)
+    assert left == pytest.approx(81.0)
