@@ -41,6 +41,16 @@ class FileState(msgspec.Struct, frozen=True):
     """None where there is no file."""
 
 
+class ListedFile(msgspec.Struct, frozen=True):
+    """A file that was listed at a URI."""
+
+    path: str
+    """Its own URI."""
+    length: int
+    """In bytes."""
+    modified_ms: int
+
+
 class LakeFiles(Protocol):
     """Reads and replaces small files, lists and removes; Spark reads and writes the tables.
 
@@ -223,6 +233,11 @@ class HadoopFiles:
         self._conf = context.hadoopConfiguration()
         self._system = self._path(self.uri).getFileSystem(self._conf)
 
+    @property
+    def qualified(self) -> str:
+        """The URI as the client writes it."""
+        return str(self._system.makeQualified(self._path(self.uri)).toString())
+
     def exists(self) -> bool:
         """Whether anything exists at the URI."""
         return bool(self._system.exists(self._path(self.uri)))
@@ -303,15 +318,32 @@ class HadoopFiles:
 
     def data_files(self, folder: str) -> list[DataFile]:
         """List the Parquet files anywhere under a folder."""
-        root = f"{self._system.makeQualified(self._path(self.uri)).toString()}/"
-        listed = self._system.listFiles(self._at(folder), True)  # noqa: FBT003 - recursive; Java's
-        found = []
+        root = f"{self.qualified}/"
+        found = (
+            DataFile(each.path.removeprefix(root), each.length)
+            for each in self._listed(self._at(folder), recursive=True)
+            if each.path.endswith(".parquet")
+        )
+        return sorted(found, key=lambda file: file.path)
+
+    def listed(self, *, recursive: bool) -> list[ListedFile] | None:
+        """List the files in the folder, or the one file at the URI; None if nothing is there.
+
+        An object store answers with 1,000 objects at a time, of however many folders.
+
+        Args:
+            recursive: whether to list the files in the folder's folders, too.
+        """
+        path = self._path(self.uri)
+        return [*self._listed(path, recursive=recursive)] if self.exists() else None
+
+    def _listed(self, path: Any, *, recursive: bool) -> Iterator[ListedFile]:
+        listed = self._system.listFiles(path, recursive)
         while listed.hasNext():
             status = listed.next()
-            path = status.getPath().toString()
-            if path.endswith(".parquet"):
-                found.append(DataFile(path.removeprefix(root), status.getLen()))
-        return sorted(found, key=lambda file: file.path)
+            yield ListedFile(
+                status.getPath().toString(), status.getLen(), status.getModificationTime()
+            )
 
     def footer(self, name: str) -> Footer:
         """Read the footer of a Parquet file."""
