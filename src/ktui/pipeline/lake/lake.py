@@ -161,6 +161,7 @@ class NewVersion:
         if current != self._before or not self._files.replace(
             manifests.NAME, manifests.encode(new), state
         ):
+            self.unstage()
             raise self._overtaken()
         self._tidy(new.folders | self._before.folders)
         return new
@@ -180,8 +181,8 @@ class NewVersion:
         return as_one_partition(staged)
 
     def unstage(self) -> None:
-        """Remove the rows that were staged."""
-        self._files.remove(f"{STAGING}/{self._name}")
+        """Remove the rows that were staged, and under a lock those of dead runs."""
+        self._files.remove(STAGING if self._files.locks else f"{STAGING}/{self._name}")
 
     def _tables(self) -> dict[str, dict[str, TablePart]]:
         tables = {name: dict(parts) for name, parts in self._before.tables.items()}
@@ -203,9 +204,9 @@ class NewVersion:
                 name = f"{table}/{version}"
                 if version.startswith(VERSION) and name not in versions and self._is_over(version):
                     self._files.remove(name)
-        for version in self._files.folders(STAGING):
-            if version == self._name or self._is_over(version):
-                self._files.remove(f"{STAGING}/{version}")
+        self.unstage()
+        for version in filter(self._is_over, self._files.folders(STAGING)):
+            self._files.remove(f"{STAGING}/{version}")
 
     def _is_over(self, version: str) -> bool:
         """Whether the run that wrote a version's folder has ended, or can no longer commit."""
