@@ -60,3 +60,24 @@ def test_a_path_and_a_file_uri_are_local(spark: SparkSession, place: str, kind: 
 
     assert isinstance(found, kind)
     assert found.uri.startswith("file:///")
+
+
+def test_files_at_a_uri_are_listed_in_one_folder_or_in_all_below(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("one.gz", "below/two.gz"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"12345")
+    files = HadoopFiles(f"file://{tmp_path}", spark)
+
+    here, everywhere = files.listed(recursive=False), files.listed(recursive=True)
+
+    assert here is not None
+    assert everywhere is not None
+    assert [file.path.rpartition("/")[2] for file in here] == ["one.gz"]
+    assert sorted(file.path.removeprefix(files.qualified) for file in everywhere) == [
+        "/below/two.gz",
+        "/one.gz",
+    ]
+    assert {file.length for file in everywhere} == {5}
+    assert HadoopFiles(f"file://{tmp_path}/missing", spark).listed(recursive=True) is None

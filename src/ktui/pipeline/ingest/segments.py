@@ -6,6 +6,7 @@ A problem with a file affects that file only: the file is reported and skipped, 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import reduce
@@ -31,14 +32,16 @@ LARGEST = 256 * 1024 * 1024
 """The most bytes of a file, which is in memory as a whole; recorders begin a new one at 8 MiB."""
 _NOTHING = "there is nothing in it"
 _LATER = "it could not be read; the next run tries again"
+_OF_A_LAKE = re.compile(f"^({VERSION}|{STAGING}$|{FOLLOWING}$)")
+"""Names of folders in a lake."""
 _OPTIONS = {
     "recursiveFileLookup": "true",
     "pathGlobFilter": f"*{CLOSED}",
     # By default Spark skips names that begin with "_", as the ids of clusters may. The lake may lie
     # among the recordings, but has none itself. Spark knows this option from 4.3 on.
-    "ignoredPathSegmentRegex": f"^({VERSION}|{STAGING}$|{FOLLOWING}$)",
+    "ignoredPathSegmentRegex": _OF_A_LAKE.pattern,
 }
-"""Spark's options for finding segments."""
+"""Spark's options for following segments."""
 _FAULTS = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": "true"}
 """A file that cannot be read must not fail the reading of all others."""
 _FILE = "path string, modificationTime timestamp, length bigint, content binary"
@@ -165,8 +168,22 @@ def _usable(files: Iterable[WholeSegment]) -> Found:
 
 
 def _listed(spark: SparkSession, place: str) -> list[WholeSegment]:
-    listed = _as_segments(spark.read.format("binaryFile").options(**_OPTIONS).load(place))
-    return [WholeSegment(*row) for row in listed.collect()]
+    """List the complete segments at a URI. Spark would ask for each of them by itself.
+
+    Raises:
+        PipelineProblem: there is nothing.
+    """
+    at = HadoopFiles(place, spark)
+    files = at.listed(recursive=True)
+    if files is None:
+        raise PipelineProblem(f"{place}: no such file or folder")
+    above = at.qualified.count("/")
+    return [
+        WholeSegment(file.path, file.length, file.modified_ms)
+        for file in files
+        if file.path.endswith(CLOSED)
+        and not any(map(_OF_A_LAKE.match, file.path.split("/")[above + 1 :]))
+    ]
 
 
 def _as_segments(files: DataFrame) -> DataFrame:
@@ -263,17 +280,17 @@ def read_contents_again(
         checksums: the first `SEGMENT_DIGITS` digits of the segments' checksums, as in the tables.
     """
     places = {each.sha256: each for each in known if each.sha256[:SEGMENT_DIGITS] in checksums}
-    files = [
-        WholeSegment(each.path, each.length, each.modified_ms)
-        for each in places.values()
-        if _exists(spark, each.path)
-    ]
+    elsewhere = {each.path for each in places.values() if local_path(each.path) is None}
+    there = _present(spark, elsewhere)
+    files = (each for each in places.values() if each.path in there or each.path not in elsewhere)
     return contents(spark, files)
 
 
-def _exists(spark: SparkSession, place: str) -> bool:
-    path = local_path(place)
-    return HadoopFiles(place, spark).exists() if path is None else path.is_file()
+def _present(spark: SparkSession, places: Collection[str]) -> set[str]:
+    """Return those of some files at URIs that exist: one listing for each of their folders."""
+    folders = sorted({place.rpartition("/")[0] for place in places})
+    listed = (HadoopFiles(folder, spark).listed(recursive=False) for folder in folders)
+    return {file.path for files in listed for file in files or ()} & set(places)
 
 
 def new_segments(

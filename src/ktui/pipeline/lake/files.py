@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+import msgspec
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from ktui.durable import sync_folder
@@ -24,8 +26,29 @@ from ktui.pipeline.lake.manifest import DataFile, Manifest
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 """One slash is enough: Hadoop omits an empty host, and writes dbfs:///folder as dbfs:/folder."""
 _LOCK = "ktui-lake.lock"
+_ONLY_IF_NEW = "fs.option.create.conditional.overwrite"
+_ONLY_IF_SAME = f"{_ONLY_IF_NEW}.etag"
+"""Hadoop's options for a file that replaces nothing, or only the content with an ETag. S3A has both
+from Hadoop 3.4.2 on; they are one request, `If-None-Match: *` or `If-Match`."""
 GLOB = str.maketrans({each: f"\\{each}" for each in "\\{}[]*?"})
 """A table for `str.translate`: escapes the characters that Spark reads as a glob pattern."""
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """The content that a file of an object store has at a time, by its ETag."""
+
+    etag: str | None
+    """None where there is no file."""
+
+
+class ListedFile(msgspec.Struct, frozen=True):
+    """A file that was listed at a URI."""
+
+    path: str
+    """Its own URI."""
+    length: int
+    """In bytes."""
+    modified_ms: int
 
 
 class LakeFiles(Protocol):
@@ -36,13 +59,28 @@ class LakeFiles(Protocol):
 
     uri: str
     """The URI of the lake's folder, without a slash at the end."""
+    locks: bool
+    """Whether a lock keeps other writers away."""
 
     def read(self, name: str) -> bytes | None:
         """Read a file; None if it does not exist."""
         ...
 
-    def replace(self, name: str, content: bytes) -> None:
-        """Replace a file atomically: readers see the old content or the new."""
+    def state(self, name: str) -> FileState | None:
+        """Return a file's present state, for `replace`; None where `replace` does not compare."""
+        ...
+
+    def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
+        """Replace a file atomically: readers see the old content or the new.
+
+        Args:
+            name: the file.
+            content: its new content.
+            state: replace the file only in this state; None for any.
+
+        Returns:
+            Whether it was replaced.
+        """
         ...
 
     def folders(self, name: str) -> list[str]:
@@ -99,6 +137,8 @@ def lake_files(place: str, spark: SparkSession) -> LakeFiles:
 class LocalFiles:
     """A lake in a folder of this machine."""
 
+    locks = True
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.uri = f"file://{path}"
@@ -110,7 +150,10 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def replace(self, name: str, content: bytes) -> None:
+    def state(self, name: str) -> None:
+        """Return None: the lock keeps others away."""
+
+    def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:  # noqa: ARG002 - locked
         """Replace a file atomically and durably: the content is synced before the rename."""
         new = self.path / f"{name}.new"
         with new.open("wb") as file:
@@ -119,6 +162,7 @@ class LocalFiles:
             os.fsync(file.fileno())
         new.replace(self.path / name)
         sync_folder(self.path)
+        return True
 
     def folders(self, name: str) -> list[str]:
         """List the names of the folders in a folder; empty if the folder does not exist."""
@@ -176,6 +220,8 @@ class LocalFiles:
 class HadoopFiles:
     """A lake at a URI, reached through Spark's Hadoop client."""
 
+    locks = False
+
     def __init__(self, uri: str, spark: SparkSession) -> None:
         self.uri = uri.rstrip("/")
         jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no public way to its Hadoop client
@@ -186,6 +232,11 @@ class HadoopFiles:
         self._jvm = jvm
         self._conf = context.hadoopConfiguration()
         self._system = self._path(self.uri).getFileSystem(self._conf)
+
+    @property
+    def qualified(self) -> str:
+        """The URI as the client writes it."""
+        return str(self._system.makeQualified(self._path(self.uri)).toString())
 
     def exists(self) -> bool:
         """Whether anything exists at the URI."""
@@ -206,25 +257,56 @@ class HadoopFiles:
         finally:
             stream.close()
 
-    def replace(self, name: str, content: bytes) -> None:
+    def state(self, name: str) -> FileState | None:
+        """Return a file's present state; None where the client cannot write conditionally."""
+        path = self._at(name)
+        if not self._system.hasPathCapability(path, _ONLY_IF_SAME):
+            return None
+        there = self._system.exists(path)
+        return FileState(self._system.getFileStatus(path).getETag() if there else None)
+
+    def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
         """Replace a file: readers see the old content or the new.
 
         On a file system with folders, a whole new file is renamed over the old one. An object store
         has no rename. There the object itself is written, and readers see an object once it is
-        whole.
+        whole. The store compares the state as it does so.
         """
+        if state is not None:
+            return self._replace_only(state, name, content)
         if self._renames():
             self._write(self._at(f"{name}.new"), content)
-            files = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-                self._path(self.uri).toUri(), self._conf
-            )
-            over = self._jvm.java.lang.reflect.Array.newInstance(
-                self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename"), 1
-            )
-            over[0] = getattr(self._options, "Rename").OVERWRITE  # noqa: B009 - a Java inner class
-            files.rename(self._at(f"{name}.new"), self._at(name), over)
+            self._rename_over(self._at(f"{name}.new"), self._at(name))
         else:
             self._write(self._at(name), content)
+        return True
+
+    def _replace_only(self, state: FileState, name: str, content: bytes) -> bool:
+        file = self._system.createFile(self._at(name)).create()
+        if state.etag is None:
+            file.must(_ONLY_IF_NEW, True)  # noqa: FBT003 - Java's
+        else:
+            file.must(_ONLY_IF_SAME, state.etag)
+        try:
+            self._fill(file.build(), content)
+        except Py4JJavaError:
+            # The client repeats a request whose answer was lost, and the store refuses the second.
+            if self.read(name) == content:
+                return True
+            if self.state(name) == state:
+                raise
+            return False
+        return True
+
+    def _rename_over(self, new: Any, old: Any) -> None:
+        files = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+            self._path(self.uri).toUri(), self._conf
+        )
+        over = self._jvm.java.lang.reflect.Array.newInstance(
+            self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename"), 1
+        )
+        over[0] = getattr(self._options, "Rename").OVERWRITE  # noqa: B009 - a Java inner class
+        files.rename(new, old, over)
 
     def folders(self, name: str) -> list[str]:
         """List the names of the folders in a folder; empty if the folder does not exist."""
@@ -236,15 +318,32 @@ class HadoopFiles:
 
     def data_files(self, folder: str) -> list[DataFile]:
         """List the Parquet files anywhere under a folder."""
-        root = f"{self._system.makeQualified(self._path(self.uri)).toString()}/"
-        listed = self._system.listFiles(self._at(folder), True)  # noqa: FBT003 - recursive; Java's
-        found = []
+        root = f"{self.qualified}/"
+        found = (
+            DataFile(each.path.removeprefix(root), each.length)
+            for each in self._listed(self._at(folder), recursive=True)
+            if each.path.endswith(".parquet")
+        )
+        return sorted(found, key=lambda file: file.path)
+
+    def listed(self, *, recursive: bool) -> list[ListedFile] | None:
+        """List the files in the folder, or the one file at the URI; None if nothing is there.
+
+        An object store answers with 1,000 objects at a time, of however many folders.
+
+        Args:
+            recursive: whether to list the files in the folder's folders, too.
+        """
+        path = self._path(self.uri)
+        return [*self._listed(path, recursive=recursive)] if self.exists() else None
+
+    def _listed(self, path: Any, *, recursive: bool) -> Iterator[ListedFile]:
+        listed = self._system.listFiles(path, recursive)
         while listed.hasNext():
             status = listed.next()
-            path = status.getPath().toString()
-            if path.endswith(".parquet"):
-                found.append(DataFile(path.removeprefix(root), status.getLen()))
-        return sorted(found, key=lambda file: file.path)
+            yield ListedFile(
+                status.getPath().toString(), status.getLen(), status.getModificationTime()
+            )
 
     def footer(self, name: str) -> Footer:
         """Read the footer of a Parquet file."""
@@ -261,7 +360,10 @@ class HadoopFiles:
         return self._path(f"{self.uri}/{name}")
 
     def _write(self, path: Any, content: bytes) -> None:
-        stream = self._system.create(path, True)  # noqa: FBT003 - overwrite; Java's
+        self._fill(self._system.create(path, True), content)  # noqa: FBT003 - overwrite; Java's
+
+    @staticmethod
+    def _fill(stream: Any, content: bytes) -> None:
         try:
             stream.write(bytearray(content))
         finally:

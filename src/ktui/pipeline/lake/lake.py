@@ -2,11 +2,12 @@
 
 Files that a manifest names never change. A run writes new folders beside them, and replaces the
 manifest at its end. Until then readers have the version before. A run that dies leaves only folders
-behind, which the next run removes.
+behind, which a later run removes.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui import __version__
-from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
@@ -27,6 +28,7 @@ from ktui.pipeline.lake.sizing import as_one_partition, runs_small
 
 VERSION = "lake_version="
 """The prefix of a version's folder. Spark reads the name as a column, so no table may have it."""
+_NUMBER = re.compile(rf"{VERSION}(\d+)-")
 _CLUSTER = "cluster_id="
 STAGING = "_staging"
 FOLLOWING = "_following"
@@ -142,6 +144,9 @@ class NewVersion:
         """Make this the lake's current version, and add to the segments that it has read.
 
         Folders that neither this version nor the one before needs are removed.
+
+        Raises:
+            LakeLocked: another run has written a version since; the lake has that one.
         """
         new = Manifest(
             version=self._before.version + 1,
@@ -150,10 +155,34 @@ class NewVersion:
             segments=(*self._before.segments, *segments),
             tables=self._tables(),
         )
-        self._files.replace(manifests.NAME, manifests.encode(new))
+        state = self._files.state(manifests.NAME)
+        current = read_manifest(self._files) or Manifest()
+        if current != self._before or not self._files.replace(
+            manifests.NAME, manifests.encode(new), state
+        ):
+            self.unstage()
+            raise self._overtaken()
         self._files.replace(views.NAME, views.views_sql(new, self._files.uri))
         self._tidy(new.folders | self._before.folders)
         return new
+
+    def _overtaken(self) -> LakeLocked:
+        current = read_manifest(self._files) or Manifest()
+        return LakeLocked(
+            f"{self._files.uri}: another run has written version {current.version} meanwhile; "
+            "this one has changed nothing. Run it again"
+        )
+
+    def stage(self, rows: DataFrame) -> DataFrame:
+        """Store rows in the lake for the time of a run, so that they are not computed twice."""
+        place = f"{self._files.uri}/{STAGING}/{self._name}/{uuid.uuid4().hex}"
+        write_parquet(rows, place, ())
+        staged = self.spark.read.schema(rows.schema).parquet(place.translate(GLOB))
+        return as_one_partition(staged)
+
+    def unstage(self) -> None:
+        """Remove the rows that were staged, and under a lock those of dead runs."""
+        self._files.remove(STAGING if self._files.locks else f"{STAGING}/{self._name}")
 
     def _tables(self) -> dict[str, dict[str, TablePart]]:
         tables = {name: dict(parts) for name, parts in self._before.tables.items()}
@@ -165,22 +194,24 @@ class NewVersion:
         return tables
 
     def _tidy(self, keep: Collection[str]) -> None:
-        """Remove all folders of versions except those in `keep`, and the staging folder."""
+        """Remove staged rows, and all folders of versions except those in `keep`.
+
+        Without a lock other runs may be writing. Theirs are versions after the one before this.
+        """
         versions = {"/".join(folder.split("/")[:2]) for folder in keep}
         for table in (name for name in self._files.folders("") if name != STAGING):
             for version in self._files.folders(table):
                 name = f"{table}/{version}"
-                if version.startswith(VERSION) and name not in versions:
+                if version.startswith(VERSION) and name not in versions and self._is_over(version):
                     self._files.remove(name)
-        self._files.remove(STAGING)
+        self.unstage()
+        for version in filter(self._is_over, self._files.folders(STAGING)):
+            self._files.remove(f"{STAGING}/{version}")
 
-
-def stage_rows(files: LakeFiles, rows: DataFrame) -> DataFrame:
-    """Store rows in the lake for the time of a run, so that they are not computed twice."""
-    place = f"{files.uri}/{STAGING}/{uuid.uuid4().hex}"
-    write_parquet(rows, place, ())
-    staged = rows.sparkSession.read.schema(rows.schema).parquet(place.translate(GLOB))
-    return as_one_partition(staged)
+    def _is_over(self, version: str) -> bool:
+        """Whether the run that wrote a version's folder has ended, or can no longer commit."""
+        number = _NUMBER.match(version)
+        return self._files.locks or number is None or int(number[1]) <= self._before.version
 
 
 def write_parquet(rows: DataFrame, place: str, by: Collection[str]) -> None:

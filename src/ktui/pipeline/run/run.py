@@ -25,7 +25,7 @@ from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.files import LocalFiles, lake_files
-from ktui.pipeline.lake.lake import STAGING, Lake, NewVersion, read_manifest, stage_rows
+from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import is_small, sized
@@ -128,7 +128,7 @@ def read_segments(
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
-            decoded = stage_rows(files, decode(request.choice)(contents))
+            decoded = version.stage(decode(request.choice)(contents))
             read, damaged = _read(decoded, version)
             written = _write(version, decoded, tell)
             if request.asked is not None:
@@ -140,7 +140,7 @@ def read_segments(
         taken = [each for each in new if each.sha256 in known or _digits(each) in read]
         after = version.commit(taken) if taken or version.clusters else before
         if after is before:
-            files.remove(STAGING)  # rows of segments that are not selected
+            version.unstage()  # rows of segments that are not selected
         insights = None
         if request.asked is not None and after.version:
             insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))

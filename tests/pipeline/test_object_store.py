@@ -1,0 +1,178 @@
+"""Recordings and a lake in an object store, where nothing can be renamed or locked."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake.lake import VERSION
+from support.pipeline.lake_rows import assert_same, lake_rows
+from support.pipeline.object_store import LIMIT_S, ObjectStore, object_store
+from support.pipeline_oracle.rows import tables_of
+from support.recordings.taped_runs import tapes_of_runs
+from support.recordings.tapes import Tape, cut_at_random, with_garbage, write
+from support.recordings.wild_recordings import wild_tapes
+
+_LAKE, _RECORDED = "lake", "recorded"
+_MANIFEST = f"{_LAKE}/{manifests.NAME}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ObjectStore]:
+    with object_store(tmp_path) as running:
+        yield running
+
+
+class Run:
+    """`ktui pipeline run` in a process of its own, from the store's recordings into its lake."""
+
+    def __init__(self, store: ObjectStore, folder: Path) -> None:
+        places = ("--recordings", f"{store.uri}/{_RECORDED}", "--lake", f"{store.uri}/{_LAKE}")
+        how = ("--master", "local[1]", "--no-insights", "--state-dir", str(folder))
+        self._printed = ""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "ktui", "pipeline", "run", *places, *how],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=store.environment,
+            start_new_session=True,  # so that signals reach its JVM
+        )
+
+    def works_on(self, table: str) -> None:
+        """Wait until it writes a table."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._printed += line
+            if line.strip() == table:
+                return
+        raise AssertionError(self._printed)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and to its JVM."""
+        os.killpg(self._process.pid, number)
+
+    def ends(self) -> tuple[int, str]:
+        """Wait for its end; return the exit code and all that it has printed."""
+        self._printed += self._process.communicate(timeout=LIMIT_S)[0]
+        return self._process.returncode, self._printed
+
+    def close(self) -> None:
+        """Kill it, if it has not ended."""
+        if self._process.poll() is None:
+            self.signal(signal.SIGKILL)
+        self._process.communicate()
+
+
+@contextmanager
+def run(store: ObjectStore, folder: Path) -> Iterator[Run]:
+    running = Run(store, folder)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def records(tapes: Iterable[Tape], folder: Path, store: ObjectStore) -> None:
+    dice = random.Random("object store")  # noqa: S311 - a test's dice
+    for tape in tapes:
+        write(folder, list(with_garbage(cut_at_random(tape, dice), dice)))
+    store.put_folder(folder, _RECORDED)
+
+
+def completes(store: ObjectStore, folder: Path) -> None:
+    with run(store, folder) as running:
+        code, printed = running.ends()
+    assert code == 0, printed
+
+
+def is_killed_at(table: str, store: ObjectStore, folder: Path) -> None:
+    with run(store, folder) as running:
+        running.works_on(table)
+        running.signal(signal.SIGKILL)
+        assert running.ends()[0] == -signal.SIGKILL
+
+
+def version(store: ObjectStore) -> int:
+    return manifests.decode(store.get(_MANIFEST)).version
+
+
+@pytest.mark.soak
+def test_the_store_refuses_to_replace_what_has_changed_and_lists_1_000_segments_at_a_time(
+    store: ObjectStore,
+) -> None:
+    for number in range(1_100):
+        store.put(f"many/one/session-{number}/000000.jsonl.gz", b"segment")
+    store.put("many/lake/_staging/000000.jsonl.gz", b"of a lake")
+    places = (f"{store.uri}/files", f"{store.uri}/many")
+    code = "from support.pipeline.object_store_steps import main; main()"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(store.settings), *places],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["replaced"] == [True, False, True, False]
+    assert found["repeated"]
+    assert found["kept"] == "third"
+    assert found["found"] == 1_100
+    assert found["requests"] <= 8
+
+
+@pytest.mark.soak
+def test_killed_and_overtaken_runs_leave_the_version_before_and_the_next_run_is_complete(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    recorded, state = tmp_path / "recorded", tmp_path / "state"
+    records(tapes_of_runs(range(1)), recorded, store)
+
+    is_killed_at("samples", store, state)
+    assert store.names(f"{_LAKE}/lines/")
+    assert _MANIFEST not in store.names(_LAKE)
+
+    with run(store, tmp_path / "overtaken") as overtaken:
+        overtaken.works_on("moves")
+        overtaken.signal(signal.SIGSTOP)
+        completes(store, state)
+        first = store.get(_MANIFEST)
+        overtaken.signal(signal.SIGCONT)
+        code, printed = overtaken.ends()
+    assert code == 1, printed
+    assert "another run has written version 1 meanwhile" in printed
+    assert "Traceback" not in printed
+    assert store.get(_MANIFEST) == first
+
+    records(wild_tapes(range(1)), recorded, store)
+    is_killed_at("brokers", store, state)
+    assert store.get(_MANIFEST) == first
+
+    completes(store, state)
+
+    assert version(store) == 2
+    left = {name.split("/")[2] for name in store.names(f"{_LAKE}/") if VERSION in name}
+    assert not [
+        name for name in left if name.startswith(f"{VERSION}000001") and name not in first.decode()
+    ]
+    store.get_folder(_LAKE, tmp_path / _LAKE)
+    made, expected = lake_rows(tmp_path / _LAKE), tables_of(recorded)
+    for row in (*made["quarantine"], *expected["quarantine"]):
+        row["file"] = Path(row["file"]).name
+    for name, rows in expected.items():
+        assert_same(made[name], rows, name)
