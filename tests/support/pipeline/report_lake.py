@@ -103,7 +103,7 @@ def _write(folder: Path, table: Table, rows: list[Mapping[str, Any]]) -> dict[st
         found = pa.Table.from_pylist(whole, schema=schema).drop_columns(["cluster_id"])
         parquet.write_table(found, folder / name)
         file = DataFile(name, (folder / name).stat().st_size)
-        written[cluster] = TablePart(inside, (file,), len(whole))
+        written[cluster] = TablePart((file,), len(whole))
     return written
 
 
