@@ -190,7 +190,7 @@ def test_a_run_that_dies_leaves_the_old_version_and_the_next_one_cleans_up(
     assert len(rows(grown.lake, SAMPLES, ["t"])) == 27
     of_one, of_other = (grown.more.manifest.tables["samples"][each] for each in ("one", "other"))
     old = grown.rest.manifest.tables["samples"]["one"]
-    needed = {part.folder.split("/")[1] for part in (of_one, of_other, old)}
+    needed = {file.version for part in (of_one, of_other, old) for file in part.files}
     assert len(needed) == 2
     assert needed.isdisjoint({grown.left, *grown.oldest})
     assert grown.versions() == needed  # versions of the dead run and older ones are gone

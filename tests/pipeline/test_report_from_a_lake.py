@@ -307,7 +307,7 @@ def test_columns_that_an_older_ktui_did_not_write_are_null_and_hide_no_others(
     (lake / later).parent.mkdir(parents=True)
     (lake / new.path).rename(lake / later)
     file = DataFile(later, new.length)
-    manifest.tables["runs"]["cluster-one"] = TablePart(str(Path(later).parent), (file,), 1)
+    manifest.tables["runs"]["cluster-one"] = TablePart((file,), 1)
     (lake / manifests.NAME).write_bytes(manifests.encode(manifest))
 
     found = records(ArrowLake.open(str(lake)), "runs", RunRecord, pc.scalar(value=True))

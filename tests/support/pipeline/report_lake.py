@@ -109,7 +109,7 @@ def _write(folder: Path, table: Table, rows: list[Mapping[str, Any]]) -> dict[st
             found = pa.Table.from_pylist(of_day, schema=schema)
             parquet.write_table(found.drop_columns([*table.partition_columns]), folder / name)
             files.append(DataFile(name, (folder / name).stat().st_size))
-        written[cluster] = TablePart(inside, tuple(files), len(whole))
+        written[cluster] = TablePart(tuple(files), len(whole))
     return written
 
 

@@ -1,6 +1,7 @@
 """Merge copies of lines, normalise times, and mark sessions shadowed by better ones.
 
-Everything here is for whole clusters: new samples may change what was settled for old ones.
+Copies and sessions are those of whole clusters: new lines may change what was settled for old ones.
+`fates` tells for which.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from ktui.pipeline.lake.tables import POLLS, RUN_EVENTS, SAMPLES
 
 LINE = ("cluster_id", "session", "seq")
 SESSION = ("cluster_id", "session")
+EVENT = ("cluster_id", "run_id", "entry")
+COPY = (*LINE, "segment", "line")
+"""The columns that identify a copy of a line."""
+SETTLING = (*COPY, "sha", "kind", "at_ms", "ms", "decoded", "run_id", "entry")
+"""The columns of LINES that decide what becomes of a line."""
 
 
 def copies(lines: DataFrame) -> DataFrame:
@@ -80,6 +86,34 @@ def _covered(sessions: DataFrame) -> DataFrame:
     )
 
 
+def fates(copies: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Tell what becomes of each copy of a line in the tables.
+
+    Args:
+        copies: as returned by `copies`, of whole clusters.
+        sessions: as returned by `sessions`.
+
+    Returns:
+        The columns of `copies`, and `fate`: a struct of all that decides about the line's rows,
+        with `wins`, whether the table RUN_EVENTS has the line's event from it.
+    """
+    timed = _timed(copies, sessions)
+    is_look = (F.col("kind") == "look") & F.col("decoded")
+    is_event = F.col("counts") & (F.col("kind") == "run")
+    place = F.struct("t", "session", "seq")
+    firsts = timed.where(is_event).groupBy(*EVENT).agg(F.min(place).alias("first"))
+    wins = is_event & F.col("first").eqNullSafe(place)
+    return timed.join(firsts, list(EVENT), "left").select(
+        *copies.columns,
+        F.struct(
+            "counts",
+            "offset",
+            F.when(is_look, _shadowed()).alias("shadowed"),
+            wins.alias("wins"),
+        ).alias("fate"),
+    )
+
+
 def samples(raw: DataFrame, copies: DataFrame, sessions: DataFrame) -> DataFrame:
     """Make SAMPLES from the samples of all copies, both new and normalised before."""
     lost = copies.where(~F.col("counts")).select(*LINE, "segment", "line")
@@ -108,10 +142,9 @@ def polls(counted: DataFrame, sessions: DataFrame) -> DataFrame:
 def run_events(counted: DataFrame, sessions: DataFrame) -> DataFrame:
     """Make RUN_EVENTS from the copies that count; an event recorded twice appears once."""
     events = _timed(counted.where(F.col("kind") == "run"), sessions).drop("kind", "covered")
-    event = ["cluster_id", "run_id", "entry"]
-    others = [F.col(name) for name in events.columns if name not in event]
+    others = [F.col(name) for name in events.columns if name not in EVENT]
     first = F.min_by(F.struct(*others), F.struct("t", "session", "seq"))
-    once = events.groupBy(*event).agg(first.alias("first")).select(*event, "first.*")
+    once = events.groupBy(*EVENT).agg(first.alias("first")).select(*EVENT, "first.*")
     kind = F.coalesce(F.get_json_object("event", "$.event"), F.lit("unknown"))
     return _with_time(once.withColumn("kind", kind), RUN_EVENTS)
 
@@ -126,11 +159,14 @@ def _shifted(name: str) -> Column:
     return F.transform(name, lambda each: each.withField("read_t", each["read_t"] + later))
 
 
+def _shadowed() -> Column:
+    t = F.col("t")
+    return F.exists("covered", lambda span: t.between(span["first"], span["last"]))
+
+
 def _with_time(timed: DataFrame, table: Table) -> DataFrame:
     """Add the columns that follow from `t`, and fit the rows to the table."""
     at = F.timestamp_millis("t")
     if "shadowed" in table.schema.names:
-        t = F.col("t")
-        inside = F.exists("covered", lambda span: t.between(span["first"], span["last"]))
-        timed = timed.withColumn("shadowed", inside)
+        timed = timed.withColumn("shadowed", _shadowed())
     return fit_to_table(timed.withColumns({"at": at, "date": F.to_date(at)}), table)

@@ -3,18 +3,24 @@
 Files that a manifest names never change. A run writes new folders beside them, and replaces the
 manifest at its end. Until then readers have the version before. A run that dies leaves only folders
 behind, which a later run removes.
+
+Recorded tables (`RECORDED`) grow: a version writes only what it has read, with the rows of some
+earlier versions, and keeps the files of all others. The folders of one version hold the rows of the
+same lines in each of these tables.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui import __version__
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
@@ -25,9 +31,12 @@ from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, require_columns
 from ktui.pipeline.lake.sizing import as_one_partition, runs_small
+from ktui.pipeline.lake.tables import LINES, RECORDED
 
-VERSION = "lake_version="
-"""The prefix of a version's folder. Spark reads the name as a column, so no table may have it."""
+WRITTEN_BY = "lake_version"
+"""The column that Spark reads from the names of versions' folders; no table may have it."""
+VERSION = f"{WRITTEN_BY}="
+"""The prefix of a version's folder."""
 _NUMBER = re.compile(rf"{VERSION}(\d+)-")
 _CLUSTER = "cluster_id="
 STAGING = "_staging"
@@ -81,16 +90,28 @@ class Lake:
         """Return a table's rows of some clusters; None for all clusters."""
         parts = self.manifest.tables.get(table.name, {})
         chosen = [parts[each] for each in parts if clusters is None or each in clusters]
-        return read(self._spark, self._files, table, [part.folder for part in chosen])
+        folders = (folder for part in chosen for folder in part.folders)
+        return read(self._spark, self._files, table, folders)
 
 
-def read(spark: SparkSession, files: LakeFiles, table: Table, folders: Iterable[str]) -> DataFrame:
-    """Return a table's rows from some of its clusters' folders."""
+def read(
+    spark: SparkSession, files: LakeFiles, table: Table, folders: Iterable[str], *more: str
+) -> DataFrame:
+    """Return a table's rows from some of its clusters' folders.
+
+    Args:
+        spark: reads them.
+        files: the lake's files.
+        table: the table.
+        folders: relative to the lake's folder.
+        more: `WRITTEN_BY`, to have it as the last column.
+    """
     paths = [f"{files.uri}/{folder}".translate(GLOB) for folder in folders]
     if not paths:
-        return as_one_partition(spark.createDataFrame([], table.schema))
+        empty = spark.createDataFrame([], table.schema).withColumn(WRITTEN_BY, F.lit(""))
+        return as_one_partition(empty.select(*table.schema.names, *more))
     reader = spark.read.schema(table.schema).option("basePath", f"{files.uri}/{table.name}")
-    return as_one_partition(reader.parquet(*paths).select(*table.schema.names))
+    return as_one_partition(reader.parquet(*paths).select(*table.schema.names, *more))
 
 
 class NewVersion:
@@ -102,24 +123,62 @@ class NewVersion:
         before: the version that the new one starts from.
 
     Attributes:
-        clusters: the clusters whose rows this version replaces; all others keep theirs.
+        clusters: the clusters with rows that this version writes; all others keep theirs.
+        merged: the versions, by cluster, whose rows in recorded tables are written again.
     """
 
     def __init__(self, spark: SparkSession, files: LakeFiles, before: Manifest) -> None:
         self.clusters: frozenset[str] = frozenset()
+        self.merged: Mapping[str, Collection[str]] = {}
         self.spark = spark
         self._files = files
         self._before = before
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
         self._written: dict[str, dict[str, TablePart]] = {}
-        """The tables written so far: the part in each of their folders."""
+        """The parts written so far, by table and cluster."""
 
-    def table(self, table: Table) -> DataFrame:
-        """Return the rows of `clusters` that a table has in the version before."""
-        return Lake(self.spark, self._files, self._before).table(table, self.clusters)
+    def known(self, table: Table) -> frozenset[str]:
+        """Return those of `clusters` that have a part of a table, empty or not, since before."""
+        return self.clusters & self._before.tables.get(table.name, {}).keys()
+
+    def table(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
+        """Return the rows that a table has in the version before.
+
+        Args:
+            table: the table.
+            clusters: some of `clusters`; None for all of them.
+        """
+        chosen = self.clusters if clusters is None else clusters
+        return Lake(self.spark, self._files, self._before).table(table, chosen)
+
+    def lines(self) -> DataFrame:
+        """Return the rows of `clusters` in LINES before, each with `WRITTEN_BY`."""
+        parts = self._before.tables.get(LINES.name, {})
+        folders = (f for each in sorted(self.clusters & parts.keys()) for f in parts[each].folders)
+        return read(self.spark, self._files, LINES, folders, WRITTEN_BY)
+
+    def recorded_rows(self, cluster: str) -> list[tuple[str, int]]:
+        """Return how many rows each version in a cluster's recorded tables has, oldest first."""
+        rows: defaultdict[str, int] = defaultdict(int)
+        for table in RECORDED:
+            part = self._before.tables.get(table.name, {}).get(cluster)
+            for file in part.files if part is not None else ():
+                rows[file.version] += file.rows
+        return sorted(rows.items())
+
+    def to_merge(self, table: Table) -> DataFrame:
+        """Return the rows of a recorded table in the versions of `merged`."""
+        return self._old_rows(table, merged=True)
+
+    def kept(self, table: Table) -> DataFrame:
+        """Return the rows of a recorded table in all other versions, which stay as they are."""
+        return self._old_rows(table, merged=False)
 
     def write(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Write all of a table's rows for the new version's clusters, and return them as written.
+        """Write rows of a table for `clusters`, and return them as written.
+
+        Those of a recorded table are added to the versions that are not in `merged`. Those of any
+        other one are all of its rows.
 
         Raises:
             MissingColumn: the rows lack one of the table's columns, or its type differs.
@@ -128,17 +187,39 @@ class NewVersion:
         place = f"{table.name}/{self._name}"
         whole = require_columns(rows, table).select(*table.schema.names)
         write_parquet(whole, f"{self._files.uri}/{place}", table.partition_columns)
-        written = self._files.data_files(place)
-        footers = {file: self._files.footer(file.path) for file in written}
+        new = self._files.data_files(place)
+        footers = {file: self._files.footer(file.path) for file in new}
         check_nulls(table, footers.values())
-        folders: dict[str, list[DataFile]] = {}
-        for file in written:
-            folders.setdefault("/".join(file.path.split("/")[:3]), []).append(file)
+        counted = [msgspec.structs.replace(file, rows=footers[file].rows) for file in new]
+        files: dict[str, list[DataFile]] = {each: [] for each in sorted(self.clusters)}
+        for cluster, file in self._old_files(table, merged=False) if table in RECORDED else ():
+            files[cluster].append(file)
+        for file in counted:
+            files.setdefault(unquote(file.folder.rpartition(_CLUSTER)[2]), []).append(file)
         self._written[table.name] = {
-            folder: TablePart(folder, tuple(files), sum(footers[file].rows for file in files))
-            for folder, files in folders.items()
+            cluster: TablePart(tuple(found), sum(file.rows for file in found))
+            for cluster, found in files.items()
         }
+        return read(self.spark, self._files, table, sorted({file.folder for file in counted}))
+
+    def written(self, table: Table) -> DataFrame:
+        """Return all rows of `clusters` in a table of the new version, once it is written."""
+        parts = self._written[table.name].values()
+        folders = (folder for part in parts for folder in part.folders)
         return read(self.spark, self._files, table, folders)
+
+    def _old_rows(self, table: Table, *, merged: bool) -> DataFrame:
+        folders = {file.folder for _, file in self._old_files(table, merged=merged)}
+        return read(self.spark, self._files, table, sorted(folders))
+
+    def _old_files(self, table: Table, *, merged: bool) -> Iterator[tuple[str, DataFile]]:
+        """Yield the files of `clusters` in a recorded table before, with their clusters."""
+        parts = self._before.tables.get(table.name, {})
+        for cluster in sorted(self.clusters & parts.keys()):
+            of_cluster = self.merged.get(cluster, ())
+            for file in parts[cluster].files:
+                if (file.version in of_cluster) == merged:
+                    yield cluster, file
 
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:
         """Make this the lake's current version, and add to the segments that it has read.
@@ -187,10 +268,7 @@ class NewVersion:
     def _tables(self) -> dict[str, dict[str, TablePart]]:
         tables = {name: dict(parts) for name, parts in self._before.tables.items()}
         for name, parts in self._written.items():
-            old = tables.get(name, {})
-            kept = {each: part for each, part in old.items() if each not in self.clusters}
-            new = {unquote(folder.rpartition(_CLUSTER)[2]): part for folder, part in parts.items()}
-            tables[name] = kept | new
+            tables[name] = tables.get(name, {}) | parts
         return tables
 
     def _tidy(self, keep: Collection[str]) -> None:

@@ -22,11 +22,11 @@ def check_links(lake: Path, manifest: Manifest) -> None:
     for link in inside:
         _check_link(link, root, link.name)
     for place, part in manifest.entries():
-        folder = lake / part.folder
-        _check_link(folder, root, f"{place}.folder")
-        for each in folder.rglob("*"):
-            if each.is_symlink():
-                _check_link(each, root, f"{place}.folder")
+        for folder in (lake / name for name in part.folders):
+            _check_link(folder, root, f"{place}.files")
+            for each in folder.rglob("*"):
+                if each.is_symlink():
+                    _check_link(each, root, f"{place}.files")
 
 
 def _check_link(path: Path, root: Path, place: str) -> None:

@@ -7,9 +7,12 @@ from typing import Annotated
 
 import msgspec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Until version 1, each part was in one folder, which the manifest named too."""
 NAME = "ktui-lake.json"
 _ABOVE = ("", ".", "..")
+_FOLDERS = 3
+"""A file is in a folder of its table, version and cluster, or below that."""
 _FIX = "ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
 
@@ -28,18 +31,34 @@ class DataFile(msgspec.Struct, frozen=True):
     """A Parquet file."""
 
     path: str
-    """Relative to the lake's folder."""
+    """Relative to the lake's folder: table, version, cluster, and folders and a name below."""
     length: _Count
     """In bytes."""
+    rows: _Count = 0
+    """0 also where a lake of schema version 1 does not say."""
+
+    @property
+    def folder(self) -> str:
+        """The folder of its cluster's rows in one version of a table, relative to the lake's."""
+        return "/".join(self.path.split("/")[:3])
+
+    @property
+    def version(self) -> str:
+        """The name of the folder of the version that wrote it."""
+        return self.path.split("/")[1]
 
 
 class TablePart(msgspec.Struct, frozen=True):
-    """One cluster's part of a table."""
+    """One cluster's part of a table, in the folders of one or several versions."""
 
-    folder: str
-    """Relative to the lake's folder; it contains these files only."""
     files: tuple[DataFile, ...]
+    """All files of their folders."""
     rows: _Count
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of its files, sorted."""
+        return sorted({file.folder for file in self.files})
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +82,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def folders(self) -> set[str]:
         """The folders of all tables in this version."""
-        return {part.folder for parts in self.tables.values() for part in parts.values()}
+        return {folder for _, part in self.entries() for folder in part.folders}
 
     def entries(self) -> Iterator[tuple[str, TablePart]]:
         """Yield each cluster's part of each table, with the place in the manifest that names it."""
@@ -113,15 +132,13 @@ def leaves_lake_error(place: str, name: str) -> ValueError:
 
 
 def _check(place: str, part: TablePart) -> None:
-    """Check that a part has its own folder under the lake, and its files are in that folder.
+    """Check that the files of a part are in a cluster's folder of a table under the lake.
 
     Raises:
-        ValueError: the folder or a file is elsewhere.
+        ValueError: a file is elsewhere.
     """
-    if not _under(part.folder):
-        raise leaves_lake_error(f"{place}.folder", part.folder)
     for file in part.files:
-        if not (_under(file.path) and file.path.startswith(f"{part.folder}/")):
+        if not _under(file.path):
             raise leaves_lake_error(f"{place}.files", file.path)
 
 
@@ -129,4 +146,6 @@ def _under(name: str) -> bool:
     """Whether a name stays under a folder, read either as a path or as a URI."""
     parts = name.split("/")
     scheme = ":" in parts[0]
-    return len(parts) > 1 and not scheme and "\0" not in name and not set(parts) & set(_ABOVE)
+    return (
+        len(parts) > _FOLDERS and not scheme and "\0" not in name and not set(parts) & set(_ABOVE)
+    )

@@ -293,6 +293,21 @@ BROKERS_BY_MINUTE = Table(
 """One row for each broker and minute in which something was copied or throttled."""
 
 
+SPANS = Table(
+    "spans",
+    struct_of(
+        *KEY,
+        column("run_id", TEXT, "null of a listing", null=True),
+        column("began_t", LONG, _MS),
+        column("ended_t", LONG, "null while it has not ended", null=True),
+        column("facts", TEXT, "SHA-256 of what the run did, hex; null of a listing", null=True),
+    ),
+)
+"""What may not be cut in two: each listing of a partition, to the sample after it, and everything
+that a run did with a partition. Internal to the pipeline: with it a version finds the moves that
+new rows may change."""
+
+
 _WHERE = (
     column("segment", TEXT, "first 16 hex digits of the SHA-256 of the segment it was read from"),
     column("line", INT, "the line's number in that segment, from 1"),
@@ -434,3 +449,6 @@ RUN_EVENTS = Table(
     by_date=True,
 )
 """One row for each event of a run."""
+
+RECORDED = (LINES, QUARANTINE, SAMPLES, POLLS, RUN_EVENTS)
+"""The tables to which recordings are added. All others are derived from them."""

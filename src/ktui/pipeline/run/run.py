@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 
@@ -20,10 +21,8 @@ from ktui.pipeline.forecast.derived import (
     simulated_tables,
     whole_insights,
 )
-from ktui.pipeline.ingest import normalize
 from ktui.pipeline.ingest import segments as segment_files
-from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, SegmentSelection, decode
-from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.lake.files import LocalFiles, lake_files
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
@@ -33,11 +32,11 @@ from ktui.pipeline.lake.tables import (
     FORECASTS,
     INSIGHTS,
     LINES,
-    POLLS,
-    QUARANTINE,
+    RECORDED,
     RUN_EVENTS,
     SAMPLES,
 )
+from ktui.pipeline.run.recorded_tables import add_recorded, decoded_rows
 from ktui.pipeline.run.steps import CountedSteps, OnStep
 from ktui.pipeline.spark.failures import spark_errors_as_problems
 from ktui.pipeline.tables.all import derived_tables
@@ -129,8 +128,13 @@ def read_segments(
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
             decoded = version.stage(decode(request.choice)(contents))
-            read, damaged = _read(decoded, version)
-            written = _write(version, decoded, tell)
+            read, damaged, rows = _read(decoded)
+            version.clusters = frozenset(rows)
+            written = {"new": decoded_rows(decoded, "line")}
+            with add_recorded(version, decoded, rows, tell) as news:
+                written |= {table.name: version.written(table) for table in RECORDED}
+                samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
+                _write_each(version, written, derived_tables(samples, events, news), tell)
             if request.asked is not None:
                 _write_forecasts(version, written, (*before.segments, *first), tell)
         clusters = tuple(sorted(version.clusters))
@@ -158,58 +162,32 @@ def read_segments(
     )
 
 
-def _read(decoded: DataFrame, version: NewVersion) -> tuple[Collection[str], Collection[str]]:
-    """Set a version's clusters to those in some decoded rows.
-
-    Returns:
-        The segments of the rows, and a sentence for each damaged file.
-    """
-    lines = decoded.select("line.cluster_id", "line.segment").where("segment is not null")
+def _read(decoded: DataFrame) -> tuple[Collection[str], Collection[str], Mapping[str, int]]:
+    """Return decoded rows' segments, a sentence for each damaged file, and rows by cluster."""
+    place = ("cluster_id", "segment")
+    counts = F.count("*").alias("rows")
     bad = decoded.select("quarantine.*").where("segment is not null")
-    damaged_files = bad.groupBy("cluster_id", "segment", "file").agg(
-        F.min(F.struct("line", "reason")).alias("first"), F.count("*").alias("lines")
+    found = bad.groupBy(*place, "file").agg(
+        F.min(F.struct("line", "reason")).alias("first"), counts
     )
-    rows = lines.distinct().unionByName(damaged_files, allowMissingColumns=True).collect()
-    version.clusters = frozenset(row["cluster_id"] for row in rows)
+    for kind in ("line", "sample"):
+        whole = decoded.select(f"{kind}.cluster_id", f"{kind}.segment")
+        whole = whole.where("segment is not null").groupBy(*place).agg(counts)
+        found = found.unionByName(whole, allowMissingColumns=True)
+    rows = found.collect()
+    of_clusters = Counter[str]()
+    for row in rows:
+        of_clusters[row["cluster_id"]] += row["rows"]
     damaged = sorted(_damage(row) for row in rows if row["first"] is not None)
-    return {row["segment"] for row in rows}, damaged
+    return {row["segment"] for row in rows}, damaged, of_clusters
 
 
 def _damage(row: Row) -> str:
     """Return the problem of a file: its first bad line, and the number of further ones."""
     line, reason = row["first"]
-    others = row["lines"] - 1
+    others = row["rows"] - 1
     more = f", and {as_count(others, 'line')} more" if others else ""
     return f"{segment_files.without_file_scheme(row['file'])}:{line}: {reason}{more}"
-
-
-def _write(version: NewVersion, decoded: DataFrame, tell: OnStep) -> dict[str, DataFrame]:
-    """Write all tables of a version's clusters: the decoded rows, with the rows of before."""
-
-    def new(kind: str) -> DataFrame:
-        return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
-
-    def grown(table: Table, kind: str) -> DataFrame:
-        return fit_to_table(version.table(table).unionByName(new(kind)), table)
-
-    tell("lines")
-    lines = version.write(LINES, grown(LINES, "line"))
-    version.write(QUARANTINE, grown(QUARANTINE, "quarantine"))
-    copies = normalize.copies(lines).persist()
-    counted = copies.where("counts")
-    sessions = normalize.sessions(counted).persist()
-    tell("samples")
-    raw = version.table(SAMPLES).select(*RAW_SAMPLE.names).unionByName(new("sample"))
-    samples = version.write(SAMPLES, normalize.samples(raw, copies, sessions))
-    tell("polls and run events")
-    polls = version.write(POLLS, normalize.polls(counted, sessions))
-    events = version.write(RUN_EVENTS, normalize.run_events(counted, sessions))
-    for cached in (copies, sessions):
-        cached.unpersist()
-    written = {"new": new("line"), LINES.name: lines, SAMPLES.name: samples}
-    written |= {POLLS.name: polls, RUN_EVENTS.name: events}
-    _write_each(version, written, derived_tables(samples, events), tell)
-    return written
 
 
 def _write_each(
@@ -221,7 +199,8 @@ def _write_each(
     """Write tables one by one, and add each to `written`: later tables are computed from them."""
     for table, rows in made:
         tell(table.name)
-        written[table.name] = version.write(table, rows)
+        version.write(table, rows)
+        written[table.name] = version.written(table)
 
 
 def _write_forecasts(

@@ -18,6 +18,7 @@ _FACTS = {
     "polls and run events": 9,
     "states": 18,
     "moves": 12,
+    "spans": 3,
     "batches": 2,
     "runs": 1,
     "rates": 2,

@@ -12,28 +12,63 @@ from ktui.pipeline.tables.brokers import brokers
 from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.moves import moves
+from ktui.pipeline.tables.patch import News, Patch
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.runs import batches, rates, runs
+from ktui.pipeline.tables.spans import spans
 from ktui.pipeline.tables.states import states
 
 
-def derived_tables(samples: DataFrame, run_events: DataFrame) -> Iterator[tuple[Table, DataFrame]]:
+def derived_tables(
+    samples: DataFrame, run_events: DataFrame, news: News | None = None
+) -> Iterator[tuple[Table, DataFrame]]:
     """Yield each table for whole clusters. Write each one before asking for the next.
 
     Args:
         samples: all samples of those clusters; shadowed ones do not count.
         run_events: all events of runs of those clusters.
+        news: what of them is new; None where everything is.
+    """
+    if news is None:
+        folds = run_folds(run_events).persist()
+        try:
+            yield from _computed(samples, None, folds)
+        finally:
+            folds.unpersist()
+        return
+    patch = Patch(samples, run_events, news)
+    folds = patch.folds.persist()
+    try:
+        for table, rows in _computed(patch.samples, patch.recent, folds):
+            yield table, patch.applied(table, rows)
+    finally:
+        folds.unpersist()
+        patch.unpersist()
+
+
+def _computed(
+    samples: DataFrame, recent: DataFrame | None, folds: DataFrame
+) -> Iterator[tuple[Table, DataFrame]]:
+    """Yield the rows of each table that follow from some samples and runs.
+
+    Args:
+        samples: those of whole spans.
+        recent: those for the table of brokers; None for `samples`.
+        folds: the runs.
     """
     seen = listed_samples(samples).persist()
-    spans = intervals(seen).persist()
-    folds = run_folds(run_events).persist()
+    states_seen = intervals(seen).persist()
     try:
-        yield tables.STATES, states(spans, folds)
-        yield tables.MOVES, moves(seen, spans, folds)
+        yield tables.STATES, states(states_seen, folds)
+        yield tables.MOVES, moves(seen, states_seen, folds)
+        yield tables.SPANS, spans(seen, folds)
         yield tables.BATCHES, batches(folds)
         yield tables.RUNS, runs(folds)
         yield tables.RATES, rates(folds)
-        yield tables.BROKERS_BY_MINUTE, brokers(samples, seen)
+        if recent is None:
+            yield tables.BROKERS_BY_MINUTE, brokers(samples, seen)
+        else:
+            yield tables.BROKERS_BY_MINUTE, brokers(recent, listed_samples(recent))
     finally:
-        for cached in (seen, spans, folds):
-            cached.unpersist()
+        states_seen.unpersist()
+        seen.unpersist()

@@ -72,4 +72,9 @@ def _adding(listed: DataFrame) -> DataFrame:
 
 
 def _minute(t: str) -> Column:
-    return (F.col(t) - F.pmod(t, F.lit(_MINUTE_MS))).alias("minute_t")
+    return begin_of_minute(F.col(t)).alias("minute_t")
+
+
+def begin_of_minute(t: Column) -> Column:
+    """Return the start of the minute of a time; both in ms since 1970."""
+    return t - F.pmod(t, F.lit(_MINUTE_MS))

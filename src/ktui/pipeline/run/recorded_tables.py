@@ -1,0 +1,135 @@
+"""Add decoded rows to a version of a lake, and derive the other tables anew where they matter."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from ktui.pipeline.ingest import normalize
+from ktui.pipeline.ingest.changes import changed_lines
+from ktui.pipeline.ingest.decode import RAW_SAMPLE
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
+from ktui.pipeline.lake.merging import versions_to_merge
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.tables import (
+    LINES,
+    POLLS,
+    QUARANTINE,
+    RUN_EVENTS,
+    SAMPLES,
+    SPANS,
+)
+from ktui.pipeline.run.steps import OnStep
+from ktui.pipeline.tables.patch import News
+from ktui.pipeline.tables.windows import PARTITION
+
+
+@contextmanager
+def add_recorded(
+    version: NewVersion, decoded: DataFrame, new_rows: Mapping[str, int], tell: OnStep
+) -> Iterator[News | None]:
+    """Add decoded rows to the recorded tables of a version's clusters.
+
+    Old rows are written again where the new lines change them, or where that keeps the number of
+    files small.
+
+    Args:
+        version: the new version; `merged` is set.
+        decoded: as returned by `decode`.
+        new_rows: how many of them each cluster has.
+        tell: is told each step.
+
+    Yields:
+        What is new for the derived tables, for use within the block; None where all is.
+    """
+    with ExitStack() as stack:
+
+        def keep(rows: DataFrame) -> DataFrame:
+            stack.callback(rows.persist().unpersist)
+            return rows
+
+        tell("lines")
+        unwritten = F.lit(None).cast("string").alias(WRITTEN_BY)
+        old = version.lines().select(*normalize.SETTLING, WRITTEN_BY)
+        new = decoded_rows(decoded, "line").select(*normalize.SETTLING, unwritten)
+        copies = keep(normalize.copies(old.unionByName(new)))
+        sessions = keep(normalize.sessions(copies.where("counts")))
+        changed = None
+        if known := version.known(SPANS):
+            settled = old.where(F.col("cluster_id").isin(*sorted(known)))
+            changed = keep(changed_lines(settled, copies, sessions))
+        version.merged = _merged(version, copies if changed is None else changed, new_rows)
+        unsettled = version.to_merge(SAMPLES)
+        samples = _write(version, decoded, copies, sessions, tell)
+        yield None if changed is None else _news(version, changed, samples, unsettled)
+
+
+def decoded_rows(decoded: DataFrame, kind: str) -> DataFrame:
+    """Return the rows of a kind, which is a column of `decode.DECODED`."""
+    return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
+
+
+def _merged(
+    version: NewVersion, changed: DataFrame, new_rows: Mapping[str, int]
+) -> dict[str, frozenset[str]]:
+    """Choose for each cluster the versions whose rows are written again."""
+    rows = changed.where(F.col(WRITTEN_BY).isNotNull()).select("cluster_id", WRITTEN_BY)
+    needed: defaultdict[str, set[str]] = defaultdict(set)
+    for cluster, name in rows.distinct().collect():
+        needed[cluster].add(f"{VERSION}{name}")
+    return {
+        cluster: versions_to_merge(version.recorded_rows(cluster), needed[cluster], count)
+        for cluster, count in new_rows.items()
+    }
+
+
+def _write(
+    version: NewVersion, decoded: DataFrame, copies: DataFrame, sessions: DataFrame, tell: OnStep
+) -> DataFrame:
+    """Write the recorded tables, and return the samples that were written."""
+
+    def grown(table: Table, kind: str) -> DataFrame:
+        rows = version.to_merge(table).unionByName(decoded_rows(decoded, kind))
+        return fit_to_table(rows, table)
+
+    lines = version.write(LINES, grown(LINES, "line"))
+    version.write(QUARANTINE, grown(QUARANTINE, "quarantine"))
+    tell("samples")
+    unsettled = version.to_merge(SAMPLES).select(*RAW_SAMPLE.names)
+    raw = unsettled.unionByName(decoded_rows(decoded, "sample"))
+    samples = version.write(SAMPLES, normalize.samples(raw, copies, sessions))
+    tell("polls and run events")
+    counting = copies.where("counts").select(*normalize.COPY)
+    counted = lines.join(counting, [*normalize.COPY], "left_semi")
+    version.write(POLLS, normalize.polls(counted, sessions))
+    kept = version.kept(RUN_EVENTS).select(*normalize.EVENT)
+    events = normalize.run_events(counted, sessions)
+    version.write(RUN_EVENTS, events.join(kept, [*normalize.EVENT], "left_anti"))
+    return samples
+
+
+def _news(
+    version: NewVersion, changed: DataFrame, samples: DataFrame, unsettled: DataFrame
+) -> News:
+    """Find the first changed sample of each partition, and the runs with changed events.
+
+    Args:
+        version: the new version.
+        changed: as returned by `changed_lines`.
+        samples: those that are written now.
+        unsettled: those of before that are written again.
+    """
+    known = version.known(SPANS)
+    runs = changed.where("happened").select("run_id").distinct().collect()
+    both = unsettled.unionByName(samples).where(~F.col("shadowed"))
+    of_changed = both.join(changed.select(*normalize.COPY), [*normalize.COPY], "left_semi")
+    return News(
+        first=of_changed.groupBy(*PARTITION).agg(F.min("t").alias("t")),
+        run_ids=sorted(row["run_id"] for row in runs),
+        old=lambda table: version.table(table, known),
+    )

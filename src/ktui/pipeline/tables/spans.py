@@ -1,0 +1,53 @@
+"""The table `spans`: what of a partition may not be cut in two.
+
+A row of `states` or `moves` follows from whole spans only. So rows of spans before a new sample
+stay as they are, and all others are computed again: see `patch`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.tables import SPANS
+from ktui.pipeline.tables.run_folds import partitions
+from ktui.pipeline.tables.windows import LISTING, PARTITION
+
+
+def spans(listed: DataFrame, folds: DataFrame) -> DataFrame:
+    """Combine the listings of partitions with what runs did with them.
+
+    Args:
+        listed: as returned by `listings.listed_samples`.
+        folds: as returned by `run_folds.run_folds`.
+    """
+    rows = run_spans(folds).unionByName(_listings(listed), allowMissingColumns=True)
+    return fit_to_table(rows, SPANS)
+
+
+def run_spans(folds: DataFrame) -> DataFrame:
+    """Select what each run did with each partition, from its first step to the end of its last."""
+    steps = F.col("steps")
+    is_open = F.exists(steps, lambda step: step.over_t.isNull())
+    ended = F.greatest(F.array_max(steps.t), F.array_max(steps.over_t))
+    told = ("run", "outcome", "original", "target", "limits", "ended_t", "steps")
+    return (
+        partitions(folds)
+        .where(F.size("steps") > 0)
+        .select(
+            *PARTITION,
+            "run_id",
+            F.array_min(steps.t).alias("began_t"),
+            F.when(~is_open, ended).alias("ended_t"),
+            F.sha2(F.to_json(F.struct(*told)), 256).alias("facts"),
+        )
+    )
+
+
+def _listings(listed: DataFrame) -> DataFrame:
+    """Select each listing, from its first sample to the partition's next one after it."""
+    is_open = F.bool_or(F.col("next_t").isNull())
+    return listed.groupBy(*LISTING, F.col("listing_t").alias("began_t")).agg(
+        F.when(~is_open, F.max("next_t")).alias("ended_t")
+    )

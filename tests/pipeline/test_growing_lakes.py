@@ -1,0 +1,67 @@
+"""A lake that grows version by version has the tables of one that read all at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.run.run import PipelineRequest, run
+from support.pipeline.lake_rows import assert_same, lake_rows
+from support.pipeline_oracle.rows import tables_of
+from support.recordings.recorded_worlds import tapes_of
+from support.recordings.taped_runs import tapes_of_runs
+from support.recordings.tapes import Recording, Tape, files_of, write
+from support.recordings.wild_recordings import wild_tapes
+
+SEGMENTS = 8
+FIRST = 6
+"""Of the segments of a session, those that the first version reads."""
+
+
+def _cut(tape: Tape) -> list[Recording]:
+    cuts = {len(tape.items) * n // SEGMENTS for n in range(SEGMENTS)}
+    return files_of(tape, tape.segments(cuts))
+
+
+def _versions(tapes: Iterable[Tape], dice: random.Random) -> list[list[Recording]]:
+    """Deal the segments to three versions: in order, but those of every third cluster at random."""
+    versions: list[list[Recording]] = [[], [], []]
+    for tape in tapes:
+        files = _cut(tape)
+        if sum(map(ord, tape.cluster_id)) % 3 == 0:
+            dice.shuffle(files)
+        for version, part in zip(
+            versions, (files[:FIRST], files[FIRST : FIRST + 1], files[FIRST + 1 :]), strict=True
+        ):
+            version.extend(part)
+    return versions
+
+
+def _sample_files(manifest: Manifest, cluster: str) -> set[str]:
+    return {file.path for file in manifest.tables["samples"][cluster].files}
+
+
+def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    dice = random.Random("versions")  # noqa: S311 - a test's dice
+    tapes = [*tapes_of_runs(range(200, 201)), *tapes_of(range(200, 202)),
+             *wild_tapes(range(200, 206))]  # fmt: skip
+    folder, lake = tmp_path / "recorded", tmp_path / "lake"
+    manifests = []
+    for files in _versions(tapes, dice):
+        write(folder, files)
+        manifests.append(run(spark, PipelineRequest((str(folder),), str(lake))).manifest)
+        made, expected = lake_rows(lake), tables_of(folder)
+        for name in expected:
+            assert_same(made[name], expected[name], f"{name}, version {len(manifests)}")
+
+    first, *_, last = manifests
+    kept = [
+        each for each in first.clusters if _sample_files(first, each) <= _sample_files(last, each)
+    ]
+    assert len(kept) > 2, kept
