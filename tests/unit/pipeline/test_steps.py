@@ -36,4 +36,4 @@ def test_the_time_left_follows_from_the_time_taken_once_a_fifth_is_done() -> Non
         steps(step)
 
     assert not any("left" in each for each in told[:2])
-    assert told[5] == "6 of 12: states, about 24 s left"
+    assert told[5] == "6 of 12: states, about 23 s left"
