@@ -130,11 +130,7 @@ def read_segments(
             decoded = version.stage(decode(request.choice)(contents))
             read, damaged, rows = _read(decoded)
             version.clusters = frozenset(rows)
-            written = {"new": decoded_rows(decoded, "line")}
-            with add_recorded(version, decoded, rows, tell) as news:
-                written |= {table.name: version.written(table) for table in RECORDED}
-                samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
-                _write_each(version, written, derived_tables(samples, events, news), tell)
+            written = _write(version, decoded, rows, tell)
             if request.asked is not None:
                 _write_forecasts(version, written, (*before.segments, *first), tell)
         clusters = tuple(sorted(version.clusters))
@@ -188,6 +184,18 @@ def _damage(row: Row) -> str:
     others = row["rows"] - 1
     more = f", and {as_count(others, 'line')} more" if others else ""
     return f"{segment_files.without_file_scheme(row['file'])}:{line}: {reason}{more}"
+
+
+def _write(
+    version: NewVersion, decoded: DataFrame, rows: Mapping[str, int], tell: OnStep
+) -> dict[str, DataFrame]:
+    """Write what was recorded, and all tables derived from it; return them by name."""
+    written = {"new": decoded_rows(decoded, "line")}
+    with add_recorded(version, decoded, rows, tell) as news:
+        written |= {table.name: version.written(table) for table in RECORDED}
+        samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
+        _write_each(version, written, derived_tables(samples, events, news), tell)
+    return written
 
 
 def _write_each(
