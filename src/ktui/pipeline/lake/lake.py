@@ -243,13 +243,19 @@ class NewVersion:
         return tables
 
     def _tidy(self, keep: Collection[str]) -> None:
-        """Remove all folders of versions except those in `keep`, and the staging folder."""
-        versions = {"/".join(folder.split("/")[:2]) for folder in keep}
+        """Remove all clusters' folders except those in `keep`, and the staging folder."""
+        versions = {folder.rpartition("/")[0] for folder in keep}
         for table in (name for name in self._files.folders("") if name != STAGING):
             for version in self._files.folders(table):
                 name = f"{table}/{version}"
-                if version.startswith(VERSION) and name not in versions:
+                if not version.startswith(VERSION):
+                    continue
+                if name not in versions:
                     self._files.remove(name)
+                    continue
+                for cluster in self._files.folders(name):
+                    if f"{name}/{cluster}" not in keep:
+                        self._files.remove(f"{name}/{cluster}")
         self._files.remove(STAGING)
 
 
