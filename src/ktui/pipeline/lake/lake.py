@@ -272,16 +272,20 @@ class NewVersion:
         return tables
 
     def _tidy(self, keep: Collection[str]) -> None:
-        """Remove staged rows, and all folders of versions except those in `keep`.
+        """Remove staged rows, and all clusters' folders of versions except those in `keep`.
 
         Without a lock other runs may be writing. Theirs are versions after the one before this.
         """
-        versions = {"/".join(folder.split("/")[:2]) for folder in keep}
+        versions = {folder.rpartition("/")[0] for folder in keep}
         for table in (name for name in self._files.folders("") if name != STAGING):
             for version in self._files.folders(table):
                 name = f"{table}/{version}"
-                if version.startswith(VERSION) and name not in versions and self._is_over(version):
-                    self._files.remove(name)
+                if not version.startswith(VERSION) or not self._is_over(version):
+                    continue
+                clusters = self._files.folders(name) if name in versions else [""]
+                gone = {f"{name}/{cluster}".rstrip("/") for cluster in clusters} - set(keep)
+                for folder in sorted(gone):
+                    self._files.remove(folder)
         self.unstage()
         for version in filter(self._is_over, self._files.folders(STAGING)):
             self._files.remove(f"{STAGING}/{version}")
