@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake.manifest import Manifest
@@ -18,8 +20,8 @@ from support.recordings.tapes import Recording, Tape, files_of, write
 from support.recordings.wild_recordings import wild_tapes
 
 SEGMENTS = 8
-FIRST = 6
-"""The segments of a session that the first version reads; the second one reads one more."""
+READ = (5, 6, 8)
+"""The segments of each session that have been read after each version."""
 
 
 def _cut(tape: Tape) -> list[Recording]:
@@ -28,14 +30,14 @@ def _cut(tape: Tape) -> list[Recording]:
 
 
 def _versions(tapes: Iterable[Tape], dice: random.Random) -> list[list[Recording]]:
-    """Deal the segments to two versions: in order, but those of every third cluster at random."""
-    versions: list[list[Recording]] = [[], []]
+    """Deal the segments to versions: in order, but those of every third cluster at random."""
+    versions: list[list[Recording]] = [[] for _ in READ]
     for tape in tapes:
         files = _cut(tape)
         if sum(map(ord, tape.cluster_id)) % 3 == 0:
             dice.shuffle(files)
-        versions[0] += files[:FIRST]
-        versions[1] += files[FIRST : FIRST + 1]
+        for version, (start, end) in zip(versions, pairwise((0, *READ)), strict=True):
+            version.extend(files[start:end])
     return versions
 
 
@@ -43,12 +45,15 @@ def _sample_files(manifest: Manifest, cluster: str) -> set[str]:
     return {file.path for file in manifest.tables["samples"][cluster].files}
 
 
+@pytest.mark.parametrize(
+    "seed", [200, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(210, 290, 10))]
+)
 def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_once(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
-    dice = random.Random("versions")  # noqa: S311 - a test's dice
-    tapes = [*tapes_of_runs(range(200, 201)), *tapes_of(range(200, 202)),
-             *wild_tapes(range(200, 206))]  # fmt: skip
+    dice = random.Random(seed)  # noqa: S311 - a test's dice
+    tapes = [*tapes_of_runs(range(seed, seed + 1)), *tapes_of(range(seed, seed + 2)),
+             *wild_tapes(range(seed, seed + 6))]  # fmt: skip
     folder, lake = tmp_path / "recorded", tmp_path / "lake"
     manifests = []
     for recorded in _versions(tapes, dice):

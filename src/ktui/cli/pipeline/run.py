@@ -108,9 +108,9 @@ def command(  # noqa: PLR0913 - an option each
 ) -> None:
     """Bring the tables up to date with the recordings.
 
-    ktui reads only segments that are new to the lake, and computes the tables of their clusters
-    again. The tables of all other clusters stay. Readers of the lake see the previous version until
-    the new one is complete. If this command is interrupted, the previous version stays.
+    ktui reads only segments that are new to the lake, and computes of the tables what follows from
+    them. Everything else stays. Readers of the lake see the previous version until the new one is
+    complete. If this command is interrupted, the previous version stays.
 
     Segments that --cluster, --since or --until leave out are read by a later run without these
     options.
