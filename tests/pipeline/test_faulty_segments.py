@@ -48,7 +48,7 @@ class NoSpark:
 
 
 @contextmanager
-def no_spark(*_: object) -> Iterator[tuple[NoSpark, NoSpark]]:
+def no_spark(*_: object, **_how: object) -> Iterator[tuple[NoSpark, NoSpark]]:
     yield NoSpark(), NoSpark()
 
 
@@ -172,7 +172,7 @@ def test_the_terminal_lists_skipped_files_and_how_many_more_there_are(
     monkeypatch.setattr(job, "check_executors", lambda *_: None)
     monkeypatch.setattr(job, "spark_for", no_spark)
 
-    done = CliRunner().invoke(command, ["--recordings", "/r", "--lake", str(tmp_path)])
+    done = CliRunner().invoke(command, ["--recordings", __file__, "--lake", str(tmp_path)])
 
     assert done.exit_code == 0, done.output
     lines = done.stderr.splitlines()
