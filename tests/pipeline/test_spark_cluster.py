@@ -193,7 +193,7 @@ def _until(table: str, running: subprocess.Popen[str]) -> str:
     printed = ""
     for line in running.stdout:
         printed += line
-        if line.strip() == table:
+        if f": {table}" in line:
             return printed
     raise AssertionError(printed)
 
