@@ -55,7 +55,7 @@ class Run:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._printed += line
-            if line.strip() == table:
+            if f": {table}" in line:
                 return
         raise AssertionError(self._printed)
 
