@@ -90,9 +90,11 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
         await watch.press("l")
         for letter in "RPLMBEC":
             assert any(line.split()[:1] == [letter] for line in watch.dialog)
-        assert "Binds at the next step" in watch.text
         # the line below explains the limit that is typed
         assert "R replicas: replicas of one partition added at once." in watch.text
+        await watch.press("pagedown")
+        await watch.see()
+        assert "Binds at the next step" in watch.text
         await watch.press("up")
         assert "internal: first or last or none" in watch.text
 
