@@ -46,14 +46,15 @@ def _sample_files(manifest: Manifest, cluster: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "seed", [200, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(210, 290, 10))]
+    ("seed", "worlds"),
+    [(200, 1), *(pytest.param(n, 3, marks=pytest.mark.soak) for n in range(210, 290, 10))],
 )
 def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_once(
-    spark: SparkSession, tmp_path: Path, seed: int
+    spark: SparkSession, tmp_path: Path, seed: int, worlds: int
 ) -> None:
     dice = random.Random(seed)  # noqa: S311 - a test's dice
-    tapes = [*tapes_of_runs(range(seed, seed + 1)), *tapes_of(range(seed, seed + 2)),
-             *wild_tapes(range(seed, seed + 6))]  # fmt: skip
+    tapes = [*tapes_of_runs(range(seed, seed + 1)), *tapes_of(range(seed, seed + worlds)),
+             *wild_tapes(range(seed, seed + 2 * worlds))]  # fmt: skip
     folder, lake = tmp_path / "recorded", tmp_path / "lake"
     manifests = []
     for recorded in _versions(tapes, dice):
@@ -67,4 +68,4 @@ def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_onc
         (_sample_files(manifests[0], each), _sample_files(manifests[1], each))
         for each in manifests[0].clusters
     ]
-    assert sum(bool(before) and before < after for before, after in files) > 2
+    assert any(before and before < after for before, after in files)
