@@ -83,7 +83,7 @@ def amount(segments: Collection[StoredSegment]) -> str:
 def prune_as_configured(state: StateDir) -> list[str]:
     """Prune a state directory within the limits of config.yaml, if it has any.
 
-    This never raises because of a file: whoever calls it is about to record.
+    A file that cannot be removed is no reason not to record, so this raises nothing for one.
 
     Returns:
         Why recordings beyond the limits stay; nothing about live recorders and unfinished runs.

@@ -87,7 +87,7 @@ def _covered(sessions: DataFrame) -> DataFrame:
 
 
 def fates(copies: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Tell what becomes of each copy of a line in the tables.
+    """Work out what each copy of a line becomes in the tables.
 
     Args:
         copies: as returned by `copies`, of whole clusters.

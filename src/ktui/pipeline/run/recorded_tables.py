@@ -1,4 +1,4 @@
-"""Add decoded rows to a version of a lake, and derive the other tables anew where they matter."""
+"""Add decoded rows to a version of a lake, and find what they change in the other tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_recorded(
         version: the new version; `merged` is set.
         decoded: as returned by `decode`.
         new_rows: how many of them each cluster has.
-        tell: is told each step.
+        tell: is called with the name of each step as it begins.
 
     Yields:
         What is new for the derived tables, for use within the block; None where all is.

@@ -31,7 +31,7 @@ _TELLING = 0.2
 
 
 class CountedSteps:
-    """Tells each step with its number, and with the time left.
+    """Adds to the description of each step its number and the time left.
 
     Args:
         tell: is called with the text of each step.
