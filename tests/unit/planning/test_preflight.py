@@ -247,6 +247,27 @@ def test_the_least_time_is_that_of_what_the_limits_leave_narrowest(
     assert result.time_s.middle >= seconds
 
 
+def test_what_three_brokers_copy_among_each_other_goes_one_by_one() -> None:
+    # 1 GB at 50 MB/s each way: every broker takes part in two of the three copies
+    ways: list[Way] = [((1,), (2,)), ((2,), (3,)), ((3,), (1,))]
+
+    result = figures(*ways, limits=Limits(bytes_per_broker=10**9))
+
+    assert result.bound is not None
+    assert (result.bound.bottleneck, result.bound.brokers) == (Bottleneck.BROKERS, (1, 2, 3))
+    assert result.time_s is not None
+    assert (result.bound.time_s.middle, result.time_s.middle) == (60, 63)
+
+
+def test_of_five_brokers_four_exchange_at_a_time() -> None:
+    ways: list[Way] = [((a,), (b,)) for a in range(1, 6) for b in range(1, 6) if a < b]
+
+    result = figures(*ways, limits=Limits(bytes_per_broker=10**9))
+
+    assert result.bound is not None
+    assert (result.bound.brokers, result.bound.time_s.middle) == ((1, 2, 3, 4, 5), 100)
+
+
 def test_a_step_that_exceeds_a_limit_and_goes_alone_is_in_the_least_time() -> None:
     result = figures(((1, 2, 3), (4, 5, 6)), limits=Limits(replica_movements=1, per_leader=1))
 

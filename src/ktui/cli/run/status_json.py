@@ -154,6 +154,7 @@ class LeastLeftJson(msgspec.Struct, frozen=True, kw_only=True):
     """Where the rates come from."""
     bottleneck: Bottleneck
     broker: int | None
+    brokers: tuple[int, ...]
     partition: TopicPartition | None
     bytes: int
     """What the bottleneck has to copy."""
@@ -287,6 +288,7 @@ def _least(least: LeastLeft) -> LeastLeftJson:
         rates=least.rates,
         bottleneck=bound.bottleneck,
         broker=bound.broker,
+        brokers=bound.brokers,
         partition=bound.partition,
         bytes=bound.bytes,
     )

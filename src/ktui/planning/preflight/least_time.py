@@ -14,6 +14,7 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
+from ktui.planning.preflight.broker_pairs import BrokerPairs
 from ktui.planning.simulate.copy_rates import Span
 
 
@@ -26,6 +27,8 @@ class Bottleneck(enum.StrEnum):
     """S replicas are copied from a leader at a time."""
     BROKER = "broker"
     """Under W, a broker sends or receives one large replica at a time."""
+    BROKERS = "brokers"
+    """As that, so of an odd number of brokers one at least is idle."""
     PARTITION = "partition"
     """R replicas of a partition are added at a time."""
     PARTITIONS = "partitions"
@@ -51,6 +54,8 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     bottleneck: Bottleneck
     broker: int | None = None
     """The receiver or sender, or the one that is both."""
+    brokers: tuple[int, ...] = ()
+    """The three or more that copy among each other."""
     partition: TopicPartition | None = None
     bytes: int = 0
     """What the bottleneck has to copy."""
@@ -85,6 +90,7 @@ class _Sums:
         self._in_turn: Counter[int] = Counter()
         """Bytes of steps of which W lets a broker take part in one at a time; and the seconds."""
         self._in_turn_s: defaultdict[int, float] = defaultdict(float)
+        self._pairs = BrokerPairs()
         self._bytes = 0
         self._all_s = self._in_places_s = self._longest_s = 0.0
         self._longest: tuple[TopicPartition, int] | None = None
@@ -106,15 +112,18 @@ class _Sums:
             least_s = max(least_s, whole_s / at_once)
             leader = now.replicas[0] if now.leader is None else now.leader
             self._all_s += _share(whole_s, least_s, at_once, self._limits.replica_movements)
-            sends = self._limits.per_leader_at(leader)
-            self._from_s[leader] += _share(whole_s, least_s, at_once, sends)
+            most = self._limits.per_leader_at(leader)
+            self._from_s[leader] += _share(whole_s, least_s, at_once, most)
             self._from[leader] += whole
             if self._by_size:
+                sends = self._leaders_stay and self._goes_in_turn(one, leader)
+                if sends:
+                    self._take_turn(leader, whole, least_s)
                 for broker, seconds in zip(receivers, size_s, strict=True):
                     if self._goes_in_turn(one, broker):
                         self._take_turn(broker, size, seconds)
-                if self._leaders_stay and self._goes_in_turn(one, leader):
-                    self._take_turn(leader, whole, least_s)
+                        if sends:
+                            self._pairs.add(leader, broker, size, seconds / at_once)
         self._in_places_s += least_s
         if least_s > self._longest_s:
             self._longest_s, self._longest = least_s, (one.tp, whole)
@@ -150,6 +159,14 @@ class _Sums:
         for broker, size in self._in_turn.items():
             time_s = self._of_all(self._in_turn_s[broker])
             yield Bound(time_s=time_s, bottleneck=kind.BROKER, broker=broker, bytes=size)
+        for found in self._pairs.exchanges(max(self._in_turn_s.values(), default=0.0)):
+            time_s = self._of_all(found.seconds)
+            yield Bound(
+                time_s=time_s,
+                bottleneck=kind.BROKERS,
+                brokers=found.brokers,
+                bytes=found.bytes,
+            )
         for leader, size in self._from.items() if self._leaders_stay else ():
             if most := limits.per_leader_at(leader):
                 time_s = self._of_all(self._from_s[leader] / most)

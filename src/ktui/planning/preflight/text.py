@@ -146,15 +146,24 @@ def why_no_less(bound: Bound, limits: Limits) -> str:
         case Bottleneck.SENDER:
             sends = _at(limits.per_leader_at, bound)
             return f"as broker {bound.broker} sends {size}, with S {sends}"
-        case Bottleneck.BROKER:
-            most = as_bytes(_at(limits.bytes_per_broker_at, bound))
-            return f"as broker {bound.broker} takes part in {size}, with W {most}"
+        case Bottleneck.BROKER | Bottleneck.BROKERS:
+            return _why_in_turn(bound, limits)
         case Bottleneck.PARTITION:
             return f"as {bound.partition} copies {size}"
         case Bottleneck.PARTITIONS:
             return f"with P {limits.partitions}"
         case Bottleneck.REPLICAS:
             return f"with M {limits.replica_movements}"
+
+
+def _why_in_turn(bound: Bound, limits: Limits) -> str:
+    size = as_bytes(bound.bytes)
+    if bound.bottleneck is Bottleneck.BROKER:
+        most = as_bytes(_at(limits.bytes_per_broker_at, bound))
+        return f"as broker {bound.broker} takes part in {size}, with W {most}"
+    names, at_once = join_named("broker", bound.brokers), len(bound.brokers) // 2 * 2
+    most = as_bytes(limits.bytes_per_broker)
+    return f"as {names} exchange {size}, {at_once} at a time, with W {most}"
 
 
 def _at(most_at: Callable[[int], int | None], bound: Bound) -> int | None:
