@@ -55,7 +55,6 @@ OF_RUNS = (
     Constant(broker_capacity, "_DOUBT_S", (0.01, 20.0)),
     Constant(broker_capacity, "_BINDS", (0.9,)),
     Constant(broker_capacity, "_ENOUGH_S", (0.5,)),
-    Constant(copy_progress, "_AFTER_THROTTLE", (timedelta(0),)),
     Constant(copy_progress, "_GROWTH_SPAN_S", (1e9,)),
     Constant(estimate, "LEAST", (timedelta(seconds=20),)),
     Constant(forecast, "_LEAST_OFF", (1.0,)),

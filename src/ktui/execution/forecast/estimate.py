@@ -142,7 +142,7 @@ class Estimate:
         for entry in entries:
             event, at = entry.event, entry.at
             if isinstance(event, _TURNS):
-                self._forecast.change(at, throttle=isinstance(event, ThrottleChanged))
+                self._forecast.change()
             if isinstance(event, _INTERRUPTS):
                 self._since = at
                 self._points.clear()

@@ -20,7 +20,10 @@ from ktui.progress.timeline import Cause, Lane, Role, StallKind, Timeline
 _LONGEST_S = 30.0
 """After a longer time without a poll, nothing is known of when brokers were busy."""
 _AFTER_THROTTLE = timedelta(seconds=22)
-"""For so long after a change of throttle, rates mean nothing: Kafka's windows are some 11 s."""
+"""For so long after rates were chosen for brokers, copies say nothing: Kafka's windows are 11 s.
+
+Such rates change again and again, and what was learnt of such a time would choose the next ones.
+"""
 _MOST_SHARE = 0.98
 """Above this share, the share copied says little about the size."""
 _GROWTH_SPAN_S = 120.0
@@ -66,7 +69,7 @@ class CopyProgress:
         self._other: deque[float] = deque(maxlen=_STEPS)
 
     def throttled(self, at: datetime) -> None:
-        """Note that another throttle is in force."""
+        """Note that other rates were chosen for the brokers."""
         self._quiet_until = at + _AFTER_THROTTLE
 
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:

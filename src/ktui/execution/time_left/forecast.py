@@ -69,12 +69,10 @@ class TimeLeftForecast:
         """Whether this run has shown how fast it copies."""
         return self._capacity.known
 
-    def change(self, at: datetime, *, throttle: bool) -> None:
+    def change(self) -> None:
         """Discard earlier forecasts, for the run goes on in another way."""
         self._simulated_at = None
         self._forecasts.clear()
-        if throttle:
-            self.headway.throttled(at)
 
     def rates_changed(self, at: datetime) -> None:
         """Learn nothing from the copies until the new rates of the brokers are in force."""

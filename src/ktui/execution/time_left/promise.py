@@ -62,7 +62,8 @@ class Promise:
             return
         if self._in_force != self._run.throttled.in_force:
             self._in_force = self._run.throttled.in_force
-            self._forecast.change(now, throttle=True)
+            self._forecast.change()
+            self._forecast.rates_changed(now)
         self._forecast.update(now, seen, 0.0)
 
     def choose(self, now: datetime) -> list[RateChosen]:

@@ -68,6 +68,24 @@ def test_a_changed_throttle_determines_the_time_left_once_there_is_a_rate() -> N
     assert 270 <= (scripted.left_s() or 0) <= 270 + BESIDE
 
 
+def test_a_broker_that_does_not_reach_a_new_throttle_lengthens_the_time_left_at_once() -> None:
+    scripted = ScriptedRun(2 * GB)
+    scripted.happen(
+        ThrottleChanged(old=parse_throttle_rates("none"), new=parse_throttle_rates("10MB"))
+    )
+    scripted.begin()
+    copied_for(scripted, 50, 10e6)
+    scripted.happen(
+        ThrottleChanged(old=parse_throttle_rates("10MB"), new=parse_throttle_rates("40MB"))
+    )
+    for second in range(0, 20, 5):
+        scripted.look((5e8 + 10e6 * second) / (2 * GB))
+        scripted.pass_time(5)
+    scripted.look(0.35)
+
+    assert (scripted.left_s() or 0) > 2 * 1.3e9 / 40e6
+
+
 def test_a_replica_that_stands_still_does_not_slow_the_forecast_of_the_others() -> None:
     scripted = ScriptedRun(4 * GB, GB, targets=((4, 2, 3), (5, 2, 3)))
     scripted.begin(0)
