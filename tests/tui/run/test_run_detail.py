@@ -97,7 +97,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with(tmp_path: 
         await watch.type("a-0")
         await watch.press("enter", "enter")
         await watch.see()
-        assert "cut together with 1 other, when 2 are ready (1 is by now)" in " ".join(
+        assert "are cut together once 2 do (1 does by now)" in " ".join(
             watch.text.split()
         )
 

@@ -261,10 +261,9 @@ def _bytes_reason(full: Full) -> WaitReason:
 
 
 def _cut_reason(cut: WaitsForCut) -> WaitReason:
-    are = "is" if cut.ready == 1 else "are"
-    others = as_count(cut.together - 1, "other")
+    have = "does" if cut.ready == 1 else "do"
     return WaitReason(
         f"cut: {cut.ready:,} of {cut.together:,} ready",
-        f"It has all its new replicas, and is cut together with {others}, when {cut.together:,} are"
-        f" ready ({cut.ready:,} {are} by now), or when nothing is adding any more.",
+        f"It has all its new replicas. All that have them are cut together once {cut.together:,} do"
+        f" ({cut.ready:,} {have} by now), or once nothing is adding any more.",
     )
