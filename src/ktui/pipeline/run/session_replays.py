@@ -59,7 +59,7 @@ def write_forecasts(
         tell: is called with the name of each step as it begins.
     """
     tell(FORECASTS.name)
-    lines = written["new"]
+    lines = _unreplayed(version, written)
     grown = _grown(version, lines)
     of_anew = written[LINES.name].where(_among(grown.anew)).select("segment")
     names = lines.where(_among(grown.going_on)).select("segment").unionByName(of_anew)
@@ -89,6 +89,17 @@ def drop_states(version: NewVersion, lines: DataFrame) -> None:
     if version.known(REPLAYS):
         sessions = lines.select(*SESSION).distinct()
         version.write(REPLAYS, version.table(REPLAYS).join(sessions, [*SESSION], "left_anti"))
+
+
+def _unreplayed(version: NewVersion, written: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the new lines, and all lines where an older ktui wrote the forecasts."""
+    columns = (*SESSION, "seq", "segment")
+    lines = written["new"].select(*columns)
+    older = version.known(FORECASTS) - version.known(REPLAYS)
+    if not older:
+        return lines
+    old = written[LINES.name].where(F.col("cluster_id").isin(*sorted(older)))
+    return lines.unionByName(old.select(*columns))
 
 
 def _grown(version: NewVersion, lines: DataFrame) -> _Grown:
