@@ -80,14 +80,7 @@ def test_invalid_and_repeated_events_are_left_out_of_a_run() -> None:
 def test_a_session_that_fails_to_fold_has_no_forecasts_and_raises_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = pa.table(
-        {
-            "cluster_id": ["c"],
-            "session": ["s"],
-            "state": pa.nulls(1, pa.binary()),
-            "content": [a_session()],
-        }
-    )
+    table = segments_of_a_session()
     assert forecasts(table) > 0
 
     def stumbles(_fold: object, _progress: object) -> NoReturn:
@@ -96,6 +89,26 @@ def test_a_session_that_fails_to_fold_has_no_forecasts_and_raises_nothing(
     monkeypatch.setattr(replay, "fold", stumbles)
 
     assert forecasts(table) == 0
+
+
+def test_each_row_of_a_replay_has_what_its_table_requires() -> None:
+    rows = backtest._replayed(segments_of_a_session()).to_pylist()
+    for kind, table in backtest._KINDS.items():
+        of_kind = [row[kind] for row in rows if row[kind] is not None]
+        required = [field.name for field in table.schema if not field.nullable]
+        assert of_kind, kind
+        assert all(row[name] is not None for row in of_kind for name in required), kind
+
+
+def segments_of_a_session() -> pa.Table:
+    return pa.table(
+        {
+            "cluster_id": ["c"],
+            "session": ["s"],
+            "state": pa.nulls(1, pa.binary()),
+            "content": [a_session()],
+        }
+    )
 
 
 def forecasts(table: pa.Table) -> int:

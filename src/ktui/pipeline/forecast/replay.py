@@ -70,7 +70,7 @@ class CaughtUp(msgspec.Struct, frozen=True):
     partition: int
     since: int
     """As in its forecasts."""
-    t: int
+    ended_t: int
     """When its replicas were first seen in sync: normalised, in ms."""
 
 
@@ -211,7 +211,7 @@ class EtaReplay:
         for each in self.replay(events):
             if isinstance(each, CaughtUp):
                 for forecast in self._open.pop((each.topic, each.partition, each.since), ()):
-                    forecast.truth_s = (each.t - forecast.t) / 1000
+                    forecast.truth_s = (each.ended_t - forecast.t) / 1000
                     yield forecast
             elif each.topic is None or each.partition is None or each.since is None:
                 yield each
