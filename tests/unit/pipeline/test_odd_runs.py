@@ -100,6 +100,11 @@ def test_each_row_of_a_replay_has_what_its_table_requires() -> None:
         assert all(row[name] is not None for row in of_kind for name in required), kind
 
 
+def test_a_damaged_state_stops_no_other_session() -> None:
+    table = segments_of_a_session().set_column(2, "state", [[b"damaged"]])
+    assert not backtest._replayed(table).num_rows
+
+
 def segments_of_a_session() -> pa.Table:
     return pa.table(
         {

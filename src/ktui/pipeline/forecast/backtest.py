@@ -135,7 +135,10 @@ def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     states = [state.as_py() for state in table.column("state") if state.is_valid]
     contents = [content.as_py() for content in table.column("content") if content.is_valid]
     cluster_id, session = (table.column(name)[0].as_py() for name in ("cluster_id", "session"))
-    saved = saved_state.decode(states[0]) if states else SavedState()
+    try:
+        saved = saved_state.decode(states[0]) if states else SavedState()
+    except msgspec.MsgspecError:
+        return  # damaged: once the session grows, it is replayed from its first segment
     key = {"cluster_id": cluster_id, "session": session}
     for kind, row in _results(saved, SessionStream(cluster_id, saved.place), contents):
         yield key | {kind: key | row}
