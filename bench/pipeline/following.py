@@ -60,6 +60,8 @@ def run() -> None:
                 steps = _Steps()
                 run_pipeline(spark, request, steps.begin)
                 folds.append(steps.end())
+                taken_s = sum(folds[-1].values())
+                print(f"fold {number + 1}: {taken_s:.1f} s of CPU, {samples:,} samples", flush=True)
         finally:
             spark.stop()
         check_count("samples in the lake", rows_of(folder / "lake", "samples"), samples)
