@@ -75,7 +75,7 @@ def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_onc
     forecasts, expected = lake_rows(lake, FORECAST), lake_rows(at_once, FORECAST)
     for table in FORECAST:
         assert_same(forecasts[table.name], expected[table.name], table.name)
-    assert forecasts[CAUGHT_UP.name]
+    assert forecasts[FORECASTS.name]
 
     files = [
         (_sample_files(manifests[0], each), _sample_files(manifests[1], each))
