@@ -32,9 +32,9 @@ from bench.objective import latency
 from bench.objective import real as objective_real
 from bench.objective import simulated as objective
 from bench.peers import run as peers
+from bench.pipeline import following, states, what_if, what_if_real
 from bench.pipeline import from_recordings as pipeline
 from bench.pipeline import starting as pipeline_starting
-from bench.pipeline import states, what_if, what_if_real
 from ktui.lab.layout import Lab
 
 ALONE: dict[str, Callable[[], None]] = {
@@ -63,6 +63,7 @@ ON_DEMAND: dict[str, Callable[[], None]] = {
     "forecast-ablate": forecast_ablation.run,
     "forecast-record": forecast_record.run,
     "pipeline": pipeline.run,
+    "pipeline-follow": following.run,
     "what-if-real": what_if_real.run,
 }
 """The parts that run only if they are named: they take long, or replace what others measure."""

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS
 from ktui.pipeline.run.run import PipelineRequest, run
 from support.pipeline.lake_rows import assert_same, lake_rows
 from support.pipeline_oracle.rows import tables_of
@@ -22,6 +24,9 @@ from support.recordings.wild_recordings import wild_tapes
 SEGMENTS = 8
 READ = (5, 6, 8)
 """The segments of each session that have been read after each version."""
+
+FORECAST = (FORECASTS, CAUGHT_UP, ETA_BACKTEST)
+QUICK = DerivedOptions(cells=())
 
 
 def _cut(tape: Tape) -> list[Recording]:
@@ -59,10 +64,18 @@ def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_onc
     manifests = []
     for recorded in _versions(tapes, dice):
         write(folder, recorded)
-        manifests.append(run(spark, PipelineRequest((str(folder),), str(lake))).manifest)
+        request = PipelineRequest((str(folder),), str(lake), asked=QUICK)
+        manifests.append(run(spark, request).manifest)
         made, expected = lake_rows(lake), tables_of(folder)
         for name in expected:
             assert_same(made[name], expected[name], f"{name}, version {len(manifests)}")
+
+    at_once = tmp_path / "at once"
+    run(spark, PipelineRequest((str(folder),), str(at_once), asked=QUICK))
+    forecasts, expected = lake_rows(lake, FORECAST), lake_rows(at_once, FORECAST)
+    for table in FORECAST:
+        assert_same(forecasts[table.name], expected[table.name], table.name)
+    assert forecasts[FORECASTS.name]
 
     files = [
         (_sample_files(manifests[0], each), _sample_files(manifests[1], each))

@@ -30,7 +30,7 @@ def _check_what_it_waits_for(run: ChaosRun, outcome: Run) -> None:
     controller, pauses = run.cluster.controller, outcome.pauses
     asked = {PauseOrigin.FAILURE} if outcome.options.stop_on_failure else set()
     paused = {*pauses.whole} - asked or pauses.topics or pauses.partitions
-    assert not paused, f"what an operator has lifted is paused: {vars(pauses)}"
+    assert not paused, f"what an operator has lifted is paused: {pauses}"
     left = [track for track in outcome.tracks.values() if not track.state.ended]
     assert left, f"all is over, and it does not end: its throttle is {outcome.throttled.ours}"
     assert not outcome.gate.shut or run.gated_for_good, f"a gate is shut: {outcome.gate.reason}"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
@@ -24,7 +26,6 @@ from ktui.execution.run.events import (
     decode,
     encode,
 )
-from ktui.execution.run.pauses import Pauses
 from ktui.execution.run.run import Run
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.engine_runs import OWNER, PlannedRun, Replicas
@@ -69,10 +70,7 @@ class _Watched(Observer):
 
 def facts(run: Run) -> dict[str, Any]:
     """Return everything that a run knows, for comparison."""
-    return {
-        name: vars(value) if isinstance(value, Pauses) else value
-        for name, value in vars(run).items()
-    }
+    return msgspec.structs.asdict(run)
 
 
 class WitnessedRun(PlannedRun):

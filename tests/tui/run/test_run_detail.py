@@ -97,9 +97,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with(tmp_path: 
         await watch.type("a-0")
         await watch.press("enter", "enter")
         await watch.see()
-        assert "are cut together once 2 do (1 does by now)" in " ".join(
-            watch.text.split()
-        )
+        assert "are cut together once 2 do (1 does by now)" in " ".join(watch.text.split())
 
 
 async def test_no_message_covers_the_limits_of_a_read_only_view(tmp_path: Path) -> None:

@@ -80,19 +80,49 @@ def test_invalid_and_repeated_events_are_left_out_of_a_run() -> None:
 def test_a_session_that_fails_to_fold_has_no_forecasts_and_raises_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = pa.table({"cluster_id": ["c"], "session": ["s"], "content": [a_session()]})
-    assert backtest._replayed(table).num_rows == 1
+    table = segments_of_a_session()
+    assert forecasts(table) > 0
 
     def stumbles(_fold: object, _progress: object) -> NoReturn:
         raise IndexError("of a partition without replicas")
 
     monkeypatch.setattr(replay, "fold", stumbles)
 
-    assert backtest._replayed(table).num_rows == 0
+    assert forecasts(table) == 0
+
+
+def test_each_row_of_a_replay_has_what_its_table_requires() -> None:
+    rows = backtest._replayed(segments_of_a_session()).to_pylist()
+    assert {kind for row in rows for kind in backtest._KINDS if row[kind]} == {*backtest._KINDS}
+    for kind, table in backtest._KINDS.items():
+        of_kind = [row[kind] for row in rows if row[kind] is not None]
+        required = [field.name for field in table.schema if not field.nullable]
+        assert all(row[name] is not None for row in of_kind for name in required), kind
+
+
+def test_a_damaged_state_stops_no_other_session() -> None:
+    table = segments_of_a_session().set_column(2, "state", [[b"damaged"]])
+    assert not backtest._replayed(table).num_rows
+
+
+def segments_of_a_session() -> pa.Table:
+    return pa.table(
+        {
+            "cluster_id": ["c"],
+            "session": ["s"],
+            "state": pa.nulls(1, pa.binary()),
+            "content": [a_session()],
+        }
+    )
+
+
+def forecasts(table: pa.Table) -> int:
+    rows = backtest._replayed(table).to_pylist()
+    return sum(row["forecast"] is not None for row in rows)
 
 
 def a_session() -> bytes:
-    """Return a session with a run of one partition and five polls."""
+    """Return a session with a run of one partition, caught up in the last of five polls."""
     head = Head(seq=0, at=0, ms=0, schema_version=1, session="s", segment=0, cluster_id="c")
     events: list[AnyRunEvent] = [started(1), planned()]
     of_run = [
@@ -100,6 +130,12 @@ def a_session() -> bytes:
         for n, event in enumerate(events, start=1)
     ]
     encoder = Encoder()
-    seen = [encoder.poll(look, seq=3 + n) for n, look in enumerate(looks(5))]
+    *copied, last = looks(5)
+    in_sync = {
+        tp: msgspec.structs.replace(state, isr=state.replicas)
+        for tp, state in last.partitions.items()
+    }
+    copied.append(msgspec.structs.replace(last, partitions=in_sync))
+    seen = [encoder.poll(look, seq=3 + n) for n, look in enumerate(copied)]
     recorded: list[AnyLine] = [head, *of_run, *seen]
     return gzip.compress(b"".join(map(lines.encode, recorded)))

@@ -137,7 +137,7 @@ def prune(request: PruneRequest, now_ms: int) -> Pruned:
 class _Needs:
     """Finds out what still needs a segment. Its session decides, once for all its segments.
 
-    For when a session grows, the pipeline computes its forecasts again, from all its segments.
+    For when a session grows, the pipeline may compute its forecasts again, from all its segments.
     """
 
     def __init__(self, sessions: Sessions, lakes: Iterable[LakeSegments], *, force: bool) -> None:

@@ -111,7 +111,7 @@ class Deadline:
     def __init__(self, memory: WorkingState, prior: Prior | None = None) -> None:
         self._memory = memory
         self._run = memory.run
-        self._pace = Pace(prior)
+        self._pace = Pace.after(prior)
         self._held_at_bytes_s = self._pace.bytes_s
         """The lowest pace at which a partition was held since the held ones were last judged."""
         self._throttle = self._run.throttled.in_force

@@ -37,7 +37,7 @@ from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.time_left.copy_progress import Timelines
-from ktui.execution.time_left.forecast import TimeLeftForecast
+from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
@@ -102,6 +102,23 @@ class _Spell(msgspec.Struct, frozen=True):
         return self.work * ((self.until - moment) / (self.until - self.since))
 
 
+class EstimateMemory(msgspec.Struct):
+    """What an estimate has learned from a run's journal and polls so far."""
+
+    prior: Prior | None = None
+    forecast: ForecastMemory = msgspec.field(default_factory=ForecastMemory)
+    pace: Pace = msgspec.field(default_factory=Pace)
+    begun: dict[TopicPartition, tuple[StepBegun, datetime]] = {}
+    first_at: dict[TopicPartition, datetime] = {}
+    copied: deque[_Spell] = msgspec.field(default_factory=deque)
+    ended: deque[_Spell] = msgspec.field(default_factory=deque)
+    since: datetime | None = None
+    """Since when the run has gone on without an interruption."""
+    under_way: int = 0
+    points: deque[tuple[datetime, int]] = msgspec.field(default_factory=deque)
+    grew_at: datetime | None = None
+
+
 class Estimate:
     """Estimate a run's progress from its journal and from polls now and then.
 
@@ -110,27 +127,29 @@ class Estimate:
     Args:
         run: the fold of its journal.
         prior_of: returns the rates of earlier runs by cluster id; called once.
+        memory: what was learned so far, to go on from there.
     """
 
     def __init__(
-        self, run: Run, prior_of: Callable[[str], Prior | None] = lambda _cluster_id: None
+        self,
+        run: Run,
+        prior_of: Callable[[str], Prior | None] = lambda _cluster_id: None,
+        memory: EstimateMemory | None = None,
     ) -> None:
         self.run = run
         self._prior_of = prior_of
-        self._prior: Prior | None = None
-        self._forecast = TimeLeftForecast(run, None)
-        self.pace = Pace()
+        self._memory = EstimateMemory() if memory is None else memory
+        self._forecast = TimeLeftForecast(run, self._memory.prior, self._memory.forecast)
+
+    @property
+    def memory(self) -> EstimateMemory:
+        """What it has learned so far: with that, another one goes on from here."""
+        return self._memory
+
+    @property
+    def pace(self) -> Pace:
         """The pace as the present engine knows it, without the steps before that engine."""
-        self._begun: dict[TopicPartition, StepBegun] = {}
-        self._begun_at: dict[TopicPartition, datetime] = {}
-        self._first_at: dict[TopicPartition, datetime] = {}
-        self._copied: deque[_Spell] = deque()
-        self._ended: deque[_Spell] = deque()
-        self._since: datetime | None = None
-        """Since when the run has gone on without an interruption."""
-        self._under_way = 0
-        self._points: deque[tuple[datetime, int]] = deque()
-        self._grew_at: datetime | None = None
+        return self._memory.pace
 
     def follow(self, run: Run) -> None:
         """Follow another fold of the same journal from now on."""
@@ -144,34 +163,37 @@ class Estimate:
             if isinstance(event, _TURNS):
                 self._forecast.change()
             if isinstance(event, _INTERRUPTS):
-                self._since = at
-                self._points.clear()
+                self._memory.since = at
+                self._memory.points.clear()
                 if isinstance(event, Owned):
-                    self.pace = Pace(self._prior)
+                    self._memory.pace = Pace.after(self._memory.prior)
             elif isinstance(event, BudgetShared | RateChosen | RateHeld):
                 self._forecast.rates_changed(at)
             elif isinstance(event, Started):
-                self._prior = self._prior_of(event.cluster_id)
-                self._forecast = TimeLeftForecast(self.run, self._prior)
+                self._memory.prior = self._prior_of(event.cluster_id)
+                self._memory.forecast = ForecastMemory()
+                self._forecast = TimeLeftForecast(
+                    self.run, self._memory.prior, self._memory.forecast
+                )
             elif isinstance(event, StepBegun):
-                self._begun[event.tp], self._begun_at[event.tp] = event, at
-                self._first_at.setdefault(event.tp, at)
+                self._memory.begun[event.tp] = event, at
+                self._memory.first_at.setdefault(event.tp, at)
             elif isinstance(event, StepOver):
                 self._step_over(event, at)
             elif isinstance(event, StateEntered) and event.state.ended:
-                self._begun.pop(event.tp, None)
-                since = self._first_at.pop(event.tp, at)
-                self._ended.append(_Spell(since, at, 1))
+                self._memory.begun.pop(event.tp, None)
+                since = self._memory.first_at.pop(event.tp, at)
+                self._memory.ended.append(_Spell(since, at, 1))
 
     def _step_over(self, event: StepOver, at: datetime) -> None:
-        begun = self._begun.pop(event.tp, None)
-        if begun is None or not event.reached:
+        known = self._memory.begun.pop(event.tp, None)
+        if known is None or not event.reached:
             return
-        since = self._begun_at[event.tp]
+        begun, since = known
         self._forecast.step_over(begun, since, event, at)
         if begun.adding:
             size = self.run.tracks[event.tp].planned.size
-            self._copied.append(_Spell(since, at, size * len(begun.adding)))
+            self._memory.copied.append(_Spell(since, at, size * len(begun.adding)))
             self.pace.learn_step(size, (at - since).total_seconds())
 
     def update(self, now: datetime, seen: Timelines | None = None) -> None:
@@ -189,26 +211,31 @@ class Estimate:
             for track in self.run.tracks_in_flight.values()
             if track.step is not None
         ]
-        self._under_way = int(sum(spell.work for spell in in_flight))
-        points = self._points
+        self._forget(now)
+        self._memory.under_way = int(sum(spell.work for spell in in_flight))
+        points = self._memory.points
         if not points:
             points.extend(self._history(now, in_flight))
         if points and self._work > points[-1][1]:
-            self._grew_at = now
+            self._memory.grew_at = now
         if len(points) > 1 and points[-1][0] - points[-2][0] < _SPACING:
             points.pop()
         points.append((now, max(self._work, points[-1][1] if points else 0)))
         while now - points[0][0] > WINDOW:
             points.popleft()
 
+    def _forget(self, now: datetime) -> None:
+        """Forget the steps and moves that ended before the window."""
+        for spells in (self._memory.copied, self._memory.ended):
+            while spells and now - spells[0].until > WINDOW:
+                spells.popleft()
+
     def _history(self, now: datetime, in_flight: list[_Spell]) -> Iterable[tuple[datetime, int]]:
         """Yield the run's progress in the last minutes, by its journal."""
-        spells = self._copied if self.run.copies.whole else self._ended
-        while spells and now - spells[0].until > WINDOW:
-            spells.popleft()
+        spells = self._memory.copied if self.run.copies.whole else self._memory.ended
         known = [spell for spell in (*spells, *in_flight) if spell.work]
-        since = max(self._since or self.run.started_at or now, now - WINDOW)
-        self._grew_at = max((spell.until for spell in known), default=None)
+        since = max(self._memory.since or self.run.started_at or now, now - WINDOW)
+        self._memory.grew_at = max((spell.until for spell in known), default=None)
         moments = (since + (now - since) * part / _HISTORY for part in range(_HISTORY))
         for moment in moments if since < now else ():
             yield moment, int(self._work - sum(spell.after(moment) for spell in known))
@@ -239,7 +266,8 @@ class Estimate:
 
     def _with_schedule(self, left_s: Range) -> Range | None:
         """Add the time in which the run's schedule lets no step begin; None for years."""
-        schedule, now = self.run.schedule, self._points[-1][0] if self._points else None
+        schedule, points = self.run.schedule, self._memory.points
+        now = points[-1][0] if points else None
         if now is None or schedule == NO_SCHEDULE:
             return left_s
         ends = [schedule.after(now, s) for s in (left_s.low, left_s.middle, left_s.high)]
@@ -248,15 +276,15 @@ class Estimate:
 
     @property
     def _work(self) -> int:
-        copies = self.run.copies
-        return min(copies.whole, copies.done + self._under_way) if copies.whole else self.run.over
+        copies, under_way = self.run.copies, self._memory.under_way
+        return min(copies.whole, copies.done + under_way) if copies.whole else self.run.over
 
     def _rates(self) -> Range | None:
         """Return the mean rate, between the rates of the slowest and fastest part of the window."""
-        points = self._points
+        points = self._memory.points
         if self._held or not self._long_enough:
             return None
-        if self._grew_at is None or points[-1][0] - self._grew_at > STANDSTILL:
+        if self._memory.grew_at is None or points[-1][0] - self._memory.grew_at > STANDSTILL:
             return None
         mean = _rate(points[0], points[-1])
         if mean <= 0.0:
@@ -276,7 +304,7 @@ class Estimate:
     @property
     def _long_enough(self) -> bool:
         """Whether the run has gone on for long enough to have a rate."""
-        points = self._points
+        points = self._memory.points
         return len(points) > 1 and points[-1][0] - points[0][0] >= LEAST
 
     @property
@@ -288,7 +316,8 @@ class Estimate:
             if track.step is not None and track.step.begun.adding
         )
         no_rate = self._forecast.looked and not self._held and not self._long_enough and sizes > 0
-        return no_rate and self._prior is not None and self._covers_throttle(self._prior.curve)
+        prior = self._memory.prior
+        return no_rate and prior is not None and self._covers_throttle(prior.curve)
 
     def _covers_throttle(self, curve: RateCurve) -> bool:
         """Whether earlier runs have shown the copy rate under the throttle of this run."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+import msgspec
+
 from ktui.execution.run.events import AnyRunEvent, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
@@ -21,26 +23,33 @@ _SMALLEST_SAMPLE = 1_000_000
 """Bytes; smaller copies say nothing about a rate."""
 
 
-class Pace:
-    """The average rate at which replicas of the run were copied, step by step.
+class Pace(msgspec.Struct):
+    """The average rate at which replicas of the run were copied, step by step."""
 
-    Args:
-        prior: the rates of earlier runs on the cluster, used until the run has its own rate.
-    """
+    bytes_s: float = ASSUMED_BYTES_S
+    """Bytes a second of one replica."""
+    step_s: float = STEP_S
+    """Seconds a step takes beside copying."""
+    known_bytes_s: float = 0.0
+    """The rate that this run has shown, in bytes a second; 0 until then."""
+    by_earlier_runs: bool = False
+    """Whether earlier runs have shown the rate."""
 
-    def __init__(self, prior: Prior | None = None) -> None:
-        self.bytes_s = ASSUMED_BYTES_S if prior is None else prior.replica_bytes_s.p50
-        """Bytes a second of one replica."""
-        self.step_s = STEP_S if prior is None else prior.step_s
-        """Seconds a step takes beside copying."""
-        self._assumed = prior is None
-        self.known_bytes_s = 0.0
-        """The rate that this run has shown, in bytes a second; 0 until then."""
+    @classmethod
+    def after(cls, prior: Prior | None) -> Pace:
+        """Return the pace of a run that has none of its own yet.
+
+        Args:
+            prior: the rates of earlier runs on the cluster; None if there are none.
+        """
+        if prior is None:
+            return cls()
+        return cls(prior.replica_bytes_s.p50, prior.step_s, by_earlier_runs=True)
 
     @property
     def assumed(self) -> bool:
         """Whether the rate is assumed: neither this run nor an earlier one has shown one."""
-        return self._assumed and not self.known_bytes_s
+        return not (self.by_earlier_runs or self.known_bytes_s)
 
     def learn(self, events: Iterable[AnyRunEvent], run: Run, now: datetime) -> None:
         """Learn from the steps that ended; call this before the run applies the events."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import CancelAsked, Continued, Paused, PauseOrigin
 
 
-class Pauses:
+class Pauses(msgspec.Struct):
     """The pauses in force: of the whole run with origin and reason, of topics and partitions."""
 
-    def __init__(self) -> None:
-        self.whole: dict[PauseOrigin, str] = {}
-        self.topics: set[str] = set()
-        self.partitions: set[TopicPartition] = set()
-        self.freed: set[TopicPartition] = set()
-        """Partitions cancelled since the last pause: an operator who rolls back means now."""
+    whole: dict[PauseOrigin, str] = {}
+    topics: set[str] = set()
+    partitions: set[TopicPartition] = set()
+    freed: set[TopicPartition] = set()
+    """Partitions cancelled since the last pause: an operator who rolls back means now."""
 
     @property
     def reason(self) -> str | None:

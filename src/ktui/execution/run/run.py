@@ -55,7 +55,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.execution.run.pauses import Pauses
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
-from ktui.execution.run.schedule import NO_SCHEDULE
+from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.execution.run.track import OpenStep, Track, new_track
@@ -111,61 +111,70 @@ def remains_not_begun(request: Request, answer: Answered | WriteResult, track: T
     return first and nothing_was_sent(request, answer, track)
 
 
-class Run:
+class Run(msgspec.Struct, eq=False):
     """Everything that is known of a run; `apply` adds the next entry of its journal.
 
     The cost of an event does not grow with the number of partitions (but for `planned` events).
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.started: Started | None = None
-        self.started_at: datetime | None = None
-        self.limits = Limits()
-        self.limits_changed_at: int = 0
-        """The last batch before the present limits."""
-        self.limits_change: Change[LimitsChanged] | None = None
-        """The last change of the limits; None if they are those of the start."""
-        self.throttle_change: Change[ThrottleChanged] | None = None
-        """The last change of the throttle; None if it is that of the start."""
-        self.tracks: dict[TopicPartition, Track] = {}
-        self.counts: Counter[State] = Counter()
-        self.tracks_in_flight: dict[TopicPartition, Track] = {}
-        """Partitions with a step in flight: the current batch, in the order of their steps."""
-        self.troubled: dict[TopicPartition, Track] = {}
-        """Partitions in one of the states of `UNWELL`, such as blocked, stalled or failed."""
-        self.cancelling: dict[TopicPartition, Track] = {}
-        """Partitions that an operator has cancelled, and that have not ended yet."""
-        self.batch = 0
-        self.cuts = LastMinute()
-        """The steps of the last minute that raised a leader epoch."""
-        self.pauses = Pauses()
-        self.gate = StepGate(shut=False)
-        self.schedule = NO_SCHEDULE
-        """When steps may begin."""
-        self.cancel_gate = CancelGate(shut=False)
-        self.ownership_off = False
-        """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
-        self.recording = NOT_RECORDED
-        self.notes: list[Note] = []
-        self.outage: ClusterLost | None = None
-        self.owner: Owner | None = None
-        self.until: datetime | None = None
-        """No step is submitted that is not expected to end by then."""
-        self.left: str | None = None
-        """Why its last engine exited; None if that is not known."""
-        self.exported: Exported | None = None
-        """The export by which it goes on in another state directory; None without one."""
-        self.ended_at: datetime | None = None
-        self.open_requests: tuple[OpenRequest, ...] = ()
-        """Unanswered requests that may take effect after the end."""
-        self.damage: str | None = None
-        self.seq = 0
-        self.at: datetime | None = None
-        """When the last event happened."""
-        self.copies = CopyTotals()
-        self.additions = ExtraPlans()
-        self.throttled = ThrottleLedger()
+    name: str
+    started: Started | None = None
+    started_at: datetime | None = None
+    limits: Limits = Limits()
+    limits_changed_at: int = 0
+    """The last batch before the present limits."""
+    limits_change: Change[LimitsChanged] | None = None
+    """The last change of the limits; None if they are those of the start."""
+    throttle_change: Change[ThrottleChanged] | None = None
+    """The last change of the throttle; None if it is that of the start."""
+    tracks: dict[TopicPartition, Track] = {}
+    counts: Counter[State] = msgspec.field(default_factory=Counter)
+    tracks_in_flight: dict[TopicPartition, Track] = {}
+    """Partitions with a step in flight: the current batch, in the order of their steps."""
+    troubled: dict[TopicPartition, Track] = {}
+    """Partitions in one of the states of `UNWELL`, such as blocked, stalled or failed."""
+    cancelling: dict[TopicPartition, Track] = {}
+    """Partitions that an operator has cancelled, and that have not ended yet."""
+    batch: int = 0
+    cuts: LastMinute = msgspec.field(default_factory=LastMinute)
+    """The steps of the last minute that raised a leader epoch."""
+    pauses: Pauses = msgspec.field(default_factory=Pauses)
+    gate: StepGate = StepGate(shut=False)
+    schedule: Schedule = NO_SCHEDULE
+    """When steps may begin."""
+    cancel_gate: CancelGate = CancelGate(shut=False)
+    ownership_off: bool = False
+    """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
+    recording: Recording = NOT_RECORDED
+    notes: list[Note] = []
+    outage: ClusterLost | None = None
+    owner: Owner | None = None
+    until: datetime | None = None
+    """No step is submitted that is not expected to end by then."""
+    left: str | None = None
+    """Why its last engine exited; None if that is not known."""
+    exported: Exported | None = None
+    """The export by which it goes on in another state directory; None without one."""
+    ended_at: datetime | None = None
+    open_requests: tuple[OpenRequest, ...] = ()
+    """Unanswered requests that may take effect after the end."""
+    damage: str | None = None
+    seq: int = 0
+    at: datetime | None = None
+    """When the last event happened."""
+    copies: CopyTotals = msgspec.field(default_factory=CopyTotals)
+    additions: ExtraPlans = msgspec.field(default_factory=ExtraPlans)
+    throttled: ThrottleLedger = msgspec.field(default_factory=ThrottleLedger)
+
+    def __post_init__(self) -> None:
+        """Let each partition be one object again, once a run was decoded."""
+        for tracks in (
+            self.tracks_in_flight,
+            self.troubled,
+            self.cancelling,
+            self.additions.waiting,
+        ):
+            tracks.update({tp: self.tracks[tp] for tp in tracks})
 
     @property
     def options(self) -> RunOptions:

@@ -46,22 +46,31 @@ class _Seen(msgspec.Struct):
         return self.throttle is not None and self.bytes_s >= _BINDS * self.throttle
 
 
+class CapacityMemory(msgspec.Struct):
+    """What was learned of brokers so far."""
+
+    seen: dict[int, _Seen] = {}
+    busy_s: float = 0.0
+
+
 class Capacity:
     """Learn how fast brokers receive.
 
     Args:
         curve: the rates of earlier runs; None if there are none.
+        memory: what was learned so far.
     """
 
-    def __init__(self, curve: RateCurve | None = None) -> None:
+    def __init__(
+        self, curve: RateCurve | None = None, memory: CapacityMemory | None = None
+    ) -> None:
         self._curve = curve
-        self._seen: dict[int, _Seen] = {}
-        self._busy_s = 0.0
+        self._memory = CapacityMemory() if memory is None else memory
 
     @property
     def known(self) -> bool:
         """Whether enough has been measured."""
-        return self._busy_s >= _ENOUGH_S
+        return self._memory.busy_s >= _ENOUGH_S
 
     def learn(
         self,
@@ -81,17 +90,17 @@ class Capacity:
         begun = [self._begun(broker, throttle.of(broker)) for broker in at_once]
         kept = math.exp(-seconds / _SPAN_S)
         for (broker, count), seen in zip(at_once.items(), begun, strict=True):
-            self._seen[broker] = seen
+            self._memory.seen[broker] = seen
             size = max(0.0, copied.get(broker, 0.0))
             if seen.throttle is None:
                 size /= self._utilization(count)
             seen.size = kept * seen.size + size
             seen.seconds = kept * seen.seconds + seconds
-            self._busy_s += seconds
+            self._memory.busy_s += seconds
 
     def _begun(self, broker: int, limit: int | None) -> _Seen:
         """Return what was seen so far, at first what is expected, if there is any ground for it."""
-        seen = self._seen.get(broker)
+        seen = self._memory.seen.get(broker)
         if seen is not None and seen.throttle == limit:
             return seen
         if limit is None and self._usual_free() is None:
@@ -118,7 +127,7 @@ class Capacity:
             at_once: the number of copies that it receives at once.
             throttle: its throttle in bytes a second; None without one.
         """
-        seen = self._seen.get(broker)
+        seen = self._memory.seen.get(broker)
         if seen is not None and seen.bound and seen.throttle != throttle:
             if throttle is not None:
                 return min(1.0, seen.bytes_s / (seen.throttle or 1)) * throttle
@@ -140,7 +149,9 @@ class Capacity:
 
     def _usual_free(self) -> float | None:
         """Return the rate of brokers without a throttle, by this run or else by earlier ones."""
-        free = [seen for seen in self._seen.values() if seen.throttle is None and seen.seconds]
+        free = [
+            seen for seen in self._memory.seen.values() if seen.throttle is None and seen.seconds
+        ]
         seconds = sum(seen.seconds for seen in free)
         if seconds:
             return sum(seen.size for seen in free) / seconds
@@ -149,7 +160,7 @@ class Capacity:
     def _usual_share(self) -> float:
         """Return the share of their throttle that brokers receive."""
         size, granted = 0.0, 0.0
-        for seen in self._seen.values():
+        for seen in self._memory.seen.values():
             if seen.throttle is not None:
                 size += seen.size
                 granted += seen.seconds * seen.throttle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from statistics import median
@@ -49,38 +49,51 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
         return self.copied / whole if whole else 0.0
 
 
-class CopyProgress:
-    """Follow the copies in flight of a run."""
+class CopyMemory(msgspec.Struct):
+    """What was observed of a run's copies so far."""
 
-    def __init__(self, run: Run, capacity: Capacity) -> None:
+    copies: dict[tuple[TopicPartition, int], _Copy] = {}
+    looked_at: datetime | None = None
+    over: set[TopicPartition] = set()
+    """The partitions whose steps have ended as intended since the last poll."""
+    sizes: dict[TopicPartition, float] = {}
+    """The bytes of partitions, as of the last poll that showed them."""
+    growth: float = 0.0
+    growth_weight: float = 0.0
+    quiet_until: datetime | None = None
+    whole_at: dict[TopicPartition, datetime] = {}
+    """When the replicas of a step were first seen to have everything."""
+    joining: tuple[float, ...] = ()
+    other: tuple[float, ...] = ()
+
+
+class CopyProgress:
+    """Follow the copies in flight of a run.
+
+    Args:
+        run: the fold of its journal.
+        capacity: learns from the copies.
+        memory: what was observed so far.
+    """
+
+    def __init__(self, run: Run, capacity: Capacity, memory: CopyMemory | None = None) -> None:
         self._run = run
         self._capacity = capacity
-        self._copies: dict[tuple[TopicPartition, int], _Copy] = {}
-        self._looked_at: datetime | None = None
-        self._over: set[TopicPartition] = set()
-        """The partitions whose steps have ended as intended since the last poll."""
-        self._sizes: dict[TopicPartition, float] = {}
-        """The bytes of partitions, as of the last poll that showed them."""
-        self._growth = self._growth_weight = 0.0
-        self._quiet_until: datetime | None = None
-        self._whole_at: dict[TopicPartition, datetime] = {}
-        """When the replicas of a step were first seen to have everything."""
-        self._joining: deque[float] = deque(maxlen=_STEPS)
-        self._other: deque[float] = deque(maxlen=_STEPS)
+        self._memory = CopyMemory() if memory is None else memory
 
     def throttled(self, at: datetime) -> None:
         """Note that other rates were chosen for the brokers."""
-        self._quiet_until = at + _AFTER_THROTTLE
+        self._memory.quiet_until = at + _AFTER_THROTTLE
 
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
         """Note the end of a step."""
-        self._sizes.pop(tp, None)
-        self._over.add(tp)
+        self._memory.sizes.pop(tp, None)
+        self._memory.over.add(tp)
         if not step.begun.adding:
-            self._other.append((at - step.at).total_seconds())
-        whole_at = self._whole_at.pop(tp, None)
+            self._memory.other = _latest(self._memory.other, (at - step.at).total_seconds())
+        whole_at = self._memory.whole_at.pop(tp, None)
         if whole_at is not None:
-            self._joining.append((at - whole_at).total_seconds())
+            self._memory.joining = _latest(self._memory.joining, (at - whole_at).total_seconds())
 
     def follow(self, run: Run) -> None:
         """Follow another fold of the same journal from now on."""
@@ -89,32 +102,40 @@ class CopyProgress:
     @property
     def looked(self) -> bool:
         """Whether copies were observed; until then only the journal shows them."""
-        return self._looked_at is not None
+        return self._memory.looked_at is not None
 
     @property
     def joining_s(self) -> int | None:
         """The seconds of a step that adds beside copying, in whole polls; None while unknown."""
-        return max(0, round(median(self._joining) - POLL_S / 2)) if self._joining else None
+        return (
+            max(0, round(median(self._memory.joining) - POLL_S / 2))
+            if self._memory.joining
+            else None
+        )
 
     @property
     def other_s(self) -> int:
         """The seconds of a step that adds nothing, in whole polls; at least one."""
-        return max(POLL_S, round(median(self._other) - POLL_S / 2)) if self._other else POLL_S
+        return (
+            max(POLL_S, round(median(self._memory.other) - POLL_S / 2))
+            if self._memory.other
+            else POLL_S
+        )
 
     def left(self, tp: TopicPartition, step: OpenStep) -> dict[int, float]:
         """Return the bytes that the replicas of a step still lack, by broker."""
-        copies = {broker: self._copies.get((tp, broker)) for broker in step.begun.adding}
+        copies = {broker: self._memory.copies.get((tp, broker)) for broker in step.begun.adding}
         return {b: copy.left for b, copy in copies.items() if copy is not None and copy.left > 0}
 
     def done(self, track: Track) -> float:
         """Return the bytes copied by a step in flight, by sizes as of the run's start."""
         adding = () if track.step is None else track.step.begun.adding
-        copies = (self._copies.get((track.tp, broker)) for broker in adding)
+        copies = (self._memory.copies.get((track.tp, broker)) for broker in adding)
         return sum(copy.share * track.planned.size for copy in copies if copy is not None)
 
     def grown(self, passed_s: float) -> float:
         """Return the growth factor of partitions after `passed_s` seconds of the run."""
-        return max(0.1, 1 + self._growth * passed_s)
+        return max(0.1, 1 + self._memory.growth * passed_s)
 
     def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the progress of the copies.
@@ -124,7 +145,7 @@ class CopyProgress:
             seen: the timelines of the observed partitions.
             expected_bytes_s: the rate of a replica that is not observed, in bytes a second.
         """
-        before, self._copies = self._copies, {}
+        before, self._memory.copies = self._memory.copies, {}
         for track in self._run.tracks_in_flight.values():
             step = track.step
             if step is None or not step.begun.adding or step.cancelled_by_operator:
@@ -132,11 +153,11 @@ class CopyProgress:
             timeline = seen.get(track.tp)
             if timeline is None:
                 expected = expected_bytes_s * (now - step.at).total_seconds()
-                self._copies |= _unseen(track, step, expected)
+                self._memory.copies |= _unseen(track, step, expected)
             else:
-                self._copies |= self._of(track, step, timeline)
+                self._memory.copies |= self._of(track, step, timeline)
                 if not self.left(track.tp, step):
-                    self._whole_at.setdefault(track.tp, now)
+                    self._memory.whole_at.setdefault(track.tp, now)
         if seen:
             self._learn(now, before)
 
@@ -152,9 +173,9 @@ class CopyProgress:
             lane = timeline.lanes.get(broker)
             share = _share(lane)
             if lane is not None and lane.lag_bytes and 0 < share < _MOST_SHARE:
-                known = self._sizes.get(track.tp, lane.lag_bytes / (1 - share))
-                self._sizes[track.tp] = share * known + lane.lag_bytes
-            size = self._sizes.get(track.tp, track.planned.size)
+                known = self._memory.sizes.get(track.tp, lane.lag_bytes / (1 - share))
+                self._memory.sizes[track.tp] = share * known + lane.lag_bytes
+            size = self._memory.sizes.get(track.tp, track.planned.size)
             yield (
                 (track.tp, broker),
                 _Copy(share * size, (1 - share) * size, _is_blocked(lane)),
@@ -162,12 +183,12 @@ class CopyProgress:
 
     def _learn(self, now: datetime, before: Mapping[tuple[TopicPartition, int], _Copy]) -> None:
         """Compare the copies with those of the poll before."""
-        looked_at, self._looked_at = self._looked_at, now
-        over, self._over = self._over, set()
+        looked_at, self._memory.looked_at = self._memory.looked_at, now
+        over, self._memory.over = self._memory.over, set()
         passed_s = 0.0 if looked_at is None else (now - looked_at).total_seconds()
         if not 0 < passed_s <= _LONGEST_S:
             return
-        if self._quiet_until is None or now >= self._quiet_until:
+        if self._memory.quiet_until is None or now >= self._memory.quiet_until:
             self._learn_rates(before, over, passed_s)
         self._learn_growth(now, passed_s)
 
@@ -180,7 +201,7 @@ class CopyProgress:
         """Add up what each busy broker has received; a copy whose step is over has the rest."""
         at_once, copied = Counter[int](), defaultdict[int, float](float)
         for (tp, broker), was in before.items():
-            now = self._copies.get((tp, broker))
+            now = self._memory.copies.get((tp, broker))
             gone = now is None and tp not in over
             if was.left <= 0 or was.blocked or gone or (now is not None and now.blocked):
                 continue
@@ -190,16 +211,24 @@ class CopyProgress:
 
     def _learn_growth(self, now: datetime, passed_s: float) -> None:
         """Learn how fast partitions grow together, as a share of their size at the start."""
-        known = {tp for (tp, _), copy in self._copies.items() if copy.left > 0} & self._sizes.keys()
+        sizes = self._memory.sizes
+        copying = [tp for (tp, _), copy in self._memory.copies.items() if copy.left > 0]
+        known = [tp for tp in dict.fromkeys(copying) if tp in sizes]
         planned = sum(self._run.tracks[tp].planned.size for tp in known)
         began = self._run.started_at
         if not planned or began is None or now <= began:
             return
-        growth = sum(self._sizes[tp] for tp in known) / planned - 1
+        growth = sum(sizes[tp] for tp in known) / planned - 1
         weight = 1 - math.exp(-passed_s / _GROWTH_SPAN_S)
-        self._growth_weight += weight * (1 - self._growth_weight)
-        share = weight / self._growth_weight if self._growth_weight else 0.0
-        self._growth += share * (growth / (now - began).total_seconds() - self._growth)
+        self._memory.growth_weight += weight * (1 - self._memory.growth_weight)
+        share = weight / self._memory.growth_weight if self._memory.growth_weight else 0.0
+        self._memory.growth += share * (
+            growth / (now - began).total_seconds() - self._memory.growth
+        )
+
+
+def _latest(known: tuple[float, ...], new: float) -> tuple[float, ...]:
+    return (*known, new)[-_STEPS:]
 
 
 def _unseen(

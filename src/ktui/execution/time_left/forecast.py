@@ -6,11 +6,13 @@ from collections import deque
 from datetime import datetime, timedelta
 from statistics import quantiles
 
+import msgspec
+
 from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
-from ktui.execution.time_left.broker_capacity import MANY, Capacity
-from ktui.execution.time_left.copy_progress import CopyProgress, Timelines
+from ktui.execution.time_left.broker_capacity import MANY, Capacity, CapacityMemory
+from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Timelines
 from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
@@ -35,24 +37,33 @@ _SMALLEST_SAMPLE = 1_000_000
 """Bytes; smaller copies say nothing about a rate."""
 
 
+class ForecastMemory(msgspec.Struct):
+    """What was learned from a run's copies so far, and what was forecast lately."""
+
+    capacity: CapacityMemory = msgspec.field(default_factory=CapacityMemory)
+    copies: CopyMemory = msgspec.field(default_factory=CopyMemory)
+    at: datetime | None = None
+    simulated_at: datetime | None = None
+    simulated: Remaining = Remaining(0.0, 0.0)
+    forecasts: deque[tuple[datetime, float]] = msgspec.field(default_factory=deque)
+    """The time of each forecast, and the seconds that it said were left."""
+
+
 class TimeLeftForecast:
     """Learn from the copies of a run, and simulate its rest.
 
     Args:
         run: the fold of its journal.
         prior: the rates of earlier runs; None if there are none.
+        memory: what was learned so far.
     """
 
-    def __init__(self, run: Run, prior: Prior | None) -> None:
+    def __init__(self, run: Run, prior: Prior | None, memory: ForecastMemory | None = None) -> None:
         self._run = run
         self._prior = prior
-        self._capacity = Capacity(None if prior is None else prior.curve)
-        self.headway = CopyProgress(run, self._capacity)
-        self._at: datetime | None = None
-        self._simulated_at: datetime | None = None
-        self._simulated = Remaining(0.0, 0.0)
-        self._forecasts: deque[tuple[datetime, float]] = deque()
-        """The time of each forecast, and the seconds that it said were left."""
+        self._memory = memory = ForecastMemory() if memory is None else memory
+        self._capacity = Capacity(None if prior is None else prior.curve, memory.capacity)
+        self.headway = CopyProgress(run, self._capacity, memory.copies)
 
     def follow(self, run: Run) -> None:
         """Follow another fold of the same journal from now on."""
@@ -62,7 +73,7 @@ class TimeLeftForecast:
     @property
     def looked(self) -> bool:
         """Whether there was a poll: before that, there is no forecast."""
-        return self._at is not None
+        return self._memory.at is not None
 
     @property
     def known(self) -> bool:
@@ -71,8 +82,8 @@ class TimeLeftForecast:
 
     def change(self) -> None:
         """Discard earlier forecasts, for the run goes on in another way."""
-        self._simulated_at = None
-        self._forecasts.clear()
+        self._memory.simulated_at = None
+        self._memory.forecasts.clear()
 
     def rates_changed(self, at: datetime) -> None:
         """Learn nothing from the copies until the new rates of the brokers are in force."""
@@ -92,7 +103,7 @@ class TimeLeftForecast:
 
     def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""
-        self._at = now
+        self._memory.at = now
         self.headway.update(now, seen, expected_bytes_s)
 
     def left_s(self) -> Range:
@@ -101,17 +112,17 @@ class TimeLeftForecast:
         Raises:
             ValueError: there was no poll yet.
         """
-        now, prior = self._at, self._prior
+        now, prior = self._memory.at, self._prior
         if now is None:
             raise ValueError("there was no poll yet")
         if (
-            self._simulated_at is None
-            or now - self._simulated_at >= _EVERY
-            or now < self._simulated_at
+            self._memory.simulated_at is None
+            or now - self._memory.simulated_at >= _EVERY
+            or now < self._memory.simulated_at
         ):
             self._simulate(now)
-        passed_s = (now - (self._simulated_at or now)).total_seconds()
-        left_s = max(0.0, self._simulated.whole_s - passed_s)
+        passed_s = (now - (self._memory.simulated_at or now)).total_seconds()
+        left_s = max(0.0, self._memory.simulated.whole_s - passed_s)
         if self.known or prior is None:
             sooner, later = self._errors(now, left_s)
         else:
@@ -156,11 +167,11 @@ class TimeLeftForecast:
         Returns:
             None where nothing is copied any more, and before the first poll.
         """
-        if self._at is None:
+        if self._memory.at is None:
             return None
-        if self._simulated_at is None:
-            self._simulate(self._at)
-        whole_s, in_force = self._simulated.whole_s, self._run.throttled.in_force
+        if self._memory.simulated_at is None:
+            self._simulate(self._memory.at)
+        whole_s, in_force = self._memory.simulated.whole_s, self._run.throttled.in_force
         bound = least_remaining(
             self._run, self.headway, self._capacity.under(in_force), grown=self._grown(whole_s)
         )
@@ -171,18 +182,20 @@ class TimeLeftForecast:
         return LeastLeft(bound, max(1.0, whole_s / bound.time_s.middle), rates)
 
     def _grown(self, grows_s: float) -> float:
-        run, now = self._run, self._at
+        run, now = self._run, self._memory.at
         if now is None:
             raise ValueError("there was no poll yet")
         passed_s = 0.0 if run.started_at is None else (now - run.started_at).total_seconds()
         return self.headway.grown(passed_s + grows_s / 2)
 
     def _simulate(self, now: datetime) -> None:
-        self._simulated_at = now
-        self._simulated = self.left_under(self._run.throttled.in_force, self._simulated.whole_s)
-        self._forecasts.append((now, self._simulated.whole_s))
-        while now - self._forecasts[0][0] > _REMEMBERED:
-            self._forecasts.popleft()
+        self._memory.simulated_at = now
+        self._memory.simulated = self.left_under(
+            self._run.throttled.in_force, self._memory.simulated.whole_s
+        )
+        self._memory.forecasts.append((now, self._memory.simulated.whole_s))
+        while now - self._memory.forecasts[0][0] > _REMEMBERED:
+            self._memory.forecasts.popleft()
 
     def _errors(self, now: datetime, left_s: float) -> tuple[float, float]:
         """Return the p10 and p90 of the errors of recent forecasts, judged by the present one.
@@ -190,7 +203,7 @@ class TimeLeftForecast:
         An error is the time that a forecast should have said, as a multiple of what it said.
         """
         errors = [1 / _OFF_AT_FIRST, _OFF_AT_FIRST]
-        for at, said_s in self._forecasts:
+        for at, said_s in self._memory.forecasts:
             passed_s = (now - at).total_seconds()
             if passed_s and said_s:
                 errors.append((passed_s + left_s) / said_s)

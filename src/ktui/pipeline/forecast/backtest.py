@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import cache
 from itertools import islice
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType
 
-from ktui.pipeline.forecast.replay import RUN, EtaReplay, Forecast
-from ktui.pipeline.forecast.session_stream import session_events
+from ktui.pipeline.forecast import saved_state
+from ktui.pipeline.forecast.replay import RUN, CaughtUp, EtaReplay, Forecast
+from ktui.pipeline.forecast.saved_state import FORMAT, SavedState
+from ktui.pipeline.forecast.session_stream import SessionStream
 from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.schema import TEXT, column, require_columns, struct_of
-from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, POLLS, RUNS
+from ktui.pipeline.lake.schema import TEXT, Table, column, require_columns, struct_of
+from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, POLLS, REPLAYS, RUNS
 from ktui.pipeline.tables.windows import as_timestamp
 from ktui.recording.lines import Head
 from ktui.recording.reading import GoodLine, read_lines
@@ -26,26 +28,51 @@ from ktui.recording.reading import GoodLine, read_lines
 _SEGMENTS = struct_of(
     column("cluster_id", TEXT),
     column("session", TEXT),
-    column("content", BinaryType(), "of a segment's file"),
+    column("state", BinaryType(), "of the replay so far; null of a segment", null=True),
+    column("content", BinaryType(), "of a segment's file; null of a state", null=True),
 )
+_KINDS = {"forecast": FORECASTS, "caught_up": CAUGHT_UP, "replay": REPLAYS}
+_REPLAYED = struct_of(
+    column("cluster_id", TEXT),
+    column("session", TEXT),
+    *(column(name, table.schema, null=True) for name, table in _KINDS.items()),
+)
+"""One column besides the session is not null."""
 
 
-def forecasts(segments: DataFrame) -> DataFrame:
+def replayed(segments: DataFrame, states: DataFrame) -> DataFrame:
     """Replay each session by itself in an executor, with the live view's own fold and estimate.
 
     Args:
         segments: `content` is a segment's file, compressed; other columns are ignored.
+        states: rows of REPLAYS. Their sessions go on from there; all others are replayed from their
+            first segment.
+
+    Returns:
+        Rows from which `replayed_rows` selects those of FORECASTS, CAUGHT_UP and REPLAYS.
     """
     sessions = segments.select("content").mapInArrow(_headed, _SEGMENTS)
-    rows = sessions.groupBy("cluster_id", "session").applyInArrow(_replayed, FORECASTS.schema)
-    return fit_to_table(rows, FORECASTS)
+    begun = states.select(
+        "cluster_id", "session", "state", F.lit(None).cast("binary").alias("content")
+    )
+    both = sessions.unionByName(begun)
+    return both.groupBy("cluster_id", "session").applyInArrow(_replayed, _REPLAYED)
 
 
-def eta_backtest(forecasts: DataFrame, polls: DataFrame, runs: DataFrame) -> DataFrame:
+def replayed_rows(rows: DataFrame, table: Table) -> DataFrame:
+    """Select one table's rows from what `replayed` returns."""
+    (kind,) = (name for name, each in _KINDS.items() if each == table)
+    return fit_to_table(rows.where(F.col(kind).isNotNull()).select(f"{kind}.*"), table)
+
+
+def eta_backtest(
+    forecasts: DataFrame, caught_up: DataFrame, polls: DataFrame, runs: DataFrame
+) -> DataFrame:
     """Make the table ETA_BACKTEST: forecasts with the truth.
 
     Args:
-        forecasts: as returned by `forecasts`.
+        forecasts: the table FORECASTS.
+        caught_up: the table CAUGHT_UP.
         polls: the table POLLS; forecasts of shadowed polls are left out.
         runs: the table RUNS, for when each run ended. Runs that did not end with every partition
             done are left out.
@@ -54,9 +81,11 @@ def eta_backtest(forecasts: DataFrame, polls: DataFrame, runs: DataFrame) -> Dat
     polls = require_columns(polls, POLLS, ("cluster_id", "session", "seq", "shadowed"))
     seen = polls.where(~F.col("shadowed")).select("cluster_id", "session", "seq")
     rows = rows.join(seen, ["cluster_id", "session", "seq"], "left_semi")
+    ends = require_columns(caught_up, CAUGHT_UP)
+    rows = rows.join(ends, ["cluster_id", "session", "topic", "partition", "since"], "left")
     rows = rows.join(_done(runs), ["cluster_id", "run_id"], "left")
-    of_run = (F.col("run_ended_t") - F.col("t")) / 1000
-    truth = F.when(F.col("scope") == RUN, of_run).otherwise(F.col("truth_s"))
+    ended_t = F.when(F.col("scope") == RUN, F.col("run_ended_t")).otherwise(F.col("ended_t"))
+    truth = (ended_t - F.col("t")) / 1000
     rows = rows.withColumns({"truth_s": truth, "at": as_timestamp("t")}).where("truth_s >= 0")
     return fit_to_table(rows, ETA_BACKTEST)
 
@@ -84,6 +113,7 @@ def _headed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 row = {
                     "cluster_id": [head.cluster_id],
                     "session": [head.session],
+                    "state": pa.nulls(1, pa.binary()),
                     "content": pa.array([content.as_py()], pa.binary()),
                 }
                 yield pa.RecordBatch.from_pydict(row)
@@ -95,25 +125,52 @@ def _head(content: bytes) -> Head | None:
 
 
 def _replayed(table: pa.Table) -> pa.Table:
-    """Return the forecasts of one session; none where the fold fails."""
-    with suppress(Exception):  # recordings are untrusted; one bad session must not stop the others
-        return _forecasts_of(table)
-    return _none()
-
-
-def _forecasts_of(table: pa.Table) -> pa.Table:
-    contents = [content.as_py() for content in table.column("content")]
-    cluster_id, session = (table.column(name)[0].as_py() for name in ("cluster_id", "session"))
-    replayed = EtaReplay().forecasts(session_events(contents, cluster_id))
-    rows = ({"cluster_id": cluster_id, "session": session, **_row(each)} for each in replayed)
+    """Return what one session's replay adds, and its state then."""
+    rows = _rows_of(table)
     lots = iter(lambda: pa.Table.from_pylist([*islice(rows, _AT_ONCE)], _arrow_schema()), _none())
     return pa.concat_tables([_none(), *lots])
 
 
-def _row(forecast: Forecast) -> dict[str, Any]:
-    left = forecast.predicted
-    return {
+def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    states = [state.as_py() for state in table.column("state") if state.is_valid]
+    contents = [content.as_py() for content in table.column("content") if content.is_valid]
+    cluster_id, session = (table.column(name)[0].as_py() for name in ("cluster_id", "session"))
+    try:
+        saved = saved_state.decode(states[0]) if states else SavedState()
+    except msgspec.MsgspecError:
+        return  # damaged: once the session grows, it is replayed from its first segment
+    key = {"cluster_id": cluster_id, "session": session}
+    for kind, row in _results(saved, SessionStream(cluster_id, saved.place), contents):
+        yield key | {kind: key | row}
+
+
+def _results(
+    saved: SavedState, stream: SessionStream, contents: Iterable[bytes]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the kind and columns of each row."""
+    events = stream.events(contents)
+    state = saved.replay
+    if state is not None:
+        try:
+            for each in EtaReplay(state=state).replay(events):
+                yield _row(each)
+        except Exception:  # noqa: BLE001 - untrusted; one bad session must not stop the others
+            state = None
+    for _ in events:  # of a session that cannot be folded
+        pass
+    place = stream.place
+    if place is not None and not place.ended:
+        content = saved_state.encode(SavedState(place, state))
+        yield "replay", {"seq": place.seq, "t": place.t, "format": FORMAT, "state": content}
+
+
+def _row(result: Forecast | CaughtUp) -> tuple[str, dict[str, Any]]:
+    if isinstance(result, CaughtUp):
+        return "caught_up", msgspec.structs.asdict(result)
+    forecast, left = result, result.predicted
+    return "forecast", {
         "seq": forecast.seq,
+        "since": forecast.since,
         "run_id": forecast.run_id,
         "scope": forecast.scope,
         "topic": forecast.topic,
@@ -125,13 +182,12 @@ def _row(forecast: Forecast) -> dict[str, Any]:
         "high_s": None if left is None else left.high,
         "linear_s": forecast.linear_s,
         "recent_s": forecast.recent_s,
-        "truth_s": forecast.truth_s,
     }
 
 
 @cache
 def _arrow_schema() -> pa.Schema:
-    return to_arrow_schema(FORECASTS.schema)
+    return to_arrow_schema(_REPLAYED)
 
 
 def _none() -> pa.Table:

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 
 from ktui import __version__
 from ktui.insights.insights import ClusterInsights, Insights
-from ktui.pipeline.forecast.backtest import eta_backtest, forecasts
 from ktui.pipeline.forecast.insights import Sources, insights, rows
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake import tables as schemas
@@ -48,22 +47,6 @@ PLAYED_BY = (
     tables.ETA_BACKTEST,
 )
 """The tables that `simulated_tables` needs."""
-
-
-def forecast_tables(
-    written: Mapping[str, DataFrame], old_forecasts: DataFrame, segments: DataFrame
-) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield the forecasts and their backtest. Write each table before asking for the next.
-
-    Args:
-        written: all earlier tables, by name, as they are in the lake. The caller adds each yielded
-            table once it is written.
-        old_forecasts: the forecasts of sessions that are not replayed now.
-        segments: the `content` of all segments of the sessions with new segments.
-    """
-    yield tables.FORECASTS, old_forecasts.unionByName(forecasts(segments))
-    polls, runs = written[schemas.POLLS.name], written[stage_schemas.RUNS.name]
-    yield tables.ETA_BACKTEST, eta_backtest(written[tables.FORECASTS.name], polls, runs)
 
 
 def simulated_tables(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 
@@ -10,7 +9,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.estimate import Estimate
+from ktui.execution.forecast.estimate import Estimate, EstimateMemory
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
@@ -39,6 +38,8 @@ class Forecast(msgspec.Struct):
     scope: str
     topic: str | None
     partition: int | None
+    since: int | None
+    """The `seq` of the first forecast for the same copy of a partition; None for a run."""
     seq: int
     """The poll's line number in its session."""
     t: int
@@ -50,7 +51,8 @@ class Forecast(msgspec.Struct):
     linear_s: float | None
     recent_s: float | None
     truth_s: float | None = None
-    """Known for partitions only; for a run it is known once all of its sessions are."""
+    """Set by `EtaReplay.forecasts` for partitions; for a run it is known once all of its sessions
+    are."""
 
 
 class DecodedPoll(msgspec.Struct, frozen=True):
@@ -61,89 +63,128 @@ class DecodedPoll(msgspec.Struct, frozen=True):
     observation: Observation
 
 
-class _Track:
+class CaughtUp(msgspec.Struct, frozen=True):
+    """The end of a copy: the truth about the forecasts for it."""
+
+    topic: str
+    partition: int
+    since: int
+    """As in its forecasts."""
+    ended_t: int
+    """When its replicas were first seen in sync: normalised, in ms."""
+
+
+class Growth(msgspec.Struct):
     """The growth of the share done, from which the naive forecasts are computed."""
 
-    def __init__(self, began_ms: int, adding: tuple[int, ...] = ()) -> None:
-        self.began_ms = began_ms
-        self.adding = adding
-        self.forecast_ms: int | None = None
-        """The time of the last forecast."""
-        self._points: deque[tuple[int, float]] = deque()
+    began_ms: int
+    adding: tuple[int, ...] = ()
+    forecast_ms: int | None = None
+    """The time of the last forecast."""
+    since: int | None = None
+    """The `seq` of the first forecast for the present copy of a partition; None without one."""
+    points: list[tuple[int, float]] = []
 
     def grow(self, t: int, share: float | None) -> None:
+        """Add the share done at a time."""
         if share is None:
             return
-        self._points.append((t, share))
-        while len(self._points) > 1 and self._points[1][0] <= t - RECENT_MS:
-            self._points.popleft()
+        self.points.append((t, share))
+        while len(self.points) > 1 and self.points[1][0] <= t - RECENT_MS:
+            del self.points[0]
 
     def due(self, t: int, every_ms: int) -> bool:
+        """Whether the next forecast is due; if so, it counts as made."""
         if self.forecast_ms is not None and t // every_ms == self.forecast_ms // every_ms:
             return False
         self.forecast_ms = t
         return True
 
     def linear_s(self, t: int, share: float | None) -> float | None:
+        """Return the seconds left at the mean rate so far."""
         if not share:
             return None
         return (t - self.began_ms) / 1000 * (1 - share) / share
 
     def recent_s(self, t: int, share: float | None) -> float | None:
-        if share is None or not self._points or self._points[0][0] > t - RECENT_MS:
+        """Return the seconds left at the rate of the last ten seconds."""
+        if share is None or not self.points or self.points[0][0] > t - RECENT_MS:
             return None
-        since, before = self._points[0]
+        since, before = self.points[0]
         if share <= before:
             return None
         return (1 - share) * (t - since) / 1000 / (share - before)
 
 
-class _Followed:
-    """A run of the session: the fold of its events, and the view's estimate."""
+class RunState(msgspec.Struct):
+    """A run of the session: the fold of its events, and what the view's estimate has learned."""
 
-    def __init__(self, name: str, prior_of: PriorOf) -> None:
-        self.run = Run(name)
-        self.estimate = Estimate(self.run, prior_of)
-        self.track: _Track | None = None
-        self.unreadable = False
+    run: Run
+    estimate: EstimateMemory = msgspec.field(default_factory=EstimateMemory)
+    growth: Growth | None = None
+    unreadable: bool = False
+
+
+class ReplayState(msgspec.Struct):
+    """A replay after some events: with that, another one goes on from there."""
+
+    progress: Progress = Progress()
+    runs: dict[str, RunState] = {}
+    growths: dict[TopicPartition, Growth] = {}
+
+
+class _Followed:
+    """A run of the session, and the view's estimate."""
+
+    def __init__(self, state: RunState, prior_of: PriorOf) -> None:
+        self.state = state
+        self.run = state.run
+        self.estimate = Estimate(state.run, prior_of, state.estimate)
 
     def take(self, line: RunLine) -> None:
-        if self.unreadable or line.entry <= self.run.seq:
+        if self.state.unreadable or line.entry <= self.run.seq:
             return
         try:
             entry = JournalEntry(line.entry, from_wall_ms(line.at), decode(bytes(line.event)))
             self.run.apply(entry)
         except (msgspec.MsgspecError, LookupError):
-            self.unreadable = True  # an event of a newer ktui, or of a damaged journal
+            self.state.unreadable = True  # an event of a newer ktui, or of a damaged journal
             return
         self.estimate.take([entry])
 
     @property
     def under_way(self) -> bool:
-        return self.run.started is not None and not (self.run.ended or self.unreadable)
+        return self.run.started is not None and not (self.run.ended or self.state.unreadable)
 
 
 class EtaReplay:
-    """Folds a session as the live view would; `forecasts` yields what the view would have shown.
+    """Folds a session as the live view would; `replay` yields what the view would have shown.
 
     The fold gets wall times, as the view did; forecasts have normalised times.
 
     Args:
         prior_of: returns the rates of earlier runs by cluster id; by default there are none.
         every_ms: one forecast of each run and partition in so many milliseconds.
+        state: the state of the session's replay so far.
     """
 
     def __init__(
-        self, prior_of: PriorOf = lambda _cluster_id: None, every_ms: int = EVERY_MS
+        self,
+        prior_of: PriorOf = lambda _cluster_id: None,
+        every_ms: int = EVERY_MS,
+        state: ReplayState | None = None,
     ) -> None:
-        self.progress = Progress()
-        """The fold as of the last poll."""
         self._prior_of = prior_of
         self._every_ms = every_ms
-        self._runs: dict[str, _Followed] = {}
-        self._tracks: dict[TopicPartition, _Track] = {}
-        self._open: dict[TopicPartition, list[Forecast]] = {}
-        """The forecasts for moves whose end is not known yet."""
+        self.state = ReplayState() if state is None else state
+        self._runs = {run_id: _Followed(each, prior_of) for run_id, each in self.state.runs.items()}
+        self._open: dict[tuple[str, int, int], list[Forecast]] = {}
+        """Those of `forecasts` whose copies have not ended."""
+
+    @property
+    def progress(self) -> Progress:
+        """The fold as of the last poll."""
+        return self.state.progress
 
     def run(self, run_id: str) -> Run:
         """Return a run as of the last event.
@@ -156,11 +197,29 @@ class EtaReplay:
     @property
     def unsettled(self) -> Iterator[Forecast]:
         """The forecasts for partitions that had not caught up at the end, and still might."""
-        for forecasts in self._open.values():
-            yield from forecasts
+        for (topic, number, since), forecasts in self._open.items():
+            growth = self.state.growths.get(TopicPartition(topic, number))
+            if growth is not None and growth.since == since:
+                yield from forecasts
 
     def forecasts(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast]:
-        """Yield the forecasts; those for partitions only where the partition caught up.
+        """Yield the forecasts; those for partitions, with the truth, once it has caught up.
+
+        Args:
+            events: polls and events of runs, in the session's order.
+        """
+        for each in self.replay(events):
+            if isinstance(each, CaughtUp):
+                for forecast in self._open.pop((each.topic, each.partition, each.since), ()):
+                    forecast.truth_s = (each.ended_t - forecast.t) / 1000
+                    yield forecast
+            elif each.topic is None or each.partition is None or each.since is None:
+                yield each
+            else:
+                self._open.setdefault((each.topic, each.partition, each.since), []).append(each)
+
+    def replay(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast | CaughtUp]:
+        """Yield each forecast when it is made, and each end of a partition's copy.
 
         Args:
             events: polls and events of runs, in the session's order.
@@ -173,37 +232,36 @@ class EtaReplay:
 
     def _followed(self, line: RunLine) -> _Followed:
         if line.run_id not in self._runs:
-            self._runs[line.run_id] = _Followed(line.run, self._prior_of)
+            state = self.state.runs[line.run_id] = RunState(Run(line.run))
+            self._runs[line.run_id] = _Followed(state, self._prior_of)
         return self._runs[line.run_id]
 
-    def _replay_poll(self, seen: DecodedPoll) -> Iterator[Forecast]:
+    def _replay_poll(self, seen: DecodedPoll) -> Iterator[Forecast | CaughtUp]:
         before = self.progress.last
         runs = (each.run for each in self._runs.values())
-        self.progress = fold(reduce(with_requested_replicas, runs, self.progress), seen.observation)
+        self.state.progress = fold(
+            reduce(with_requested_replicas, runs, self.progress), seen.observation
+        )
         timelines = self.progress.timelines
         for run_id, followed in self._runs.items():
             if followed.under_way:
                 yield from self._of_run(run_id, followed, seen, timelines)
         yield from self._settle(seen, before)
-        self._forecast_partitions(seen)
+        yield from self._forecast_partitions(seen)
 
-    def _settle(self, seen: DecodedPoll, before: Observation | None) -> Iterator[Forecast]:
-        """Yield the forecasts for partitions that have caught up, and drop those for the others."""
-        for tp in list(self._tracks):
+    def _settle(self, seen: DecodedPoll, before: Observation | None) -> Iterator[CaughtUp]:
+        """Yield the copies of partitions that have caught up, and drop those that are no more."""
+        for tp, growth in list(self.state.growths.items()):
             state = seen.observation.partitions.get(tp)
             last = None if before is None else before.partitions.get(tp)
-            if state is not None and set(self._tracks[tp].adding) <= set(state.isr):
-                yield from self._ended(tp, seen.t)
+            if state is not None and set(growth.adding) <= set(state.isr):
+                if growth.since is not None:
+                    yield CaughtUp(tp.topic, tp.partition, growth.since, seen.t)
+                growth.since = None
             if state is None or last is None or state.adding != last.adding:
-                self._open.pop(tp, None)
-                del self._tracks[tp]
+                del self.state.growths[tp]
 
-    def _ended(self, tp: TopicPartition, t: int) -> Iterator[Forecast]:
-        for forecast in self._open.pop(tp, ()):
-            forecast.truth_s = (t - forecast.t) / 1000
-            yield forecast
-
-    def _forecast_partitions(self, seen: DecodedPoll) -> None:
+    def _forecast_partitions(self, seen: DecodedPoll) -> Iterator[Forecast]:
         run_of = {
             tp: run_id for run_id, each in self._runs.items() for tp in each.run.tracks_in_flight
         }
@@ -211,23 +269,23 @@ class EtaReplay:
             if not state.described or not set(state.adding) - set(state.isr):
                 continue
             timeline = self.progress.timelines[tp]
-            track = self._tracks.setdefault(tp, _Track(seen.t, state.adding))
+            growth = self.state.growths.setdefault(tp, Growth(seen.t, state.adding))
             share = _share(timeline)
-            track.grow(seen.t, share)
-            if track.due(seen.t, self._every_ms):
-                self._open.setdefault(tp, []).append(
-                    Forecast(
-                        run_id=run_of.get(tp),
-                        scope=PARTITION,
-                        topic=tp.topic,
-                        partition=tp.partition,
-                        seq=seen.seq,
-                        t=seen.t,
-                        share=share,
-                        predicted=timeline.left_s,
-                        linear_s=track.linear_s(seen.t, share),
-                        recent_s=track.recent_s(seen.t, share),
-                    )
+            growth.grow(seen.t, share)
+            if growth.due(seen.t, self._every_ms):
+                growth.since = seen.seq if growth.since is None else growth.since
+                yield Forecast(
+                    run_id=run_of.get(tp),
+                    scope=PARTITION,
+                    topic=tp.topic,
+                    partition=tp.partition,
+                    since=growth.since,
+                    seq=seen.seq,
+                    t=seen.t,
+                    share=share,
+                    predicted=timeline.left_s,
+                    linear_s=growth.linear_s(seen.t, share),
+                    recent_s=growth.recent_s(seen.t, share),
                 )
 
     def _of_run(
@@ -239,24 +297,26 @@ class EtaReplay:
     ) -> Iterator[Forecast]:
         run, now = followed.run, seen.observation.at
         followed.estimate.update(now, timelines)
-        if followed.track is None:
+        growth = followed.state.growth
+        if growth is None:
             passed = (now - run.started_at).total_seconds() if run.started_at else 0.0
-            followed.track = _Track(seen.t - round(passed * 1000))
-        copied, track = followed.estimate.copied, followed.track
+            growth = followed.state.growth = Growth(seen.t - round(passed * 1000))
+        copied = followed.estimate.copied
         share = copied.share if copied.whole else run.over / max(1, len(run.tracks))
-        track.grow(seen.t, share)
-        if track.due(seen.t, self._every_ms):
+        growth.grow(seen.t, share)
+        if growth.due(seen.t, self._every_ms):
             yield Forecast(
                 run_id=run_id,
                 scope=RUN,
                 topic=None,
                 partition=None,
+                since=None,
                 seq=seen.seq,
                 t=seen.t,
                 share=share,
                 predicted=copied.left_s,
-                linear_s=track.linear_s(seen.t, share),
-                recent_s=track.recent_s(seen.t, share),
+                linear_s=growth.linear_s(seen.t, share),
+                recent_s=growth.recent_s(seen.t, share),
             )
 
 

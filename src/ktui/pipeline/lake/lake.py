@@ -4,9 +4,9 @@ Files that a manifest names never change. A run writes new folders beside them, 
 manifest at its end. Until then readers have the version before. A run that dies leaves only folders
 behind, which a later run removes.
 
-Recorded tables (`RECORDED`) grow: a version writes only what it has read, with the rows of some
-earlier versions, and keeps the files of all others. The folders of one version hold the rows of the
-same lines in each of these tables.
+Some tables grow, as the recorded ones (`RECORDED`): a version writes only what it has read, with
+the rows of some earlier versions, and keeps the files of all others. The folders of one version
+hold the rows of the same lines in each of the recorded tables.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, require_columns
 from ktui.pipeline.lake.sizing import as_one_partition, runs_small
-from ktui.pipeline.lake.tables import LINES, RECORDED
+from ktui.pipeline.lake.tables import RECORDED
 
 WRITTEN_BY = "lake_version"
 """The column that Spark reads from the names of versions' folders; no table may have it."""
 VERSION = f"{WRITTEN_BY}="
 """The prefix of a version's folder."""
+Versions = Mapping[str, Collection[str]]
+"""Names of versions' folders by cluster."""
 _NUMBER = re.compile(rf"{VERSION}(\d+)-")
 _CLUSTER = "cluster_id="
 STAGING = "_staging"
@@ -129,7 +131,7 @@ class NewVersion:
 
     def __init__(self, spark: SparkSession, files: LakeFiles, before: Manifest) -> None:
         self.clusters: frozenset[str] = frozenset()
-        self.merged: Mapping[str, Collection[str]] = {}
+        self.merged: Versions = {}
         self.spark = spark
         self._files = files
         self._before = before
@@ -151,34 +153,44 @@ class NewVersion:
         chosen = self.clusters if clusters is None else clusters
         return Lake(self.spark, self._files, self._before).table(table, chosen)
 
-    def lines(self) -> DataFrame:
-        """Return the rows of `clusters` in LINES before, each with `WRITTEN_BY`."""
-        parts = self._before.tables.get(LINES.name, {})
+    def with_version(self, table: Table) -> DataFrame:
+        """Return the rows of `clusters` in a growing table before, each with `WRITTEN_BY`."""
+        parts = self._before.tables.get(table.name, {})
         folders = (f for each in sorted(self.clusters & parts.keys()) for f in parts[each].folders)
-        return read(self.spark, self._files, LINES, folders, WRITTEN_BY)
+        return read(self.spark, self._files, table, folders, WRITTEN_BY)
 
-    def recorded_rows(self, cluster: str) -> list[tuple[str, int]]:
-        """Return how many rows each version in a cluster's recorded tables has, oldest first."""
+    def rows_by_version(self, cluster: str, tables: Iterable[Table]) -> list[tuple[str, int]]:
+        """Return how many rows each version in some of a cluster's tables has, oldest first."""
         rows: defaultdict[str, int] = defaultdict(int)
-        for table in RECORDED:
+        for table in tables:
             part = self._before.tables.get(table.name, {}).get(cluster)
             for file in part.files if part is not None else ():
                 rows[file.version] += file.rows
         return sorted(rows.items())
 
-    def to_merge(self, table: Table) -> DataFrame:
-        """Return the rows of a recorded table in the versions of `merged`."""
-        return self._old_rows(table, merged=True)
+    def to_merge(self, table: Table, merged: Versions | None = None) -> DataFrame:
+        """Return the rows of a growing table in the versions that are written again.
+
+        Args:
+            table: the table.
+            merged: these versions by cluster; None for those of the recorded tables.
+        """
+        return self._old_rows(table, self.merged if merged is None else merged, merged=True)
 
     def kept(self, table: Table) -> DataFrame:
         """Return the rows of a recorded table in all other versions, which stay as they are."""
-        return self._old_rows(table, merged=False)
+        return self._old_rows(table, self.merged, merged=False)
 
-    def write(self, table: Table, rows: DataFrame) -> DataFrame:
+    def write(self, table: Table, rows: DataFrame, merged: Versions | None = None) -> DataFrame:
         """Write rows of a table for `clusters`, and return them as written.
 
-        Those of a recorded table are added to the versions that are not in `merged`. Those of any
-        other one are all of its rows.
+        Those of a growing table are added to the versions that are not merged. Those of any other
+        one are all of its rows.
+
+        Args:
+            table: the table. A recorded one grows.
+            rows: its new rows, with those of merged versions.
+            merged: for another table that grows, its merged versions by cluster.
 
         Raises:
             MissingColumn: the rows lack one of the table's columns, or its type differs.
@@ -192,7 +204,8 @@ class NewVersion:
         check_nulls(table, footers.values())
         counted = [msgspec.structs.replace(file, rows=footers[file].rows) for file in new]
         files: dict[str, list[DataFile]] = {each: [] for each in sorted(self.clusters)}
-        for cluster, file in self._old_files(table, merged=False) if table in RECORDED else ():
+        merged = self.merged if table in RECORDED else merged
+        for cluster, file in () if merged is None else self._old_files(table, merged, merged=False):
             files[cluster].append(file)
         for file in counted:
             files.setdefault(unquote(file.folder.rpartition(_CLUSTER)[2]), []).append(file)
@@ -208,15 +221,17 @@ class NewVersion:
         folders = (folder for part in parts for folder in part.folders)
         return read(self.spark, self._files, table, folders)
 
-    def _old_rows(self, table: Table, *, merged: bool) -> DataFrame:
-        folders = {file.folder for _, file in self._old_files(table, merged=merged)}
+    def _old_rows(self, table: Table, of: Versions, *, merged: bool) -> DataFrame:
+        folders = {file.folder for _, file in self._old_files(table, of, merged=merged)}
         return read(self.spark, self._files, table, sorted(folders))
 
-    def _old_files(self, table: Table, *, merged: bool) -> Iterator[tuple[str, DataFile]]:
-        """Yield the files of `clusters` in a recorded table before, with their clusters."""
+    def _old_files(
+        self, table: Table, of: Versions, *, merged: bool
+    ) -> Iterator[tuple[str, DataFile]]:
+        """Yield the files of `clusters` in a growing table before, with their clusters."""
         parts = self._before.tables.get(table.name, {})
         for cluster in sorted(self.clusters & parts.keys()):
-            of_cluster = self.merged.get(cluster, ())
+            of_cluster = of.get(cluster, ())
             for file in parts[cluster].files:
                 if (file.version in of_cluster) == merged:
                     yield cluster, file

@@ -6,7 +6,7 @@ timestamp beside a time is the same moment.
 
 from __future__ import annotations
 
-from pyspark.sql.types import ArrayType, MapType
+from pyspark.sql.types import ArrayType, BinaryType, MapType
 
 from ktui.pipeline.lake.schema import (
     BOOLEAN,
@@ -45,11 +45,38 @@ FORECASTS = Table(
         column("cluster_id", TEXT),
         column("session", TEXT),
         column("seq", LONG, "the poll's line number in its session"),
+        column("since", LONG, "of a partition: seq of the first one for the same copy", null=True),
         *_FORECAST,
-        column("truth_s", DOUBLE, "null for runs: their end may be in another session", null=True),
     ),
 )
-"""Internal to the pipeline: the forecasts of each session, shadowed ones too."""
+"""Internal to the pipeline: the forecasts of each session, shadowed ones too. Each is written when
+its line is read; CAUGHT_UP has the truth."""
+
+CAUGHT_UP = Table(
+    "caught_up",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("session", TEXT),
+        column("topic", TEXT),
+        column("partition", INT),
+        column("since", LONG, "as in the forecasts for this copy"),
+        column("ended_t", LONG, "when it had caught up, ms since 1970 in UTC, normalised"),
+    ),
+)
+"""Internal to the pipeline: the copies that have caught up, for which there are forecasts."""
+
+REPLAYS = Table(
+    "replays",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("session", TEXT),
+        column("seq", LONG, "the last line that was replayed"),
+        column("t", LONG, "of the last poll or event, ms since 1970 in UTC, normalised"),
+        column("format", TEXT, "of the state"),
+        column("state", BinaryType(), "after that line, as the pipeline goes on from it"),
+    ),
+)
+"""Internal to the pipeline: how far sessions were replayed that may go on."""
 
 ETA_BACKTEST = Table(
     "eta_backtest",

@@ -11,6 +11,7 @@ from itertools import groupby
 
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DateType,
@@ -40,6 +41,7 @@ Source = Callable[[Table, Sequence[str]], str]
 """Returns SQL that selects a table's rows from some of its files; with names as in the manifest."""
 
 _TYPES: dict[type[DataType], str] = {
+    BinaryType: "BLOB",
     BooleanType: "BOOLEAN",
     DateType: "DATE",
     DoubleType: "DOUBLE",

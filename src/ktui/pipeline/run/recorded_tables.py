@@ -20,6 +20,7 @@ from ktui.pipeline.lake.tables import (
     LINES,
     POLLS,
     QUARANTINE,
+    RECORDED,
     RUN_EVENTS,
     SAMPLES,
     SPANS,
@@ -55,7 +56,7 @@ def add_recorded(
 
         tell("lines")
         unwritten = F.lit(None).cast("string").alias(WRITTEN_BY)
-        old = version.lines().select(*normalize.SETTLING, WRITTEN_BY)
+        old = version.with_version(LINES).select(*normalize.SETTLING, WRITTEN_BY)
         new = decoded_rows(decoded, "line").select(*normalize.SETTLING, unwritten)
         copies = keep(normalize.copies(old.unionByName(new)))
         sessions = keep(normalize.sessions(copies.where("counts")))
@@ -83,7 +84,9 @@ def _merged(
     for cluster, name in rows.distinct().collect():
         needed[cluster].add(f"{VERSION}{name}")
     return {
-        cluster: versions_to_merge(version.recorded_rows(cluster), needed[cluster], count)
+        cluster: versions_to_merge(
+            version.rows_by_version(cluster, RECORDED), needed[cluster], count
+        )
         for cluster, count in new_rows.items()
     }
 

@@ -17,7 +17,6 @@ from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.forecast.derived import (
     PLAYED_BY,
     DerivedOptions,
-    forecast_tables,
     simulated_tables,
     whole_insights,
 )
@@ -29,14 +28,13 @@ from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import is_small, sized
 from ktui.pipeline.lake.tables import (
-    FORECASTS,
     INSIGHTS,
-    LINES,
     RECORDED,
     RUN_EVENTS,
     SAMPLES,
 )
 from ktui.pipeline.run.recorded_tables import add_recorded, decoded_rows
+from ktui.pipeline.run.session_replays import drop_states, write_forecasts
 from ktui.pipeline.run.steps import CountedSteps, OnStep
 from ktui.pipeline.spark.failures import spark_errors_as_problems
 from ktui.pipeline.tables.all import derived_tables
@@ -131,8 +129,10 @@ def read_segments(
             read, damaged, rows = _read(decoded)
             version.clusters = frozenset(rows)
             written = _write(version, decoded, rows, tell)
-            if request.asked is not None:
-                _write_forecasts(version, written, (*before.segments, *first), tell)
+            if request.asked is None:
+                drop_states(version, written["new"])
+            else:
+                write_forecasts(version, written, (*before.segments, *first), tell)
         clusters = tuple(sorted(version.clusters))
         if request.asked is not None:
             _write_simulated(version, written, before.clusters, request.asked, tell)
@@ -209,21 +209,6 @@ def _write_each(
         tell(table.name)
         version.write(table, rows)
         written[table.name] = version.written(table)
-
-
-def _write_forecasts(
-    version: NewVersion,
-    written: dict[str, DataFrame],
-    segments: Collection[SegmentRead],
-    tell: OnStep,
-) -> None:
-    """Write the forecasts and their backtest; sessions with new segments are replayed in full."""
-    sessions = written["new"].select("cluster_id", "session").distinct()
-    unchanged = version.table(FORECASTS).join(sessions, ["cluster_id", "session"], "left_anti")
-    names = written[LINES.name].join(sessions, ["cluster_id", "session"], "left_semi")
-    segment_ids = {row["segment"] for row in names.select("segment").distinct().collect()}
-    contents = segment_files.read_contents_again(version.spark, segments, segment_ids)
-    _write_each(version, written, forecast_tables(written, unchanged, contents), tell)
 
 
 def _write_simulated(

@@ -1,0 +1,145 @@
+"""Replay sessions from where the version before has left them, and write their forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from ktui.pipeline.forecast.backtest import eta_backtest, replayed, replayed_rows
+from ktui.pipeline.forecast.saved_state import FORMAT
+from ktui.pipeline.ingest.segments import read_contents_again
+from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
+from ktui.pipeline.lake.manifest import SegmentRead
+from ktui.pipeline.lake.merging import versions_to_merge
+from ktui.pipeline.lake.tables import (
+    CAUGHT_UP,
+    ETA_BACKTEST,
+    FORECASTS,
+    LINES,
+    POLLS,
+    REPLAYS,
+    RUNS,
+)
+from ktui.pipeline.run.steps import OnStep
+
+SESSION = ("cluster_id", "session")
+_KEPT_MS = 24 * 60 * 60 * 1000
+"""The state of a session without lines for so long is dropped: its recorder has died."""
+
+Sessions = Collection[tuple[str, str]]
+
+
+class _Grown(msgspec.Struct, frozen=True):
+    """The sessions with new lines."""
+
+    going_on: Sessions
+    """All of their new lines come after those that were replayed before."""
+    anew: Sessions
+
+    @property
+    def all(self) -> Sessions:
+        return (*self.going_on, *self.anew)
+
+
+def write_forecasts(
+    version: NewVersion,
+    written: dict[str, DataFrame],
+    segments: Collection[SegmentRead],
+    tell: OnStep,
+) -> None:
+    """Write the forecasts of sessions with new lines, and the backtest of all forecasts.
+
+    Args:
+        version: the new version.
+        written: all earlier tables by name, and as `new` the new lines. The backtest is added.
+        segments: all segments that the lake has read, the new ones too.
+        tell: is called with the name of each step as it begins.
+    """
+    tell(FORECASTS.name)
+    lines = _unreplayed(version, written)
+    grown = _grown(version, lines)
+    of_anew = written[LINES.name].where(_among(grown.anew)).select("segment")
+    names = lines.where(_among(grown.going_on)).select("segment").unionByName(of_anew)
+    segment_ids = {row["segment"] for row in names.distinct().collect()}
+    contents = read_contents_again(version.spark, segments, segment_ids)
+    states = version.table(REPLAYS).where(_among(grown.going_on))
+    rows = version.stage(replayed(contents, states))
+    _write_grown(version, replayed_rows(rows, FORECASTS), grown.anew)
+    kept = version.table(CAUGHT_UP).where(~_among(grown.anew))
+    version.write(CAUGHT_UP, kept.unionByName(replayed_rows(rows, CAUGHT_UP)))
+    others = version.table(REPLAYS).where(~_among(grown.all))
+    version.write(REPLAYS, _alive(others.unionByName(replayed_rows(rows, REPLAYS))))
+    tell(ETA_BACKTEST.name)
+    forecasts, caught_up = version.written(FORECASTS), version.written(CAUGHT_UP)
+    polls, runs = written[POLLS.name], written[RUNS.name]
+    version.write(ETA_BACKTEST, eta_backtest(forecasts, caught_up, polls, runs))
+    written[ETA_BACKTEST.name] = version.written(ETA_BACKTEST)
+
+
+def drop_states(version: NewVersion, lines: DataFrame) -> None:
+    """Drop the states of sessions with new lines, of which nothing is replayed in this version.
+
+    Args:
+        version: the new version.
+        lines: the new lines.
+    """
+    if version.known(REPLAYS):
+        sessions = lines.select(*SESSION).distinct()
+        version.write(REPLAYS, version.table(REPLAYS).join(sessions, [*SESSION], "left_anti"))
+
+
+def _unreplayed(version: NewVersion, written: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the new lines, and all lines where an older ktui wrote the forecasts."""
+    columns = (*SESSION, "seq", "segment")
+    lines = written["new"].select(*columns)
+    older = version.known(FORECASTS) - version.known(REPLAYS)
+    if not older:
+        return lines
+    old = written[LINES.name].where(F.col("cluster_id").isin(*sorted(older)))
+    return lines.unionByName(old.select(*columns))
+
+
+def _grown(version: NewVersion, lines: DataFrame) -> _Grown:
+    """Find the sessions with new lines, and those of them that go on from a state."""
+    first = lines.groupBy(*SESSION).agg(F.min("seq").alias("first"))
+    states = version.table(REPLAYS).where(F.col("format") == FORMAT).select(*SESSION, "seq")
+    goes_on = F.coalesce(F.col("first") > F.col("seq"), F.lit(col=False)).alias("goes_on")
+    found = first.join(states, [*SESSION], "left").select(*SESSION, goes_on).collect()
+    return _Grown(
+        going_on=sorted((row[0], row[1]) for row in found if row["goes_on"]),
+        anew=sorted((row[0], row[1]) for row in found if not row["goes_on"]),
+    )
+
+
+def _among(sessions: Sessions) -> Column:
+    """Whether a row is of one of some sessions, whose names are random."""
+    return F.col("session").isin(*sorted({session for _, session in sessions}))
+
+
+def _write_grown(version: NewVersion, new: DataFrame, anew: Sessions) -> None:
+    """Add forecasts to the versions of before, and take those of some sessions out of these."""
+    counts = {row[0]: row[1] for row in new.groupBy("cluster_id").count().collect()}
+    needed: dict[str, set[str]] = {}
+    if anew:
+        old = version.with_version(FORECASTS).where(_among(anew))
+        for cluster, name in old.select("cluster_id", WRITTEN_BY).distinct().collect():
+            needed.setdefault(cluster, set()).add(f"{VERSION}{name}")
+    merged: Mapping[str, frozenset[str]] = {
+        cluster: versions_to_merge(
+            version.rows_by_version(cluster, (FORECASTS,)),
+            needed.get(cluster, ()),
+            counts.get(cluster, 0),
+        )
+        for cluster in sorted(version.clusters)
+    }
+    kept = version.to_merge(FORECASTS, merged).where(~_among(anew))
+    version.write(FORECASTS, kept.unionByName(new), merged)
+
+
+def _alive(states: DataFrame) -> DataFrame:
+    latest = states.groupBy("cluster_id").agg(F.max("t").alias("latest_t"))
+    both = states.join(latest, "cluster_id")
+    return both.where(F.col("t") >= F.col("latest_t") - _KEPT_MS).drop("latest_t")
