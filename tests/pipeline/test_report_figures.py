@@ -218,11 +218,12 @@ def test_limits_beyond_the_recorded_range_get_a_note_instead_of_a_time() -> None
     assert sum("40m" in cell for cell in cells) == 1
 
 
-def test_the_example_report_withholds_its_recommendation() -> None:
+def test_the_example_report_names_its_origin_and_has_a_recommendation_and_what_to_record() -> None:
     example = (Path(__file__).parents[2] / "docs" / "example-report.html").read_text()
 
-    assert "None is recommended: 2 runs have to be recorded, and there is 1." in example
-    assert "Recommended is " not in example
+    assert "from a simulated cluster of six brokers" in example
+    assert "Recommended is " in example
+    assert "To know more, record such a run" in example
 
 
 def test_the_recommended_limits_are_named_with_their_reason() -> None:

@@ -14,7 +14,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 ID, TITLE = "what-if", "Other limits: how long it would have taken"
-_CELL_PX, _EDGES_PX = 30, 150
+_CELL_PX, _TOP_PX, _BOTTOM_PX = 30, 96, 12
 _FIELDS = {option: option.replace("-", "_") for option in NUMBERS}
 _LETTERS = ", ".join(f"{number.letter} {number.meaning}" for number in NUMBERS.values())
 _WORDS = ("shape", "mode", "order")
@@ -60,7 +60,7 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
         ),
         traces=[_heat(limits, throttles, cells)],
         layout=_layout(limits, throttles),
-        height=len(limits) * _CELL_PX + _EDGES_PX,
+        height=len(limits) * _CELL_PX + _TOP_PX + _BOTTOM_PX,
         along_time=False,
         table=rows(
             (
@@ -193,7 +193,8 @@ def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
         "automargin": True,
     }
     still = {"fixedrange": True, "showgrid": False, "zeroline": False}
-    return layout({**x, **still, "automargin": True}, {**y, **still}, dragmode=False)
+    margin = {"l": 56, "r": 12, "t": 40, "b": _BOTTOM_PX}
+    return layout({**x, **still, "automargin": True}, {**y, **still}, dragmode=False, margin=margin)
 
 
 def _row(one: WhatIf) -> tuple[str, ...]:
