@@ -24,6 +24,7 @@ from ktui.pipeline.lake.files import GLOB, HadoopFiles, is_uri, local_path
 from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.quantities import as_bytes
+from ktui.recording import lines
 from ktui.recording.opening import open_recording_file
 from ktui.recording.sealing import seal
 from ktui.recording.segments import CLOSED, files_under, is_open
@@ -328,6 +329,15 @@ def _checksums(spark: SparkSession, files: Iterable[WholeSegment]) -> dict[str, 
         found = contents(spark, elsewhere).select("path", F.sha2("content", 256).alias("checksum"))
         sums |= {row.path: row.checksum for row in found.collect()}
     return sums
+
+
+def settled(known: Iterable[SegmentRead]) -> list[SegmentRead]:
+    """Leave out the segments that an older ktui could not read, and that this one can."""
+    return [
+        each
+        for each in known
+        if each.newer_format is None or each.newer_format > lines.SCHEMA_VERSION
+    ]
 
 
 def without_duplicates(

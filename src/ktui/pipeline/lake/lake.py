@@ -224,16 +224,21 @@ class NewVersion:
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:
         """Make this the lake's current version, and add to the segments that it has read.
 
+        A segment that is read again takes the place of its earlier entry.
+
         Folders that neither this version nor the one before needs are removed.
 
         Raises:
             LakeLocked: another run has written a version since; the lake has that one.
         """
+        added = tuple(segments)
+        again = {each.file for each in added}
+        kept = (each for each in self._before.segments if each.file not in again)
         new = Manifest(
             version=self._before.version + 1,
             written_at=datetime.now(UTC).isoformat(timespec="seconds"),
             program=f"ktui {__version__}",
-            segments=(*self._before.segments, *segments),
+            segments=(*kept, *added),
             tables=self._tables(),
         )
         state = self._files.state(manifests.NAME)
