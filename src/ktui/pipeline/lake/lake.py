@@ -59,6 +59,22 @@ def read_manifest(files: LakeFiles) -> Manifest | None:
     return found
 
 
+def replace_in_version(files: LakeFiles, version: Manifest, name: str, content: bytes) -> None:
+    """Replace a file that follows from a version, unless the lake has a later version by now.
+
+    Without a lock the run of a later version may write the file, too. Its content stays: the state
+    of the file is taken before the version is compared.
+
+    Raises:
+        PipelineProblem: the manifest cannot be read.
+    """
+    replaced = False
+    while not replaced:
+        state = files.state(name)
+        current = read_manifest(files) or version
+        replaced = current.version > version.version or files.replace(name, content, state)
+
+
 class Lake:
     """One whole version of a lake, for reading.
 
@@ -248,7 +264,7 @@ class NewVersion:
         ):
             self.unstage()
             raise self._overtaken()
-        self._files.replace(views.NAME, views.views_sql(new, self._files.uri))
+        replace_in_version(self._files, new, views.NAME, views.views_sql(new, self._files.uri))
         self._tidy(new.folders | self._before.folders)
         return new
 

@@ -24,7 +24,7 @@ from ktui.pipeline.forecast.derived import (
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.lake.files import LocalFiles, lake_files
-from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest
+from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import is_small, sized
@@ -153,7 +153,7 @@ def read_segments(
         insights = None
         if request.asked is not None and after.version:
             insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
-            files.replace(INSIGHTS_FILE, encode(insights))
+            replace_in_version(files, after, INSIGHTS_FILE, encode(insights))
     return PipelineOutcome(
         found=len(found.files),
         read=len(read),
