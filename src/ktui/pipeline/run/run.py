@@ -117,8 +117,9 @@ def read_segments(
         ExitStack() as settings,
     ):
         before = read_manifest(files) or Manifest()
-        settings.enter_context(sized(spark, small=is_small(found.bytes, before)))
         settled = segment_files.settled(before.segments)
+        news = sum(each.length for each in segment_files.new_files(found.files, settled))
+        settings.enter_context(sized(spark, small=is_small(news, before)))
         new, missed = segment_files.new_segments(spark, found.files, settled)
         first = segment_files.without_duplicates(new, settled)
         version = NewVersion(spark, files, before)
