@@ -82,6 +82,10 @@ bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tes
 screenshot: $(INSTALLED) ## the pictures of the documentation, drawn anew from the demo
 	$(BIN)/python scripts/draw_demo.py
 
+example-report: $(INSTALLED) java ## docs/example-report.html, made anew from runs on a simulated cluster
+	PYTHONPATH=tests $(BIN)/python scripts/example_report.py
+.PHONY: example-report
+
 situations: $(INSTALLED) ## pictures of what an operator may meet, in terminals of three sizes, in build/situations
 	PYTHONPATH=tests $(BIN)/python scripts/draw_situations.py build/situations
 .PHONY: situations

@@ -32,7 +32,7 @@ from bench.objective import latency
 from bench.objective import real as objective_real
 from bench.objective import simulated as objective
 from bench.peers import run as peers
-from bench.pipeline import following, states, what_if, what_if_real
+from bench.pipeline import following, what_if, what_if_real
 from bench.pipeline import from_recordings as pipeline
 from bench.pipeline import starting as pipeline_starting
 from ktui.lab.layout import Lab
@@ -54,7 +54,6 @@ ALONE: dict[str, Callable[[], None]] = {
     "objective": objective.run,
     "objective-real": objective_real.run,
     "record": recording.run,
-    "states": states.run,
     "what-if": what_if.run,
     "pipeline-start": pipeline_starting.run,
     "forecast": forecast_report.run,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
@@ -15,13 +18,16 @@ from ktui.cli.pipeline import run as job
 from ktui.cli.pipeline.run import command
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.ingest import segments
-from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.tables import QUARANTINE, SAMPLES
 from ktui.pipeline.run import run as running
+from ktui.pipeline.run.check import check
+from ktui.pipeline.sql.duck_lake import DuckLake
 from support.pipeline.follower import Heard, followed
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
 from support.pipeline.without_stages import leave_stages_out
-from support.recordings.faulty_segments import put_faulty
+from support.recordings.faulty_segments import put_faulty, summed, unsummed
 
 ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
 
@@ -87,6 +93,42 @@ def test_a_faulty_segment_is_named_and_those_of_all_clusters_are_read(
 
     assert not again.written
     assert "empty.jsonl.gz" in by_file_name(again.problems)
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_a_segment_in_a_newer_format_is_read_as_soon_as_ktui_knows_the_format(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    recorded, lake = record(tmp_path / "recorded", looks(2)), tmp_path / "lake"
+    (segment,) = recorded.iterdir()
+    known = segment.read_bytes()
+    head, *rest = gzip.decompress(known).splitlines(keepends=True)
+    newer = unsummed(head).replace(b'"schema_version":1', b'"schema_version":7')
+    segment.write_bytes(gzip.compress(b"".join((summed(newer), *rest))))
+
+    first = into_lake(spark, lake, recorded)
+
+    (entry,) = first.manifest.segments
+    assert entry.newer_format == 7
+    assert by_file_name(first.problems)[segment.name].startswith("written by a newer ktui")
+    (lost,) = check(DuckLake.open(str(lake))).quarantined
+    assert lost.startswith("written by a newer ktui, as version 7")
+    assert not into_lake(spark, lake, recorded).written
+
+    segment.write_bytes(known)
+    found = segments.find(spark, [str(recorded)]).files[0]
+    written_by_older = SegmentRead(
+        found.path, found.length, found.modified_ms, sha256(known).hexdigest(), newer_format=1
+    )
+    older = msgspec.structs.replace(first.manifest, segments=(written_by_older,))
+    (lake / manifests.NAME).write_bytes(manifests.encode(older))
+
+    again = into_lake(spark, lake, recorded)
+
+    assert [each.newer_format for each in again.manifest.segments] == [None]
+    assert again.problems == ()
+    assert len(rows(lake, SAMPLES, ["t"])) == 6
+    assert check(DuckLake.open(str(lake))).quarantined == {}
 
 
 @pytest.mark.usefixtures("no_tables")

@@ -69,6 +69,13 @@ def test_a_figure_without_recorded_data_is_replaced_by_a_sentence(
     assert found.why.endswith(".")
 
 
+def test_a_recorded_run_without_simulations_is_told_what_to_record_for_them() -> None:
+    found = what_if_figure(msgspec.structs.replace(a_run(), what_ifs=()))
+
+    assert isinstance(found, Missing)
+    assert "Record one more run" in found.why
+
+
 def test_the_longest_moves_have_lanes_and_the_caption_counts_the_rest() -> None:
     found = drawn(moves_figure(a_run(100)))
 
@@ -191,6 +198,8 @@ def test_limits_beyond_the_recorded_range_get_a_note_instead_of_a_time() -> None
             recommended=False,
             beyond=() if one.own else why,
             reason="2 runs have to be recorded" if one.own else None,
+            record="--partitions 16" if one.own else None,
+            assumed=("no time beside copying",) if one.own else ("50 MB/s into a broker",),
         )
         for one in facts.what_ifs
     )
@@ -198,6 +207,8 @@ def test_limits_beyond_the_recorded_range_get_a_note_instead_of_a_time() -> None
     found = drawn(what_if_figure(msgspec.structs.replace(facts, what_ifs=tried)))
 
     assert "None is recommended: 2 runs have to be recorded." in found.says
+    assert found.says.endswith("Assumed, as no recording shows it: no time beside copying.")
+    assert found.commands == ("ktui start PLAN --partitions 16", "ktui pipeline run")
     (heat,) = found.traces
     assert [z for row in heat["z"] for z in row if z is not None] == [7200 / 4 + 600]
     assert [text for row in heat["text"] for text in row if text] == ["40m ●"]
@@ -207,11 +218,12 @@ def test_limits_beyond_the_recorded_range_get_a_note_instead_of_a_time() -> None
     assert sum("40m" in cell for cell in cells) == 1
 
 
-def test_the_example_report_withholds_its_recommendation() -> None:
+def test_the_example_report_names_its_origin_and_has_a_recommendation_and_what_to_record() -> None:
     example = (Path(__file__).parents[2] / "docs" / "example-report.html").read_text()
 
-    assert "None is recommended: 2 runs have to be recorded, and there is 1." in example
-    assert "Recommended is " not in example
+    assert "from a simulated cluster of six brokers" in example
+    assert "Recommended is " in example
+    assert "To know more, record such a run" in example
 
 
 def test_the_recommended_limits_are_named_with_their_reason() -> None:
@@ -220,7 +232,8 @@ def test_the_recommended_limits_are_named_with_their_reason() -> None:
     assert found.says == (
         "16 combinations of limits and throttle played through. The run took 18m as it was;"
         " 40m are predicted for it. Recommended is P8, throttle 100 MB/s: the gentlest that fits"
-        " 30 minutes. Predicted from other runs only, it is off by 12%."
+        " 30 minutes. Predicted from other runs only, it is off by 12%. Assumed, as no recording"
+        " shows it: 30 MB/s into a broker without a throttle."
     )
     cells = [cell for row in found.traces[0]["text"] for cell in row]
     assert [cell for cell in cells if "★" in cell or "●" in cell] == ["40m ●", "20m ★"]

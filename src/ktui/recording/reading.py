@@ -43,6 +43,8 @@ class BadLine(msgspec.Struct, frozen=True):
     text: bytes
     """The bytes at that place; for a cut-off line, its beginning."""
     reason: str
+    newer_version: int | None = None
+    """The version of a head that a newer ktui wrote, which ends the reading; None otherwise."""
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -128,7 +130,7 @@ def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[GoodLine | BadLi
     for number, text in enumerate(unzipped.lines(), start=1):
         newer = _newer_version(text)
         if newer is not None:
-            yield BadLine(number, text, newer)
+            yield BadLine(number, text, newer_format(newer), newer)
             return
         line = _line(number, text)
         yield line
@@ -163,14 +165,17 @@ def _line(number: int, text: bytes) -> GoodLine | BadLine:
         return BadLine(number, text, f"{_NO_LINE}: {error}")
 
 
-def _newer_version(text: bytes) -> str | None:
-    """Return the problem of a head that a newer ktui wrote; None for other lines."""
+def _newer_version(text: bytes) -> int | None:
+    """Return the version of a head that a newer ktui wrote; None for other lines."""
     try:
         version = decode_untrusted(_VERSION, text).schema_version
     except msgspec.DecodeError:
         return None
-    if version <= SCHEMA_VERSION:
-        return None
+    return version if version > SCHEMA_VERSION else None
+
+
+def newer_format(version: int) -> str:
+    """Return the problem of a segment whose format has a later version."""
     return (
         f"written by a newer ktui, as version {version}; this one reads up to {SCHEMA_VERSION}. "
         "Use the ktui that wrote it, or a newer one"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -39,9 +39,14 @@ def seal(path: Path) -> Sealed:
     A segment that a live recorder holds is left alone. An abandoned one keeps every whole line,
     byte for byte; without any, it is removed. Never raises because of a file.
     """
+    return seal_files(filter(is_open, files_under(path)))
+
+
+def seal_files(unfinished_files: Iterable[Path]) -> Sealed:
+    """Seal those of some unfinished segments that are abandoned, as `seal` does."""
     files: list[Path] = []
     problems: list[FileProblem] = []
-    for unfinished in filter(is_open, files_under(path)):
+    for unfinished in unfinished_files:
         try:
             whole = _sealed(unfinished)
         except FileProblem as problem:

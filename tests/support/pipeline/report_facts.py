@@ -226,4 +226,6 @@ def _what_ifs() -> Iterable[WhatIf]:
                 recommended=(partitions, throttle) == (8, "100MB"),
                 actual_s=1080 if (partitions, throttle) == (4, "50MB") else None,
                 reason="the gentlest that fits 30 minutes" if partitions == 8 else None,
+                record="--partitions 32" if partitions == 8 else None,
+                assumed=("30 MB/s into a broker without a throttle",) if throttle == "none" else (),
             )  # fmt: skip

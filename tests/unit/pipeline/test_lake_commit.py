@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from ktui.pipeline.errors import LakeLocked
 from ktui.pipeline.lake.files import FileState
 from ktui.pipeline.lake.footer import Footer
-from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest
+from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead
 
 
@@ -125,3 +125,27 @@ def test_a_run_removes_the_folders_of_dead_runs_but_of_none_that_may_be_writing(
     assert store.folders("samples") == left
     assert store.folders(STAGING) == left
     assert NAME in store.objects
+
+
+class Overtaken(Store):
+    """An object store in which another run writes its version and insights right before ours."""
+
+    def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
+        other, self.overtakes = self.overtakes, None
+        if other is not None:
+            later = other.commit([read("other")])
+            replace_in_version(self, later, "insights.json", b"later")
+        return super().replace(name, content, state)
+
+
+def test_the_insights_of_a_later_version_are_not_replaced_by_those_of_an_earlier_one() -> None:
+    store = Overtaken()
+    mine = begun(store).commit([read("mine")])
+    store.overtakes = begun(store)
+
+    replace_in_version(store, mine, "insights.json", b"mine")
+
+    assert store.objects["insights.json"] == b"later"
+    last = begun(store).commit([read("last")])
+    replace_in_version(store, last, "insights.json", b"last")
+    assert store.objects["insights.json"] == b"last"

@@ -70,7 +70,8 @@ def lake_in(folder: Path) -> LakeSegments | None:
     """
     path = folder / manifests.NAME
     try:
-        return LakeSegments(manifests.decode(path.read_bytes()).segments)
+        known = manifests.decode(path.read_bytes()).segments
+        return LakeSegments(tuple(each for each in known if each.newer_format is None))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

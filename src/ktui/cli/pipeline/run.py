@@ -22,6 +22,7 @@ from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.file import publish_insights
 from ktui.pipeline.ingest.decode import SegmentSelection
+from ktui.pipeline.ingest.segments import listed_here
 from ktui.pipeline.run.follow import Follower
 from ktui.pipeline.run.follow_report import FollowPrinter, ended_by_signals
 from ktui.pipeline.run.recorded import check_recorded, looks_small
@@ -129,15 +130,15 @@ def command(  # noqa: PLR0913 - an option each
     derived = read_derived_options(derived_values)
     request = PipelineRequest(places, lake_of(lake, state), selection, derived)
     share = None if derived_values["keep_insights"] else state.path
-    if not follow:
-        state.make(state.path)
-        check_recorded(request)
     if follow:
         _follow(request, every_s, master, state, share)
         return
+    state.make(state.path)
+    here = listed_here(places)
+    check_recorded(request, here)
     with (
         _explain_interrupt(request.lake),
-        spark_for(master, state, small=looks_small(request)) as (spark, line),
+        spark_for(master, state, small=looks_small(request, here)) as (spark, line),
     ):
         check_executors(spark.sparkContext, places, request.lake, line.tell)
         outcome = run(spark, request, line.tell)

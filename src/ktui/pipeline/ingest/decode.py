@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.pipeline.lake.schema import TEXT, column, struct_of
+from ktui.pipeline.lake.schema import LONG, TEXT, column, struct_of
 from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
 from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
@@ -42,6 +42,14 @@ _NO_ID = ("", "__HIVE_DEFAULT_PARTITION__")
 """Spark reads a folder with such a name as one without a cluster."""
 _NO_FIGURE = "a figure in it is larger than a table holds"
 
+NEWER = struct_of(
+    column("segment", TEXT, "the first 16 digits of the file's SHA-256"),
+    column("file", TEXT),
+    column("version", LONG, "of its format"),
+    column("reason", TEXT),
+)
+"""A segment in a format that this ktui does not know."""
+
 _LATER = ("date", "at", "shadowed")
 RAW_SAMPLE = struct_of(*(field for field in SAMPLES.schema if field.name not in _LATER))
 """A sample before normalisation: all its times are of the monotonic clock, in ms."""
@@ -49,6 +57,7 @@ KINDS: Mapping[str, StructType] = {
     "line": LINES.schema,
     "sample": RAW_SAMPLE,
     "quarantine": QUARANTINE.schema,
+    "newer": NEWER,
 }
 DECODED = struct_of(
     column("kind", TEXT, "the one of the other columns that is not null"),
@@ -92,7 +101,7 @@ def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
     Returns:
         A function from a DataFrame of files (`path`, and `content`, the bytes) to one of DECODED.
         Each line has its copy in `line`, or its problem in `quarantine`. Each poll and partition
-        has a `sample`.
+        has a `sample`. A segment in a newer format has one row, `newer`.
     """
     schema = to_arrow_schema(DECODED)
 
@@ -171,6 +180,9 @@ def rows_of(path: str, content: bytes) -> Iterator[tuple[str, LineRow]]:
     segment, samples = _Segment(path, content), 0
     for each in read_lines(content):
         if isinstance(each, BadLine):
+            if each.newer_version is not None and each.number == 1:
+                yield segment.newer(each.newer_version, each.reason)
+                return
             yield segment.bad(each.number, each.text, each.reason)
             continue
         reason = _no_folder(each.line)
@@ -226,6 +238,10 @@ class _Segment:
         if seen is not None:
             for state, figures in _samples(seen):
                 yield "sample", _sample_row(head, line, seen, state, (*figures, line.ms, *where))
+
+    def newer(self, version: int, reason: str) -> tuple[str, LineRow]:
+        # no table has this version, not even if it were too large for a column
+        return "newer", (self._id, self._path, min(version, 2**63 - 1), reason)
 
     def bad(self, number: int, text: bytes, reason: str) -> tuple[str, LineRow]:
         cluster = self._head.cluster_id if self._head is not None else NO_HEAD

@@ -24,8 +24,9 @@ from ktui.pipeline.lake.files import GLOB, HadoopFiles, is_uri, local_path
 from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.quantities import as_bytes
+from ktui.recording import lines
 from ktui.recording.opening import open_recording_file
-from ktui.recording.sealing import seal
+from ktui.recording.sealing import seal_files
 from ktui.recording.segments import CLOSED, files_under, is_open
 
 LARGEST = 256 * 1024 * 1024
@@ -66,11 +67,6 @@ class Found(msgspec.Struct, frozen=True):
     unfinished: int
     """The number of segments still being recorded, which are read once they are complete."""
 
-    @property
-    def bytes(self) -> int:
-        """The size of all files."""
-        return sum(file.length for file in self.files)
-
 
 def find(spark: SparkSession, places: Iterable[str]) -> Found:
     """Find segments in files and folders, however deep, at paths or URIs.
@@ -92,25 +88,36 @@ def find(spark: SparkSession, places: Iterable[str]) -> Found:
     return Found(tuple(files[path] for path in sorted(files)), tuple(problems), unfinished)
 
 
-def recorded_bytes(places: Iterable[str]) -> int | None:
-    """Return the size of the segments in some places, without Spark; None for a URI."""
-    size = 0
+def listed_here(places: Iterable[str]) -> list[WholeSegment] | None:
+    """List all files in some places that may be segments, without Spark; None with a URI.
+
+    A file that cannot be looked at counts as empty.
+    """
+    found: list[WholeSegment] = []
     for path in map(local_path, places):
         if path is None:
             return None
-        for file in files_under(path):
-            with suppress(OSError):
-                size += file.stat().st_size
-    return size
+        found += map(_seen, files_under(path))
+    return found
+
+
+def _seen(file: Path) -> WholeSegment:
+    try:
+        status = file.stat()
+    except OSError:
+        return WholeSegment(str(file), 0, 0)
+    return WholeSegment(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _found_here(path: Path, place: str) -> Found:
     if not path.exists():
         raise PipelineProblem(f"{place}: no such file or folder")
-    problems = [str(problem) for problem in seal(path).problems]
+    listed = [*files_under(path)]
+    sealed = seal_files(filter(is_open, listed))
+    problems = [str(problem) for problem in sealed.problems]
     files: list[WholeSegment] = []
     unfinished = 0
-    for file in files_under(path):
+    for file in sorted({*listed, *sealed.files}):
         if is_open(file):
             unfinished += file.is_file()
         elif file.name.endswith(CLOSED):
@@ -293,6 +300,12 @@ def _present(spark: SparkSession, places: Collection[str]) -> set[str]:
     return {file.path for files in listed for file in files or ()} & set(places)
 
 
+def new_files(found: Iterable[WholeSegment], known: Iterable[SegmentRead]) -> list[WholeSegment]:
+    """Return the files that are not known by path, size and time."""
+    before = {each.file for each in known}
+    return [each for each in found if (each.path, each.length, each.modified_ms) not in before]
+
+
 def new_segments(
     spark: SparkSession, found: Iterable[WholeSegment], known: Collection[SegmentRead]
 ) -> tuple[list[SegmentRead], list[str]]:
@@ -300,8 +313,7 @@ def new_segments(
 
     The second list has the problems of the files that could not be read.
     """
-    before = {(each.path, each.length, each.modified_ms) for each in known}
-    new = [each for each in found if (each.path, each.length, each.modified_ms) not in before]
+    new = new_files(found, known)
     if not new:
         return [], []
     by_path = _checksums(spark, new)
@@ -328,6 +340,15 @@ def _checksums(spark: SparkSession, files: Iterable[WholeSegment]) -> dict[str, 
         found = contents(spark, elsewhere).select("path", F.sha2("content", 256).alias("checksum"))
         sums |= {row.path: row.checksum for row in found.collect()}
     return sums
+
+
+def settled(known: Iterable[SegmentRead]) -> list[SegmentRead]:
+    """Leave out the segments that an older ktui could not read, and that this one can."""
+    return [
+        each
+        for each in known
+        if each.newer_format is None or each.newer_format > lines.SCHEMA_VERSION
+    ]
 
 
 def without_duplicates(

@@ -61,6 +61,22 @@ def read_manifest(files: LakeFiles) -> Manifest | None:
     return found
 
 
+def replace_in_version(files: LakeFiles, version: Manifest, name: str, content: bytes) -> None:
+    """Replace a file that follows from a version, unless the lake has a later version by now.
+
+    Without a lock the run of a later version may write the file, too. Its content stays: the state
+    of the file is taken before the version is compared.
+
+    Raises:
+        PipelineProblem: the manifest cannot be read.
+    """
+    replaced = False
+    while not replaced:
+        state = files.state(name)
+        current = read_manifest(files) or version
+        replaced = current.version > version.version or files.replace(name, content, state)
+
+
 class Lake:
     """One whole version of a lake, for reading.
 
@@ -239,16 +255,21 @@ class NewVersion:
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:
         """Make this the lake's current version, and add to the segments that it has read.
 
+        A segment that is read again takes the place of its earlier entry.
+
         Folders that neither this version nor the one before needs are removed.
 
         Raises:
             LakeLocked: another run has written a version since; the lake has that one.
         """
+        added = tuple(segments)
+        again = {each.file for each in added}
+        kept = (each for each in self._before.segments if each.file not in again)
         new = Manifest(
             version=self._before.version + 1,
             written_at=datetime.now(UTC).isoformat(timespec="seconds"),
             program=f"ktui {__version__}",
-            segments=(*self._before.segments, *segments),
+            segments=(*kept, *added),
             tables=self._tables(),
         )
         state = self._files.state(manifests.NAME)
@@ -258,7 +279,7 @@ class NewVersion:
         ):
             self.unstage()
             raise self._overtaken()
-        self._files.replace(views.NAME, views.views_sql(new, self._files.uri))
+        replace_in_version(self._files, new, views.NAME, views.views_sql(new, self._files.uri))
         self._tidy(new.folders | self._before.folders)
         return new
 

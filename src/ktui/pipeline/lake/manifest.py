@@ -17,14 +17,21 @@ _FIX = "ktui never writes such an entry. Make a new lake: ktui pipeline run --la
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
 
 
-class SegmentRead(msgspec.Struct, frozen=True):
-    """A segment's file that has been read into the lake."""
+class SegmentRead(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A segment's file that has been read into the lake, or whose format is too new for that."""
 
     path: str
     length: _Count
     """In bytes."""
     modified_ms: int
     sha256: str
+    newer_format: int | None = None
+    """The version of its format, which this lake's ktui did not know; None where it was read."""
+
+    @property
+    def file(self) -> tuple[str, int, int]:
+        """The path, size and time by which its file is known again."""
+        return (self.path, self.length, self.modified_ms)
 
 
 class DataFile(msgspec.Struct, frozen=True):

@@ -236,6 +236,10 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     error_held_out: float | None = None
     recommended: bool = False
     reason: str | None = None
+    record: str | None = None
+    """The options of `ktui start` for a run to record to know more, beside the reason."""
+    assumed: tuple[str, ...] | None = None
+    """The figures behind the times that no recording shows."""
     beyond: tuple[str, ...] | None = None
     """Why this row is not recommended: the recordings that would be needed first."""
 

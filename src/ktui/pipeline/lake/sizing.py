@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ktui.pipeline.lake.manifest import Manifest
 
 SMALL_BYTES = 4 << 20
-"""Recordings and samples of at most so many bytes, compressed, make a small run: some 400,000
-samples."""
+"""New recordings and a lake's samples of at most so many bytes, compressed, make a small run: some
+400,000 samples."""
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _ONE = "1"
@@ -39,16 +39,17 @@ SMALL_JAVA_OPTIONS = (
 """Options of a JVM for a small run, which ends before a second compiler pays."""
 
 
-def is_small(recorded_bytes: int, lake: Manifest) -> bool:
+def is_small(new_bytes: int, lake: Manifest) -> bool:
     """Whether a run is small.
 
     Args:
-        recorded_bytes: the size of all segments found.
-        lake: the current version, whose samples count too.
+        new_bytes: the size of the segments that the lake does not have.
+        lake: the current version. Its samples count too, because the run reads what the lake has of
+            the clusters with new segments, and which these are is not known yet.
     """
     samples = lake.tables.get("samples", {}).values()
     kept = sum(file.length for part in samples for file in part.files)
-    return recorded_bytes + kept <= SMALL_BYTES
+    return new_bytes + kept <= SMALL_BYTES
 
 
 @contextmanager

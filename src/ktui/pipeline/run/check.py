@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import msgspec
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
+from ktui.recording.reading import newer_format
 
 GAP_MS = 60_000
 """Polls of a session that are further apart count as a gap."""
@@ -37,7 +39,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     """Lines without any copy, though later lines of their session exist."""
     quarantined: Mapping[str, int]
-    """Lines that could not be used, by reason."""
+    """Lines that could not be used, by reason; of a segment in a newer format, its first."""
     looks: int
     lost_polls: int
     """Polls that failed as a whole."""
@@ -148,13 +150,15 @@ FROM quarantine GROUP BY 1 ORDER BY 1
 
 def check(lake: Queryable) -> Findings:
     """Count the content of a lake."""
-    quarantined = {row["reason"]: row["lines"] for row in lake.rows(_QUARANTINED)}
+    quarantined = Counter({row["reason"]: row["lines"] for row in lake.rows(_QUARANTINED)})
+    unread = {e.sha256: e.newer_format for e in lake.manifest.segments if e.newer_format}
+    quarantined.update(newer_format(version) for version in unread.values())
     return Findings(
         version=lake.manifest.version,
         written_at=lake.manifest.written_at,
         clusters=tuple(lake.manifest.clusters),
         segments=len({each.sha256 for each in lake.manifest.segments}),
-        quarantined=quarantined,
+        quarantined=dict(sorted(quarantined.items())),
         rows=_rows(lake.manifest),
         **_one(lake, _COPIES),
         **_one(lake, _COUNTED + _SESSIONS),

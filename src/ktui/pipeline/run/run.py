@@ -23,7 +23,7 @@ from ktui.pipeline.forecast.derived import (
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.lake.files import LocalFiles, lake_files
-from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest
+from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import is_small, sized
@@ -115,36 +115,46 @@ def read_segments(
         ExitStack() as settings,
     ):
         before = read_manifest(files) or Manifest()
-        settings.enter_context(sized(spark, small=is_small(found.bytes, before)))
-        new, missed = segment_files.new_segments(spark, found.files, before.segments)
-        first = segment_files.without_duplicates(new, before.segments)
+        settled = segment_files.settled(before.segments)
+        news = sum(each.length for each in segment_files.new_files(found.files, settled))
+        settings.enter_context(sized(spark, small=is_small(news, before)))
+        new, missed = segment_files.new_segments(spark, found.files, settled)
+        first = segment_files.without_duplicates(new, settled)
         version = NewVersion(spark, files, before)
         read: Collection[str] = ()
         damaged: Collection[str] = ()
+        newer = {_digits(each): each.newer_format for each in settled if each.newer_format}
         written: dict[str, DataFrame] = {}
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
             decoded = version.stage(decode(request.choice)(contents))
             read, damaged, rows = _read(decoded)
+            unknown = decoded_rows(decoded, "newer").collect()
+            newer |= {row.segment: row.version for row in unknown}
+            damaged = sorted((*damaged, *map(_newer_format, unknown)))
             version.clusters = frozenset(rows)
-            written = _write(version, decoded, rows, tell)
-            if request.asked is None:
+            written = _write(version, decoded, rows, tell) if rows else {}
+            if rows and request.asked is None:
                 drop_states(version, written["new"])
-            else:
+            elif rows:
                 write_forecasts(version, written, (*before.segments, *first), tell)
         clusters = tuple(sorted(version.clusters))
         if request.asked is not None:
             _write_simulated(version, written, before.clusters, request.asked, tell)
-        known = {each.sha256 for each in before.segments}
-        taken = [each for each in new if each.sha256 in known or _digits(each) in read]
+        known = {each.sha256 for each in settled}
+        taken = [
+            msgspec.structs.replace(each, newer_format=newer.get(_digits(each)))
+            for each in new
+            if each.sha256 in known or _digits(each) in {*read, *newer}
+        ]
         after = version.commit(taken) if taken or version.clusters else before
         if after is before:
             version.unstage()  # rows of segments that are not selected
         insights = None
         if request.asked is not None and after.version:
             insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
-            files.replace(INSIGHTS_FILE, encode(insights))
+            replace_in_version(files, after, INSIGHTS_FILE, encode(insights))
     return PipelineOutcome(
         found=len(found.files),
         read=len(read),
@@ -176,6 +186,11 @@ def _read(decoded: DataFrame) -> tuple[Collection[str], Collection[str], Mapping
         of_clusters[row["cluster_id"]] += row["rows"]
     damaged = sorted(_damage(row) for row in rows if row["first"] is not None)
     return {row["segment"] for row in rows}, damaged, of_clusters
+
+
+def _newer_format(row: Row) -> str:
+    """Return the problem of a file in a format that this ktui does not know."""
+    return f"{segment_files.without_file_scheme(row.file)}:1: {row.reason}"
 
 
 def _damage(row: Row) -> str:

@@ -166,7 +166,9 @@ def _damage_as_problem(place: str) -> Iterator[None]:
 
     Raises:
         PipelineProblem: a file is missing or damaged.
-        KeyboardInterrupt: Ctrl-C while DuckDB was at work.
+        KeyboardInterrupt: Ctrl-C while DuckDB was at work, as in `ktui pipeline check`. DuckDB
+            raises its own error for it. During a query of `ktui pipeline sql`, Ctrl-C ends the
+            process.
     """
     try:
         yield

@@ -47,6 +47,10 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     traces: Sequence[JSON]
     layout: JSON
     table: Rows
+    next_step: str = ""
+    """What to do to learn more, before the commands; empty where nothing is to be done."""
+    commands: tuple[str, ...] = ()
+    """The commands of the next step, in order."""
     height: int = 380
     along_time: bool = True
     """Whether x is time; if so, keys move and zoom the drawing."""

@@ -14,7 +14,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 ID, TITLE = "what-if", "Other limits: how long it would have taken"
-_CELL_PX, _EDGES_PX = 30, 150
+_CELL_PX, _TOP_PX, _BOTTOM_PX = 30, 96, 12
 _FIELDS = {option: option.replace("-", "_") for option in NUMBERS}
 _LETTERS = ", ".join(f"{number.letter} {number.meaning}" for number in NUMBERS.values())
 _WORDS = ("shape", "mode", "order")
@@ -24,6 +24,8 @@ _DRIVEN = "as driven"
 _DRIVEN_CAPTION = (
     f" In the column {_DRIVEN!r} the rates over time are replayed that the run's promises chose."
 )
+
+_NEXT = "To know more, record such a run, if only of a few partitions:"
 
 _SCALE = ((0, "#fdf3c4"), (0.5, "#b9d9c9"), (1, "#7aaed6"))
 _ON_SCALE = "#14181d"
@@ -35,9 +37,7 @@ _Cells = dict[tuple[str, str], WhatIf]
 def what_if_figure(facts: ReportFacts) -> Figure | Missing:
     """Draw the grid of limits and throttles of the last simulated run."""
     if not facts.what_ifs:
-        return Missing(
-            ID, TITLE, "Left out: no other limits were played through, for no run was recorded."
-        )
+        return Missing(ID, TITLE, _why_missing(facts))
     run_id = facts.what_ifs[-1].run_id
     tried = [one for one in facts.what_ifs if one.run_id == run_id]
     throttles = sorted({_column(one) for one in tried}, key=_looseness)
@@ -45,6 +45,7 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
     names = _names(tried)
     limits = list(dict.fromkeys(names.values()))
     cells = {(names[one.limits], _column(one)): one for one in tried}
+    record = next((one.record for one in tried if one.record), None)
     several = len({one.run_id for one in facts.what_ifs}) > 1
     return Figure(
         id=ID,
@@ -59,12 +60,32 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
         ),
         traces=[_heat(limits, throttles, cells)],
         layout=_layout(limits, throttles),
-        height=len(limits) * _CELL_PX + _EDGES_PX,
+        height=len(limits) * _CELL_PX + _TOP_PX + _BOTTOM_PX,
         along_time=False,
         table=rows(
-            ("limits", "throttle", "predicted", "range", "in fact", "to be recorded first"),
+            (
+                "limits",
+                "throttle",
+                "predicted",
+                "range",
+                "in fact",
+                "assumed",
+                "to be recorded first",
+            ),
             map(_row, tried),
         ),
+        next_step=_NEXT if record else "",
+        commands=(f"ktui start PLAN {record}", "ktui pipeline run") if record else (),
+    )
+
+
+def _why_missing(facts: ReportFacts) -> str:
+    if not facts.runs:
+        return "Left out: no other limits were played through, for no run was recorded."
+    return (
+        "Left out: no other limits were played through. That takes the recorded start of a run,"
+        " and recorded copies from which to learn the cluster's rates. Record one more run, then"
+        " compute the insights: ktui pipeline run."
     )
 
 
@@ -172,7 +193,8 @@ def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
         "automargin": True,
     }
     still = {"fixedrange": True, "showgrid": False, "zeroline": False}
-    return layout({**x, **still, "automargin": True}, {**y, **still}, dragmode=False)
+    margin = {"l": 56, "r": 12, "t": 40, "b": _BOTTOM_PX}
+    return layout({**x, **still, "automargin": True}, {**y, **still}, dragmode=False, margin=margin)
 
 
 def _row(one: WhatIf) -> tuple[str, ...]:
@@ -182,6 +204,7 @@ def _row(one: WhatIf) -> tuple[str, ...]:
         as_duration(one.predicted_s) if one.foretold else UNKNOWN,
         f"{as_duration(one.low_s)} to {as_duration(one.high_s)}" if one.foretold else UNKNOWN,
         as_duration(one.actual_s),
+        "; ".join(one.assumed or ()) if one.foretold else "",
         "; ".join(one.beyond or ()),
     )
 
@@ -201,4 +224,12 @@ def _says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
     off = [one.error_held_out for one in tried if one.error_held_out is not None]
     if off:
         words.append(f"Predicted from other runs only, it is off by {abs(off[0]):.0%}.")
+    if assumed := _assumed(tried):
+        words.append(f"Assumed, as no recording shows it: {'; '.join(assumed)}.")
     return " ".join(words)
+
+
+def _assumed(tried: Sequence[WhatIf]) -> Sequence[str]:
+    """Return what is assumed of the times that are shown, each once."""
+    shown = (one for one in tried if one.foretold)
+    return list(dict.fromkeys(what for one in shown for what in one.assumed or ()))
