@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE
 from ktui.pipeline.tables.brokers import brokers
 from ktui.pipeline.tables.listings import listed_samples
+from ktui.pipeline.tables.measures import rate_pairs
 from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import Row, ScriptedRun, moment, ms, resting, sample
 
@@ -20,7 +21,8 @@ Rows = dict[tuple[int, int], Row]
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
     samples = history.samples(spark)
-    return brokers(samples, listed_samples(samples)).persist()
+    listed = listed_samples(samples)
+    return brokers(samples, listed, rate_pairs(listed)).persist()
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import MOVES
 from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples
+from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.moves import moves
 from ktui.pipeline.tables.run_folds import run_folds
 from support.pipeline.lake_rows import documented
@@ -45,7 +46,9 @@ Rows = dict[str, list[Row]]
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
     seen = listed_samples(history.samples(spark)).persist()
-    return moves(seen, intervals(seen), run_folds(history.run_events(spark))).persist()
+    return moves(
+        seen, rate_pairs(seen), intervals(seen), run_folds(history.run_events(spark))
+    ).persist()
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.tables.all import derived_tables
+from ktui.pipeline.tables.shared import Shared
 
 Rows = list[dict[str, Any]]
 TABLES = (
@@ -72,13 +73,15 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
         (schemas.RUN_EVENTS, events),
         (schemas.QUARANTINE, of("quarantine")),
     )
+    shared = Shared.of_events(samples, events)
     found = {}
-    for table, rows in (*settled, *derived_tables(samples, events)):
+    for table, rows in (*settled, *derived_tables(samples, events, shared)):
         whole = fit_to_table(rows, table)
         assert documented(whole.schema) == documented(table.schema)
         found[table.name] = rows_of(whole.toArrow(), table.name)
     for kept in (decoded, copies, sessions, samples, events):
         kept.unpersist()
+    shared.unpersist()
     return found
 
 

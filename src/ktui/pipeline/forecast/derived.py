@@ -19,6 +19,7 @@ from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.shared import Shared
 from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.table import Models, models, what_if
@@ -50,7 +51,7 @@ PLAYED_BY = (
 
 
 def simulated_tables(
-    written: Mapping[str, DataFrame], asked: DerivedOptions
+    written: Mapping[str, DataFrame], asked: DerivedOptions, shared: Shared | None = None
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield `what_if` and `insights`. Write each table before asking for the next.
 
@@ -58,9 +59,13 @@ def simulated_tables(
         written: the tables of `PLAYED_BY`, by name. The caller adds each yielded table once it is
             written.
         asked: the grid, the window, and which runs.
+        shared: what follows from these samples and events, where it is computed already.
     """
-    pairs = rate_pairs(listed_samples(written[schemas.SAMPLES.name])).persist()
-    folds = run_folds(written[schemas.RUN_EVENTS.name])
+    if shared is None:
+        pairs = rate_pairs(listed_samples(written[schemas.SAMPLES.name])).persist()
+        folds = run_folds(written[schemas.RUN_EVENTS.name])
+    else:
+        pairs, folds = shared.pairs, shared.folds
     taken = steps(written[schemas.RUN_EVENTS.name], folds, written[stage_schemas.STATES.name])
     taken = taken.persist()
     try:
@@ -68,7 +73,8 @@ def simulated_tables(
         yield tables.WHAT_IF, _what_if(written, fitted, asked)
         yield tables.INSIGHTS, _insights(written, pairs, taken, fitted)
     finally:
-        pairs.unpersist()
+        if shared is None:
+            pairs.unpersist()
         taken.unpersist()
 
 

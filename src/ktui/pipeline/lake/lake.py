@@ -21,6 +21,7 @@ from urllib.parse import unquote
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui import __version__
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
@@ -126,7 +127,9 @@ def read(
     """
     paths = [f"{files.uri}/{folder}".translate(GLOB) for folder in folders]
     if not paths:
-        empty = spark.createDataFrame([], table.schema).withColumn(WRITTEN_BY, F.lit(""))
+        # of Arrow, an empty table is one that Spark knows to be empty as it plans
+        rows = to_arrow_schema(table.schema, timezone="UTC").empty_table()
+        empty = spark.createDataFrame(rows, table.schema).withColumn(WRITTEN_BY, F.lit(""))
         return as_one_partition(empty.select(*table.schema.names, *more))
     reader = spark.read.schema(table.schema).option("basePath", f"{files.uri}/{table.name}")
     return as_one_partition(reader.parquet(*paths).select(*table.schema.names, *more))
@@ -197,6 +200,14 @@ class NewVersion:
         """Return the rows of a recorded table in all other versions, which stay as they are."""
         return self._old_rows(table, self.merged, merged=False)
 
+    def has_to_merge(self, table: Table) -> bool:
+        """Whether `to_merge` of a recorded table has any files."""
+        return any(True for _ in self._old_files(table, self.merged, merged=True))
+
+    def keep(self, table: Table) -> None:
+        """Keep a recorded table that has no new rows, and none to merge."""
+        self._add_parts(table, ())
+
     def write(self, table: Table, rows: DataFrame, merged: Versions | None = None) -> DataFrame:
         """Write rows of a table for `clusters`, and return them as written.
 
@@ -219,17 +230,23 @@ class NewVersion:
         footers = {file: self._files.footer(file.path) for file in new}
         check_nulls(table, footers.values())
         counted = [msgspec.structs.replace(file, rows=footers[file].rows) for file in new]
+        self._add_parts(table, counted, merged)
+        return read(self.spark, self._files, table, sorted({file.folder for file in counted}))
+
+    def _add_parts(
+        self, table: Table, new: Iterable[DataFile], merged: Versions | None = None
+    ) -> None:
+        """Note the files that a table has in this version: new ones, and those that stay."""
         files: dict[str, list[DataFile]] = {each: [] for each in sorted(self.clusters)}
         merged = self.merged if table in RECORDED else merged
         for cluster, file in () if merged is None else self._old_files(table, merged, merged=False):
             files[cluster].append(file)
-        for file in counted:
+        for file in new:
             files.setdefault(unquote(file.folder.rpartition(_CLUSTER)[2]), []).append(file)
         self._written[table.name] = {
             cluster: TablePart(tuple(found), sum(file.rows for file in found))
             for cluster, found in files.items()
         }
-        return read(self.spark, self._files, table, sorted({file.folder for file in counted}))
 
     def written(self, table: Table) -> DataFrame:
         """Return all rows of `clusters` in a table of the new version, once it is written."""

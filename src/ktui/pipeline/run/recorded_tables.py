@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -30,9 +31,17 @@ from ktui.pipeline.tables.patch import News
 from ktui.pipeline.tables.windows import PARTITION
 
 
+class NewRows(NamedTuple):
+    """How much was decoded."""
+
+    by_cluster: Mapping[str, int]
+    damaged: bool
+    """Whether there are rows for the table QUARANTINE."""
+
+
 @contextmanager
 def add_recorded(
-    version: NewVersion, decoded: DataFrame, new_rows: Mapping[str, int], tell: OnStep
+    version: NewVersion, decoded: DataFrame, new: NewRows, tell: OnStep
 ) -> Iterator[News | None]:
     """Add decoded rows to the recorded tables of a version's clusters.
 
@@ -42,7 +51,7 @@ def add_recorded(
     Args:
         version: the new version; `merged` is set.
         decoded: as returned by `decode`.
-        new_rows: how many of them each cluster has.
+        new: how many rows that are.
         tell: is called with the name of each step as it begins.
 
     Yields:
@@ -57,16 +66,18 @@ def add_recorded(
         tell("lines")
         unwritten = F.lit(None).cast("string").alias(WRITTEN_BY)
         old = version.with_version(LINES).select(*normalize.SETTLING, WRITTEN_BY)
-        new = decoded_rows(decoded, "line").select(*normalize.SETTLING, unwritten)
-        copies = keep(normalize.copies(old.unionByName(new)))
+        lines = decoded_rows(decoded, "line").select(*normalize.SETTLING, unwritten)
+        copies = keep(normalize.copies(old.unionByName(lines)))
         sessions = keep(normalize.sessions(copies.where("counts")))
         changed = None
         if known := version.known(SPANS):
             settled = old.where(F.col("cluster_id").isin(*sorted(known)))
             changed = keep(changed_lines(settled, copies, sessions))
-        version.merged = _merged(version, copies if changed is None else changed, new_rows)
+        if any(version.rows_by_version(each, RECORDED) for each in sorted(version.clusters)):
+            of_old = copies if changed is None else changed
+            version.merged = _merged(version, of_old, new.by_cluster)
         unsettled = version.to_merge(SAMPLES)
-        samples = _write(version, decoded, copies, sessions, tell)
+        samples = _write(version, decoded, copies, sessions, new, tell)
         yield None if changed is None else _news(version, changed, samples, unsettled)
 
 
@@ -92,7 +103,12 @@ def _merged(
 
 
 def _write(
-    version: NewVersion, decoded: DataFrame, copies: DataFrame, sessions: DataFrame, tell: OnStep
+    version: NewVersion,
+    decoded: DataFrame,
+    copies: DataFrame,
+    sessions: DataFrame,
+    new: NewRows,
+    tell: OnStep,
 ) -> DataFrame:
     """Write the recorded tables, and return the samples that were written."""
 
@@ -101,7 +117,10 @@ def _write(
         return fit_to_table(rows, table)
 
     lines = version.write(LINES, grown(LINES, "line"))
-    version.write(QUARANTINE, grown(QUARANTINE, "quarantine"))
+    if new.damaged or version.has_to_merge(QUARANTINE):
+        version.write(QUARANTINE, grown(QUARANTINE, "quarantine"))
+    else:
+        version.keep(QUARANTINE)
     tell("samples")
     unsettled = version.to_merge(SAMPLES).select(*RAW_SAMPLE.names)
     raw = unsettled.unionByName(decoded_rows(decoded, "sample"))

@@ -33,11 +33,12 @@ from ktui.pipeline.lake.tables import (
     RUN_EVENTS,
     SAMPLES,
 )
-from ktui.pipeline.run.recorded_tables import add_recorded, decoded_rows
+from ktui.pipeline.run.recorded_tables import NewRows, add_recorded, decoded_rows
 from ktui.pipeline.run.session_replays import drop_states, write_forecasts
 from ktui.pipeline.run.steps import CountedSteps, OnStep
 from ktui.pipeline.spark.failures import spark_errors_as_problems
 from ktui.pipeline.tables.all import derived_tables
+from ktui.pipeline.tables.shared import Shared
 from ktui.quantities import as_count
 
 
@@ -112,12 +113,12 @@ def read_segments(
     with (
         spark_errors_as_problems(),
         files.locked() if isinstance(files, LocalFiles) else nullcontext(),
-        ExitStack() as settings,
+        ExitStack() as stack,
     ):
         before = read_manifest(files) or Manifest()
         settled = segment_files.settled(before.segments)
         news = sum(each.length for each in segment_files.new_files(found.files, settled))
-        settings.enter_context(sized(spark, small=is_small(news, before)))
+        stack.enter_context(sized(spark, small=is_small(news, before)))
         new, missed = segment_files.new_segments(spark, found.files, settled)
         first = segment_files.without_duplicates(new, settled)
         version = NewVersion(spark, files, before)
@@ -125,23 +126,26 @@ def read_segments(
         damaged: Collection[str] = ()
         newer = {_digits(each): each.newer_format for each in settled if each.newer_format}
         written: dict[str, DataFrame] = {}
+        shared: Shared | None = None
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
             decoded = version.stage(decode(request.choice)(contents))
             read, damaged, rows = _read(decoded)
+            new_rows = NewRows(rows, damaged=bool(damaged))
             unknown = decoded_rows(decoded, "newer").collect()
             newer |= {row.segment: row.version for row in unknown}
             damaged = sorted((*damaged, *map(_newer_format, unknown)))
             version.clusters = frozenset(rows)
-            written = _write(version, decoded, rows, tell) if rows else {}
-            if rows and request.asked is None:
-                drop_states(version, written["new"])
-            elif rows:
-                write_forecasts(version, written, (*before.segments, *first), tell)
+            if rows:
+                written, shared = _write(version, decoded, new_rows, tell, stack)
+                if request.asked is None:
+                    drop_states(version, written["new"])
+                else:
+                    write_forecasts(version, written, (*before.segments, *first), tell)
         clusters = tuple(sorted(version.clusters))
         if request.asked is not None:
-            _write_simulated(version, written, before.clusters, request.asked, tell)
+            _write_simulated(version, written, shared, before.clusters, request.asked, tell)
         known = {each.sha256 for each in settled}
         taken = [
             msgspec.structs.replace(each, newer_format=newer.get(_digits(each)))
@@ -202,15 +206,25 @@ def _damage(row: Row) -> str:
 
 
 def _write(
-    version: NewVersion, decoded: DataFrame, rows: Mapping[str, int], tell: OnStep
-) -> dict[str, DataFrame]:
-    """Write what was recorded, and all tables derived from it; return them by name."""
+    version: NewVersion, decoded: DataFrame, new: NewRows, tell: OnStep, stack: ExitStack
+) -> tuple[dict[str, DataFrame], Shared | None]:
+    """Write what was recorded, and all tables derived from it.
+
+    Returns:
+        The tables by name, and what Spark keeps of them until `stack` is closed; None where not
+        everything is computed.
+    """
     written = {"new": decoded_rows(decoded, "line")}
-    with add_recorded(version, decoded, rows, tell) as news:
+    shared: Shared | None = None
+    with add_recorded(version, decoded, new, tell) as news:
         written |= {table.name: version.written(table) for table in RECORDED}
         samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
-        _write_each(version, written, derived_tables(samples, events, news), tell)
-    return written
+        changes = Shared.of_events(samples, events) if news is None else news
+        if isinstance(changes, Shared):
+            shared = changes
+            stack.callback(shared.unpersist)
+        _write_each(version, written, derived_tables(samples, events, changes), tell)
+    return written, shared
 
 
 def _write_each(
@@ -229,6 +243,7 @@ def _write_each(
 def _write_simulated(
     version: NewVersion,
     written: Mapping[str, DataFrame],
+    shared: Shared | None,
     known: Collection[str],
     asked: DerivedOptions,
     tell: OnStep,
@@ -238,11 +253,13 @@ def _write_simulated(
     version.clusters = frozenset(known) - new if asked.anew else frozenset()
     if not new | version.clusters:
         return
+    if version.clusters:
+        shared = None  # it has nothing of their samples
     sources = {table.name: version.table(table) for table in PLAYED_BY}
     for name in sources.keys() & written.keys():
         sources[name] = sources[name].unionByName(written[name])
     version.clusters |= new
-    _write_each(version, sources, simulated_tables(sources, asked), tell)
+    _write_each(version, sources, simulated_tables(sources, asked, shared), tell)
 
 
 def _digits(segment: SegmentRead) -> str:

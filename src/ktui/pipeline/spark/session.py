@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -55,6 +56,15 @@ _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _SHUFFLE_PARTITIONS_HERE = "32"
 _LOGGED_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
 """Loggers of errors that are raised as well."""
+_USED_CLASSES = (
+    "functions",
+    "PythonUtils",
+    "PythonSQLUtils",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.types.Metadata",
+)
+"""The names in PySpark of Java classes that it uses for columns and their lists."""
 _LAST_LINES = 8
 """The lines of Spark's log that are quoted when Spark does not start."""
 _STANDALONE = "spark://"
@@ -102,9 +112,20 @@ def start(
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
+    _remember_classes(session)
     if local and not session.sparkContext.getConf().contains(_SHUFFLE_PARTITIONS):
         session.conf.set(_SHUFFLE_PARTITIONS, _SHUFFLE_PARTITIONS_HERE)
     return session
+
+
+def _remember_classes(session: SparkSession) -> None:
+    """Keep the Java classes that PySpark asks for by name at each call of a column function.
+
+    The JVM searches all of Spark's jars for a name without a package, each time.
+    """
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to them
+    for name in _USED_CLASSES:
+        setattr(jvm, name, getattr(jvm, name))
 
 
 def check_java() -> Java:

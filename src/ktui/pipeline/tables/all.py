@@ -11,64 +11,61 @@ from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.tables.brokers import brokers
 from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples
+from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.moves import moves
 from ktui.pipeline.tables.patch import News, Patch
-from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.runs import batches, rates, runs
+from ktui.pipeline.tables.shared import Shared
 from ktui.pipeline.tables.spans import spans
 from ktui.pipeline.tables.states import states
 
 
 def derived_tables(
-    samples: DataFrame, run_events: DataFrame, news: News | None = None
+    samples: DataFrame, run_events: DataFrame, news: News | Shared
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield each table for whole clusters. Write each one before asking for the next.
 
     Args:
         samples: all samples of those clusters; shadowed ones do not count.
         run_events: all events of runs of those clusters.
-        news: what of them is new; None where everything is.
+        news: what of them is new; where everything is, what follows from all of them.
     """
-    if news is None:
-        folds = run_folds(run_events).persist()
-        try:
-            yield from _computed(samples, None, folds)
-        finally:
-            folds.unpersist()
+    if isinstance(news, Shared):
+        yield from _computed(samples, None, news)
         return
     patch = Patch(samples, run_events, news)
-    folds = patch.folds.persist()
+    shared = Shared(patch.samples, patch.folds)
     try:
-        for table, rows in _computed(patch.samples, patch.recent, folds):
+        for table, rows in _computed(patch.samples, patch.recent, shared):
             yield table, patch.applied(table, rows)
     finally:
-        folds.unpersist()
+        shared.unpersist()
         patch.unpersist()
 
 
 def _computed(
-    samples: DataFrame, recent: DataFrame | None, folds: DataFrame
+    samples: DataFrame, recent: DataFrame | None, shared: Shared
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield the rows of each table that follow from some samples and runs.
 
     Args:
         samples: those of whole spans.
         recent: those for the table of brokers; None for `samples`.
-        folds: the runs.
+        shared: what follows from `samples`, and the runs.
     """
-    seen = listed_samples(samples).persist()
+    seen, folds = shared.listed, shared.folds
     states_seen = intervals(seen).persist()
     try:
         yield tables.STATES, states(states_seen, folds)
-        yield tables.MOVES, moves(seen, states_seen, folds)
+        yield tables.MOVES, moves(seen, shared.pairs, states_seen, folds)
         yield tables.SPANS, spans(seen, folds)
         yield tables.BATCHES, batches(folds)
         yield tables.RUNS, runs(folds)
         yield tables.RATES, rates(folds)
         if recent is None:
-            yield tables.BROKERS_BY_MINUTE, brokers(samples, seen)
+            yield tables.BROKERS_BY_MINUTE, brokers(samples, seen, shared.pairs)
         else:
-            yield tables.BROKERS_BY_MINUTE, brokers(recent, listed_samples(recent))
+            listed = listed_samples(recent)
+            yield tables.BROKERS_BY_MINUTE, brokers(recent, listed, rate_pairs(listed))
     finally:
         states_seen.unpersist()
-        seen.unpersist()

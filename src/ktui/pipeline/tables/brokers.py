@@ -8,7 +8,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.schema import require_columns
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, SAMPLES
-from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.windows import as_timestamp
 
 _MINUTE_MS = 60_000
@@ -16,14 +15,15 @@ _KEY = ("cluster_id", "broker", "minute_t")
 _COPIED = ("bytes_in", "bytes_out", "messages_in", "messages_out")
 
 
-def brokers(samples: DataFrame, listed: DataFrame) -> DataFrame:
+def brokers(samples: DataFrame, listed: DataFrame, pairs: DataFrame) -> DataFrame:
     """Sum up copying and throttles by broker and minute.
 
     Args:
         samples: the table SAMPLES; shadowed samples do not count.
-        listed: as returned by `listings.listed`.
+        listed: as returned by `listings.listed_samples`.
+        pairs: as returned by `measures.rate_pairs`.
     """
-    rows = _copied(rate_pairs(listed))
+    rows = _copied(pairs)
     for others in (_throttled(samples), _adding(listed)):
         rows = rows.unionByName(others, allowMissingColumns=True)
     sums = [F.sum(name).alias(name) for name in _COPIED]

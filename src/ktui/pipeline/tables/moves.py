@@ -12,7 +12,7 @@ from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.tables import MOVES
 from ktui.pipeline.tables.intervals import ADDING, CATCHING_UP, IN_SYNC, STALLED
 from ktui.pipeline.tables.listings import GAP_MS
-from ktui.pipeline.tables.measures import rate_pairs, summarize_listings
+from ktui.pipeline.tables.measures import summarize_listings
 from ktui.pipeline.tables.run_folds import partitions, with_run
 from ktui.pipeline.tables.run_story import UNKNOWN
 from ktui.pipeline.tables.windows import PARTITION, as_timestamp
@@ -26,16 +26,17 @@ _MOVE = (*PARTITION, "run_id", "foreign")
 _PERCENTILES = (10, 50, 90)
 
 
-def moves(listed: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFrame:
+def moves(listed: DataFrame, pairs: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFrame:
     """Combine all that is known about each move.
 
     Args:
-        listed: as returned by `listings.listed`.
+        listed: as returned by `listings.listed_samples`.
+        pairs: as returned by `measures.rate_pairs`.
         intervals: as returned by `intervals.intervals`.
         folds: as returned by `run_folds.run_folds`.
     """
     rows = _by_runs(folds)
-    for facts in (summarize_listings(listed), _lengths(intervals), _rates(listed)):
+    for facts in (summarize_listings(listed), _lengths(intervals), _rates(pairs)):
         rows = rows.unionByName(_with_move(facts, folds), allowMissingColumns=True)
     whole = (
         rows.groupBy(*_MOVE)
@@ -97,9 +98,9 @@ def _lengths(intervals: DataFrame) -> DataFrame:
     return intervals.select(*PARTITION, "listing", "listing_t", "state", length.alias("ms"))
 
 
-def _rates(listed: DataFrame) -> DataFrame:
+def _rates(pairs: DataFrame) -> DataFrame:
     messages_s = F.col("messages") * 1000 / F.col("ms")
-    return rate_pairs(listed).select(
+    return pairs.select(
         *PARTITION,
         "listing",
         "listing_t",
