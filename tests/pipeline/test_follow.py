@@ -44,6 +44,7 @@ def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out all tables: a test is only about which segments are read, and when."""
     monkeypatch.setattr(running, "_write", lambda *_: ({}, None))
+    monkeypatch.setattr(running, "_replay", lambda *_: None)
 
 
 def segments(folder: Path, count: int, **how: Any) -> list[Path]:
@@ -304,9 +305,9 @@ def test_all_runs_are_replayed_once_and_then_only_those_of_clusters_with_new_dat
     segment = segments(tmp_path / "whole", 3)[1]
     (tmp_path / "recorded").mkdir()
     asked: list[DerivedOptions] = []
-    monkeypatch.setattr(running, "_write_forecasts", lambda *_: None)
+    monkeypatch.setattr(running, "_replay", lambda *_: None)
     monkeypatch.setattr(
-        running, "_write_simulated", lambda _v, _w, _k, options, _t: asked.append(options)
+        running, "_write_simulated", lambda _v, _w, _s, _k, options, _t: asked.append(options)
     )
     heard, requested = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
 

@@ -139,10 +139,7 @@ def read_segments(
             version.clusters = frozenset(rows)
             if rows:
                 written, shared = _write(version, decoded, new_rows, tell, stack)
-                if request.asked is None:
-                    drop_states(version, written["new"])
-                else:
-                    write_forecasts(version, written, (*before.segments, *first), tell)
+                _replay(version, written, (*before.segments, *first), request.asked, tell)
         clusters = tuple(sorted(version.clusters))
         if request.asked is not None:
             _write_simulated(version, written, shared, before.clusters, request.asked, tell)
@@ -238,6 +235,20 @@ def _write_each(
         tell(table.name)
         version.write(table, rows)
         written[table.name] = version.written(table)
+
+
+def _replay(
+    version: NewVersion,
+    written: dict[str, DataFrame],
+    segments: Collection[SegmentRead],
+    asked: DerivedOptions | None,
+    tell: OnStep,
+) -> None:
+    """Replay the sessions with new lines; without insights, forget how far they were replayed."""
+    if asked is None:
+        drop_states(version, written["new"])
+    else:
+        write_forecasts(version, written, segments, tell)
 
 
 def _write_simulated(
