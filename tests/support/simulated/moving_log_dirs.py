@@ -50,6 +50,7 @@ class Watched:
         self.asked[broker] += 1
         if broker in self.silent:
             raise TimedOut("describing log dirs", where=f"broker {broker}")
+        self._moving.pop(broker, None)  # a broker that is down moves nothing
         answer = await self._reader.log_dirs(broker, partitions)
         self._count(broker, answer)
         if self.usable is not None or self.unmeasured:
