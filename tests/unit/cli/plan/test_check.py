@@ -305,6 +305,7 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                     "time_s": {"low": 20.0, "middle": 40.0, "high": 100.0},
                     "bottleneck": "partition",
                     "broker": None,
+                    "brokers": [],
                     "partition": {"topic": "orders", "partition": 0},
                     "bytes": 2 * SIZE,
                 },
