@@ -15,6 +15,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_S = 60
+_OF_A_SCRIPT_S = 300
+"""A machine that runs clusters beside it may take a minute to lay a page out."""
 _ALL_DRAWN = """
 return document.readyState === 'complete' && [...document.querySelectorAll('.drawing')].every(
     (place) => place.querySelector('g.trace, g.hm') !== null);
@@ -84,6 +86,7 @@ def a_browser() -> Iterator[Browser]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     chrome = webdriver.Chrome(options=options, service=Service(driver))
+    chrome.set_script_timeout(_OF_A_SCRIPT_S)
     try:
         yield Browser(chrome)
     finally:
