@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, combinations
 
 import msgspec
 
@@ -70,8 +70,6 @@ class BrokerPairs:
         yield from sorted(tuple(sorted(triple)) for triple in triples)
 
     def _among(self, brokers: tuple[int, ...]) -> Exchange:
-        inside = set(brokers)
-        pairs = [pair for pair in self._seconds if pair <= inside]
-        at_once = len(brokers) // 2
-        seconds = sum(self._seconds[pair] for pair in pairs) / at_once
+        pairs = [frozenset(pair) for pair in combinations(brokers, 2)]
+        seconds = sum(self._seconds.get(pair, 0.0) for pair in pairs) / (len(brokers) // 2)
         return Exchange(brokers, seconds, sum(self._bytes[pair] for pair in pairs))
