@@ -1,4 +1,8 @@
-"""Reads of chosen partitions in their present state: reassignments, then fresh metadata."""
+"""Reads of chosen partitions in their present state: reassignments, then fresh metadata.
+
+Before a request, reassignments are listed once more: metadata that waits to be fresh shows the
+partition as it was when the wait began, and others may have begun to move it since.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +91,8 @@ class FreshRead:
             settings: whether to read the settings of their topics as well.
 
         Returns:
-            An observation whose `asked_s` is the second just before the list was requested.
+            An observation whose `asked_s` is the second just before the first list was requested.
+            What either list has counts as being reassigned.
 
         Raises:
             ClusterError: the list, the brokers, the metadata or the settings could not be read.
@@ -99,6 +104,7 @@ class FreshRead:
             self._metadata.describe(names, within_s=FRESH_WITHIN_S),
             self._configs(names if settings else frozenset()),
         )
+        listed = {**listed, **await self._reader.list_reassignments()}
         chosen = frozenset(partitions)
         wanted = {tp: state for tp, state in topics.partitions.items() if tp in chosen}
         hidden = {failure.topic for failure in topics.failures}
