@@ -16,7 +16,7 @@ FOUND_BY_SEEDS = {"an alter by an old look": 14, "a request in a suspended broke
 """Defects that seeds alone find, and within how many seeds."""
 
 
-SEEDS = (4, 5, 9, 13, 20)
+SEEDS = (14, 42, 47, 50)
 """In these everything happens that can: each kind of fault strikes in one of them at least."""
 
 

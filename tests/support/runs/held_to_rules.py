@@ -29,16 +29,27 @@ class Rules:
         self._run = run
         self._min_isr = min_isr
         self.decisions = 0
+        self._without_place: set[TopicPartition] = set()
+        """Those that were blocked since their last step: they gave up their places under P."""
         run.checks.append(self.check)
 
     def check(self, entries: Sequence[JournalEntry]) -> None:
         begun = [entry.event for entry in entries if isinstance(entry.event, StepBegun)]
         if begun:
             self.decisions += 1
-            _Decision(self._run, begun, self._min_isr, _held_back(entries)).check()
+            without_place = _held_back(entries) | self._without_place
+            _Decision(self._run, begun, self._min_isr, without_place).check()
+        self._note_places(entries)
         for entry in entries:
             if isinstance(entry.event, StateEntered) and self._run.seen is not None:
                 self._standing(entry.event, self._run.seen)
+
+    def _note_places(self, entries: Sequence[JournalEntry]) -> None:
+        for event in (entry.event for entry in entries):
+            if isinstance(event, StateEntered) and event.state is State.BLOCKED:
+                self._without_place.add(event.tp)
+            elif isinstance(event, StepBegun):
+                self._without_place.discard(event.tp)
 
     def _standing(self, event: StateEntered, seen: Observation) -> None:
         """The journal's report about a partition matches the poll."""
@@ -85,7 +96,7 @@ class _Decision:
         run: WitnessedRun,
         begun: Sequence[StepBegun],
         min_isr: int,
-        held_back: frozenset[TopicPartition],
+        without_place: frozenset[TopicPartition],
     ) -> None:
         assert run.seen is not None
         self._before: Run = run.folded
@@ -94,7 +105,7 @@ class _Decision:
         self._begun = begun
         self._run = run
         self._min_isr = min_isr
-        self._held_back = held_back
+        self._without_place = without_place
 
     def check(self) -> None:
         for step in self._begun:
@@ -171,7 +182,7 @@ class _Decision:
         Such a partition may keep its place for a while.
         """
         state = self._seen.partitions.get(track.tp)
-        if state is None or not state.described or track.tp in self._held_back:
+        if state is None or not state.described or track.tp in self._without_place:
             return True
         return not _as_left(track, state.replicas)
 
