@@ -20,6 +20,7 @@ from ktui.planning.throttle_rates import ThrottleRates, parse_throttle_rates
 
 COUNTS = st.none() | st.integers(1, 10_000)
 SIZES = st.none() | st.integers(1, 2**40)
+OF_BOTH = st.sampled_from(Order).filter(lambda order: order is not Order.LONG_FIRST)
 COMMON = {
     "replicas": COUNTS, "partitions": COUNTS, "leader_movements": COUNTS,
     "replica_movements": COUNTS, "per_broker": COUNTS, "per_leader": COUNTS,
@@ -32,7 +33,7 @@ LIMITS = st.builds(
     extra_replicas=COUNTS,
     cut_together=COUNTS,
     internal=st.sampled_from(InternalOrder),
-) | st.builds(Limits, **COMMON, shape=st.just(Shape.KIP_435))
+) | st.builds(Limits, **{**COMMON, "order": OF_BOTH}, shape=st.just(Shape.KIP_435))
 RATES = st.builds(ThrottleRates, st.none() | st.integers(1, 10**10))
 
 

@@ -20,6 +20,8 @@ class WantedPartition(msgspec.Struct, frozen=True):
     """Bytes of the partition."""
     sized: bool = True
     """Whether the size is known; if not, the partition counts under V and W as a large one."""
+    ahead: int = 0
+    """The bytes by which it goes before others with the order `long-first`; 0 for most."""
     begun: bool = False
     """Whether this run submitted a step of the partition before it was resumed."""
     first: bool = False

@@ -39,6 +39,9 @@ class Mode(enum.StrEnum):
 class Order(enum.StrEnum):
     """The order in which partitions begin."""
 
+    LONG_FIRST = "long-first"
+    """First the few partitions whose copies take long, the longest first; then as `TOPIC`. Gentle
+    only."""
     TOPIC = "topic"
     """By topic and partition, as in KIP-1335."""
     SIZE_DESC = "size-desc"
@@ -295,7 +298,9 @@ _AT_ONCE = (
 def default_limits(
     named: Mapping[str, object] = MappingProxyType({}),
 ) -> Limits:
-    """Return the default limits: one replica of a partition at a time, W, K, internal topics last.
+    """Return the default limits: one replica of a partition at a time, W and K.
+
+    Gentle runs begin with the partitions that take long, and leave internal topics to the end.
 
     Large partitions are copied one or two at a time to and from a broker, and small ones by the
     hundred.
@@ -306,8 +311,12 @@ def default_limits(
     """
     options = {_option(name): value for name, value in without_pace(named).items()}
     gentle = options.get("shape", Shape.GENTLE) == Shape.GENTLE
-    internal = InternalOrder.LAST if gentle else InternalOrder.NONE
-    limits = Limits(replicas=1, cuts_per_minute=USUAL_CUTS, internal=internal)
+    limits = Limits(
+        replicas=1,
+        cuts_per_minute=USUAL_CUTS,
+        order=Order.LONG_FIRST if gentle else Order.TOPIC,
+        internal=InternalOrder.LAST if gentle else InternalOrder.NONE,
+    )
     if not options.keys().isdisjoint(_AT_ONCE):
         return limits
     return msgspec.structs.replace(limits, bytes_per_broker=USUAL_BYTES)
@@ -336,7 +345,10 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
             raise _without_effect(option, limits.shape)
     if values.get(INTERNAL, InternalOrder.NONE) != InternalOrder.NONE:
         raise _without_effect(INTERNAL, limits.shape)
-    return msgspec.structs.replace(limits, internal=InternalOrder.NONE)
+    if values.get("order") == Order.LONG_FIRST:
+        raise _without_effect("order", limits.shape, instead=Order.TOPIC)
+    order = Order.TOPIC if limits.order is Order.LONG_FIRST else limits.order
+    return msgspec.structs.replace(limits, order=order, internal=InternalOrder.NONE)
 
 
 def parse_broker_limits(
@@ -380,8 +392,8 @@ def _own(name: str, value: object) -> tuple[str, int | str | UnsetType | None]:
         raise LimitsProblem(problem.option, problem.problem, fix) from None
 
 
-def _without_effect(option: str, shape: Shape) -> LimitsProblem:
-    fix = f"Use --{option} none, or --shape gentle"
+def _without_effect(option: str, shape: Shape, instead: str = "none") -> LimitsProblem:
+    fix = f"Use --{option} {instead}, or --shape gentle"
     return LimitsProblem(f"--{option}", f"it has no effect in shape {shape}", fix)
 
 

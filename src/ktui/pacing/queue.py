@@ -12,7 +12,7 @@ import msgspec
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.last_minute import raises_epoch
-from ktui.pacing.limits import InternalOrder, Limits
+from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.situation import Step
 
 
@@ -39,7 +39,19 @@ def usual_precedence(topic: str, internal: InternalOrder) -> Precedence:
 
 
 Rank = tuple[Precedence, int, str, int]
-"""A sort key: precedence, size or place in the plan, topic and number."""
+"""A sort key: precedence, bytes or place in the plan, topic and number."""
+
+
+def first_by(order: Order, *, size: int, ahead: int) -> int:
+    """Return the part of a rank by which an order sorts before topic and number.
+
+    Args:
+        order: any order but that of the plan.
+        size: bytes of the partition.
+        ahead: the bytes by which it goes before others with the order `long-first`.
+    """
+    return {Order.LONG_FIRST: -ahead, Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
+
 
 QueuePlace = tuple[Rank, TopicPartition]
 

@@ -15,6 +15,7 @@ from ktui.pacing.queue import (
     Precedence,
     Queue,
     Rank,
+    first_by,
     usual_precedence,
 )
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
@@ -188,9 +189,8 @@ class Roster:
         order, precedence = self.limits.order, self._precedence(entry)
         if order is Order.PLAN:
             return (precedence, entry.number, "", 0)
-        size = entry.wanted.size
-        rank = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
-        return (precedence, rank, tp.topic, tp.partition)
+        first = first_by(order, size=entry.wanted.size, ahead=entry.wanted.ahead)
+        return (precedence, first, tp.topic, tp.partition)
 
     def _precedence(self, entry: _Entry) -> Precedence:
         if entry.first:

@@ -55,7 +55,8 @@ _HELP = {
     "kip-435: add and remove in turns.",
     "mode": "rolling (default): begin a partition as soon as there is room. "
     "wave: begin the next ones when all have ended.",
-    "order": "The order in which partitions begin. Default: topic.",
+    "order": "The order in which partitions begin. long-first (gentle's default): those that take "
+    "long, then by topic. topic: kip-435's default.",
     INTERNAL: "When the partitions of Kafka's own topics begin, one of whose leaders moves at a "
     "time: first, last (default), or none for as all others. Gentle only.",
 }

@@ -42,6 +42,7 @@ def as_journaled(track: Track) -> WantedPartition:
         situation,
         track.planned.size,
         track.planned.sized,
+        track.planned.ahead,
         begun=track.under_way,
         first=track.cancel is not None,
     )

@@ -172,6 +172,7 @@ class Waits:
                 _in_flight(track),
                 track.planned.size,
                 track.planned.sized,
+                track.planned.ahead,
                 begun=True,
             )
             for track in map(run.tracks.__getitem__, in_flight)
@@ -186,6 +187,7 @@ class Waits:
                 expected_situation(track),
                 track.planned.size,
                 track.planned.sized,
+                track.planned.ahead,
                 begun=True,
                 first=track.cancel is not None,
                 urgent=track.urgency is not None,

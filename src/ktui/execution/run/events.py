@@ -230,6 +230,8 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     """Bytes of the leader's replica; 0 where the size could not be read."""
     sized: bool = True
     """Whether the size is known."""
+    ahead: int = 0
+    """The bytes by which it goes before others with the order `long-first`; 0 for most."""
 
     @property
     def tp(self) -> TopicPartition:

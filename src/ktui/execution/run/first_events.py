@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from ktui import __version__
 from ktui.cluster.partition import PartitionState
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
+from ktui.pacing.long_first import Copies, bytes_ahead
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
@@ -56,7 +59,11 @@ def planned_partitions(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
     """
     rules = PlanRules(cluster)
     states = ((target, rules.state(target.tp)) for target in plan.partitions)
-    return [_planned(target, state, cluster) for target, state in states if state is not None]
+    planned = [_planned(target, state, cluster) for target, state in states if state is not None]
+    return [
+        each if not ahead else msgspec.structs.replace(each, ahead=ahead)
+        for each, ahead in zip(planned, bytes_ahead(list(map(_copies, planned))), strict=True)
+    ]
 
 
 def hash_plan(plan: Plan) -> str:
@@ -73,6 +80,12 @@ def chunked(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
     """Split a sequence into tuples of at most `most` items."""
     for n in range(0, len(of), most):
         yield tuple(of[n : n + most])
+
+
+def _copies(planned: Planned) -> Copies:
+    leader = planned.original[0] if planned.leader is None else planned.leader
+    receivers = tuple(broker for broker in planned.target if broker not in planned.original)
+    return Copies(leader, receivers, planned.size)
 
 
 def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSnapshot) -> Planned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import InternalOrder, Limits, Order
-from ktui.pacing.queue import Precedence, Rank, usual_precedence
+from ktui.pacing.queue import Precedence, Rank, first_by, usual_precedence
 
 
 def is_queued(track: Track) -> bool:
@@ -19,8 +19,7 @@ def queue_rank(track: Track, limits: Limits) -> Rank:
     precedence = _precedence(track, limits.internal)
     if limits.order is Order.PLAN:
         return (precedence, track.number, "", 0)
-    size = track.planned.size
-    first = {Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(limits.order, 0)
+    first = first_by(limits.order, size=track.planned.size, ahead=track.planned.ahead)
     return (precedence, first, track.tp.topic, track.tp.partition)
 
 

@@ -145,6 +145,7 @@ def _in_flight(track: Track, step: OpenStep, headway: CopyProgress, every: float
             situation_before(track, step),
             track.planned.size,
             track.planned.sized,
+            track.planned.ahead,
             begun=True,
         ),
         begun.move,
@@ -159,6 +160,7 @@ def wanted_after(track: Track, grown: float) -> WantedPartition:
         expected_situation(track),
         round(track.planned.size * grown),
         track.planned.sized,
+        track.planned.ahead,
         begun=track.under_way,
         first=track.cancel is not None,
     )

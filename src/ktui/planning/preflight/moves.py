@@ -8,6 +8,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
+from ktui.pacing.long_first import put_long_first
 from ktui.pacing.situation import Situation
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import at_target
@@ -38,6 +39,7 @@ def moves_of(plan: Plan, snapshot: ClusterSnapshot) -> Moves:
         now, state = known.situation, known.state
         if now is not None and state is not None and not at_target(known.target, state):
             _count(moved, state.tp, now, snapshot.size(state.tp))
+    moved.wanted = put_long_first(moved.wanted)
     return moved
 
 

@@ -19,6 +19,7 @@ from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.last_minute import LastMinute, raises_epoch
 from ktui.pacing.limits import InternalOrder, Limits, Order
+from ktui.pacing.queue import first_by
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
@@ -320,7 +321,4 @@ def _in_order(wanted: Sequence[WantedPartition], limits: Limits) -> Iterator[Wan
 def _by_order(wanted: Sequence[WantedPartition], order: Order) -> Sequence[WantedPartition]:
     if order is Order.PLAN:
         return wanted
-    if order is Order.TOPIC:
-        return sorted(wanted, key=lambda one: one.tp)
-    sign = -1 if order is Order.SIZE_DESC else 1
-    return sorted(wanted, key=lambda one: (sign * one.size, one.tp))
+    return sorted(wanted, key=lambda one: (first_by(order, size=one.size, ahead=one.ahead), one.tp))

@@ -278,7 +278,7 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                 "cut_together": None,
                 "shape": "gentle",
                 "mode": "rolling",
-                "order": "topic",
+                "order": "long-first",
                 "internal": "last",
                 "brokers": [],
             },

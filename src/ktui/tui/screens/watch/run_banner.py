@@ -21,6 +21,7 @@ from ktui.pacing.limits import (
     InternalOrder,
     Limits,
     Order,
+    Shape,
     full_limit_figure,
     is_limited,
 )
@@ -395,6 +396,7 @@ def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
 
 def shape_in_words(limits: Limits) -> str:
     """Name shape and mode, and the orders that are not the default."""
-    order = "" if limits.order is Order.TOPIC else f" {limits.order}"
+    usual = Order.LONG_FIRST if limits.shape is Shape.GENTLE else Order.TOPIC
+    order = "" if limits.order is usual else f" {limits.order}"
     internal = " internal first" if limits.internal is InternalOrder.FIRST else ""
     return f"{limits.shape} {limits.mode}{order}{internal}"
