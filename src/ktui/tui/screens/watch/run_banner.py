@@ -21,7 +21,6 @@ from ktui.pacing.limits import (
     InternalOrder,
     Limits,
     Order,
-    Shape,
     full_limit_figure,
     is_limited,
 )
@@ -395,8 +394,7 @@ def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
 
 
 def shape_in_words(limits: Limits) -> str:
-    """Name shape and mode, and the orders that are not the default."""
-    usual = Order.LONG_FIRST if limits.shape is Shape.GENTLE else Order.TOPIC
-    order = "" if limits.order is usual else f" {limits.order}"
+    """Name shape and mode, and an order that is no shape's default."""
+    order = "" if limits.order in {Order.LONG_FIRST, Order.TOPIC} else f" {limits.order}"
     internal = " internal first" if limits.internal is InternalOrder.FIRST else ""
     return f"{limits.shape} {limits.mode}{order}{internal}"
