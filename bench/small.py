@@ -14,12 +14,15 @@ from pathlib import Path
 from bench.checks import check_count
 from bench.disturbing import Way, quietly, remove_tool_throttles, ten_brokers, watched
 from ktui.kafka.connection.connection import Connection
+from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import create_topic, delete_topics
 from ktui.lab.layout import Lab
+from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
 ROUNDS = 3
 PARTITIONS = 1_000
+_LOOKS = 120
 MOST_TIMES = 2.0
 """The aim: at most so many times as long as Kafka's tool."""
 WAYS = (
@@ -50,6 +53,7 @@ def _seconds(lab: Lab, topic: str, way: Way) -> float:
     connection = Connection.to(lab.bootstrap_servers)
     create_topic(connection, topic, [_brokers(n, 0) for n in range(PARTITIONS)])
     plan = Plan(tuple(PartitionTarget(topic, n, tuple(_brokers(n, 5))) for n in range(PARTITIONS)))
+    asyncio.run(_logs_are_made(connection, plan))
     try:
         with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
             file = Path(folder) / f"{topic}.json"
@@ -62,6 +66,19 @@ def _seconds(lab: Lab, topic: str, way: Way) -> float:
         return seconds
     finally:
         delete_topics(connection, [topic])
+
+
+async def _logs_are_made(connection: Connection, plan: Plan) -> None:
+    """Wait until each leader reports its log: a partition of unknown size counts as a large one."""
+    reader = KafkaReader(connection)
+    try:
+        for _ in range(_LOOKS):
+            if len((await take_snapshot(reader, plan)).sizes) == PARTITIONS:
+                return
+            await asyncio.sleep(1)
+    finally:
+        await reader.aclose()
+    raise SystemExit("not measured: brokers did not make the logs of all partitions")
 
 
 def _brokers(number: int, first: int) -> list[int]:
