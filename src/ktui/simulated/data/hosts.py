@@ -19,7 +19,7 @@ class Host:
     def __init__(self, spec: BrokerSpec, number: int) -> None:
         self.spec = spec
         self.first_resource = number * _RESOURCES
-        self.up = True
+        self.up = not spec.down
         self.share = 1.0
         self.foreign = 0.0
         """Bytes on the disk that belong to no log."""

@@ -88,10 +88,7 @@ class Replication:
         if log is not None:
             self._followers.change(log, change.after)
         else:
-            added = number >= len(topic.spec.replicas)
-            log = Log(topic, number, change.after, 0.0 if added else float(topic.spec.bytes_each))
-            topic.logs[number] = log
-            self._followers.create(log)
+            self._followers.create(topic.add(number, change.after))
 
     def broker_down(self, broker: int) -> None:
         """Stop a broker: it neither copies nor serves, and nobody writes to it."""
