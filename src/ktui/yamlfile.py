@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from ktui.fileproblem import FileProblem, unknown_key
-from ktui.inputfile import Unreadable, read_input
+from ktui.inputfile import MOST_BYTES, Unreadable, read_input
 
 T = TypeVar("T")
 KeyPath = tuple[str | int, ...]
@@ -76,15 +76,15 @@ class YamlFile:
             ) from None
 
 
-def read_yaml(path: Path) -> YamlFile:
+def read_yaml(path: Path, most_bytes: int = MOST_BYTES) -> YamlFile:
     """Parse a file that holds one YAML document.
 
     Raises:
-        FileProblem: the file is unreadable, larger than 1 MiB or not YAML, or it has a key twice.
-            The error names the line.
+        FileProblem: the file is unreadable, larger than `most_bytes` or not YAML, or it has a key
+            twice. The error names the line.
     """
     try:
-        text = read_input(path).decode()
+        text = read_input(path, most_bytes).decode()
     except (Unreadable, UnicodeDecodeError) as error:
         reason = error if isinstance(error, Unreadable) else "it is not UTF-8 text"
         raise FileProblem(path, None, f"cannot be read: {reason}") from None
