@@ -41,9 +41,9 @@ class Moment(msgspec.Struct, frozen=True):
     def messages(self, state: PartitionState) -> int | None:
         """Return how many messages the leader's log has; None where that is not known."""
         read = self.offsets(state)
-        if read is None or not {state.tp} <= read.offsets.ends.keys() & read.offsets.starts.keys():
-            return None
-        return read.offsets.ends[state.tp] - read.offsets.starts[state.tp]
+        end = None if read is None else read.offsets.ends.get(state.tp)
+        start = None if read is None else read.offsets.starts.get(state.tp)
+        return None if end is None or start is None else end - start
 
 
 async def read_moment(
