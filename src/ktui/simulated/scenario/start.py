@@ -120,7 +120,7 @@ def _held(
                     f"{size:,} bytes"
                 )
             held[Replica(TopicPartition(topic.name, partition), broker)] = int(each)
-    return held
+    return {replica: size for replica, size in held.items() if size}
 
 
 def _check_replica(place: FieldPlace, topic: TopicSpec, partition: int, broker: int) -> None:

@@ -155,9 +155,7 @@ async def _look(
     replicas = Replicas(answer.placement.pool.online, answer.log_dirs)
     states = [state for states in scope.topics.values() for state in states]
     sizes = {
-        state.tp: size
-        for state in states
-        if state.leader is not None and (size := replicas.size(state.tp, state.leader)) is not None
+        state.tp: size for state in states if (size := replicas.leading_size(state)) is not None
     }
     return answer, scope, await read_moment(reader, states, sizes, clock)
 

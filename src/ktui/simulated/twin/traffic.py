@@ -29,7 +29,7 @@ class Moment(msgspec.Struct, frozen=True):
     ends: Mapping[int, LogEnds]
     """By leader, as far as they answered."""
     sizes: Sizes
-    """Bytes on the leaders' disks, as far as they are reported."""
+    """Bytes of each partition, as far as they are reported."""
     at_s: float
     """The second of the sizes."""
     failures: tuple[Failure, ...] = ()
@@ -54,7 +54,7 @@ async def read_moment(
     Args:
         reader: the cluster.
         states: the partitions.
-        sizes: bytes of the leaders' replicas, which have just been read.
+        sizes: bytes of each partition, which have just been read.
         clock: measures the time between two moments.
     """
     at_s = clock.monotonic()
