@@ -82,7 +82,7 @@ def sizes_by_broker(place: FieldPlace, value: Any) -> Iterator[tuple[FieldPlace,
         return
     for word in _text(place, value, "expected brokers and sizes").split(","):
         broker, _, size = word.partition(":")
-        if not broker.isdecimal():
+        if not broker.isdecimal() or not size:
             raise place.problem(f"expected a broker and a size, such as 4:12GB, got {word!r:.40}")
         yield place, int(broker), _quantity(place, size, Size)
 
