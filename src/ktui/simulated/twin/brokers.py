@@ -70,7 +70,8 @@ def broker_spec(
         rates: what a broker takes in of copies; usually it does no more than the usual rate.
     """
     held = loads.held.get(broker, 0)
-    room = None if log_dirs is None else disk_of(log_dirs).room
+    open_ones = [msgspec.structs.replace(each, cordoned=False) for each in log_dirs or ()]
+    room = disk_of(open_ones).room
     most_in = float(round(loads.taken.get(broker, 0.0) + rates.fast))
     return BrokerSpec(
         id=broker,

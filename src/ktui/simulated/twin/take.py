@@ -112,7 +112,7 @@ async def take_twin(
         session_timeout_s=float(shared.get(SESSION_TIMEOUT, 9_000)) / 1_000,
         lag_time_max_s=float(shared.get(schema.LAG_TIME, 30_000)) / 1_000,
         auto_leader_rebalance=shared.get(schema.REBALANCE, "true") == "true",
-        rebalance_interval_s=float(shared.get(schema.REBALANCE_INTERVAL, 300)),
+        rebalance_interval_s=max(1.0, float(shared.get(schema.REBALANCE_INTERVAL, 300))),
         broker_configs={key: value for key, value in shared.items() if key not in _OWN_FIELDS},
     )
     return Twin(spec=spec, info=info, notes=tuple(_notes(read, written)))
