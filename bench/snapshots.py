@@ -17,7 +17,7 @@ from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.placing import place_replicas
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
-from ktui.simulated.twin.take import Twin, take_twin
+from ktui.simulated.twin.take import ClusterTwin, take_twin
 from ktui.simulated.twin.text import twin_text
 
 TOPICS, PARTITIONS, BROKERS = 1_000, 200, 100
@@ -57,7 +57,7 @@ def run() -> None:
     print(f"  its file of {len(text) / 1e6:.1f} MB is read in {loaded_s:.1f} s of CPU")
 
 
-async def _take(cluster: SimulatedCluster, clock: VirtualClock) -> Twin:
+async def _take(cluster: SimulatedCluster, clock: VirtualClock) -> ClusterTwin:
     rates = SnapshotRates(slow=20e6, usual=50e6, fast=100e6, source=RatesFrom.ASSUMED)
     reader = cluster.reader()
     try:

@@ -19,7 +19,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec, TopicStart
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
-from ktui.simulated.twin.take import Twin, take_twin
+from ktui.simulated.twin.take import ClusterTwin, take_twin
 from ktui.simulated.twin.text import twin_text
 
 RATES = SnapshotRates(slow=20e6, usual=50e6, fast=100e6, source=RatesFrom.ASSUMED)
@@ -99,7 +99,7 @@ def topics(draw: st.DrawFn, name: str, ids: list[int], down: set[int]) -> TopicS
     )
 
 
-async def snapshot(cluster: SimulatedCluster, measure_s: float) -> tuple[Twin, Seen]:
+async def snapshot(cluster: SimulatedCluster, measure_s: float) -> tuple[ClusterTwin, Seen]:
     """Take a snapshot once moves without data have ended."""
     assert isinstance(cluster.clock, VirtualClock)
     cluster.clock.pass_time(1.0)
@@ -122,7 +122,7 @@ async def seen(cluster: SimulatedCluster) -> Seen:
     return Seen(answer, dict(configs), {b: await reader.broker_config(b) for b in up})
 
 
-def loaded(twin: Twin) -> ClusterSpec:
+def loaded(twin: ClusterTwin) -> ClusterSpec:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "twin.yaml"
         path.write_text(twin_text(twin, "A twin", ""), encoding="utf-8")

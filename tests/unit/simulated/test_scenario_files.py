@@ -495,7 +495,7 @@ def test_partitions_differ_in_size_and_rate_by_a_list_or_a_text(read: Read) -> N
 
     assert topic.replicas == ((1, 2), (2, 3))
     assert [topic.size(number) for number in (0, 1)] == [2**30, 0]
-    assert topic.inbounds == (5, 1_000)
+    assert topic.inbounds == (5.0, 1_000.0)
     assert read(f"{FIVE}{lists}").spec.topics == (topic,)
 
 

@@ -28,7 +28,7 @@ from ktui.simulated.layout import VERSIONS
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.simulated.twin.rates import rates_of
 from ktui.simulated.twin.scope import CannotSnapshot
-from ktui.simulated.twin.take import Hide, Twin, keep, take_twin
+from ktui.simulated.twin.take import ClusterTwin, Hide, keep, take_twin
 from ktui.simulated.twin.text import twin_text
 
 _LONGEST_TITLE = 100
@@ -107,7 +107,7 @@ def command(
 
 async def _take(
     cluster: Cluster, plan: Plan | None, measure_s: float, rates: RatesOf, hide: Hide
-) -> Twin:
+) -> ClusterTwin:
     version = _version(await cluster.release())
     async with aclosing(cluster.reader()) as reader:
         return await take_twin(
@@ -143,7 +143,7 @@ def _rates(path: Path | None, state: StateDir, cluster_id: str) -> SnapshotRates
     return rates_of(found)
 
 
-def _contents(twin: Twin) -> str:
+def _contents(twin: ClusterTwin) -> str:
     topics = twin.spec.topics
     partitions = sum(len(topic.replicas) for topic in topics)
     held = sum(topic.size(number) for topic in topics for number in range(len(topic.replicas)))
@@ -151,7 +151,7 @@ def _contents(twin: Twin) -> str:
     return f"{as_count(partitions, 'partition')} of {of} on {brokers}, {as_bytes(held)}"
 
 
-def _notes(twin: Twin) -> Iterator[str]:
+def _notes(twin: ClusterTwin) -> Iterator[str]:
     rates = twin.info.rates
     figures = f"{as_rate(rates.usual)} ({as_rate(rates.slow)} to {as_rate(rates.fast)})"
     if rates.source is RatesFrom.RECORDED:

@@ -45,7 +45,7 @@ def keep(_kind: str, name: str) -> str:
     return name
 
 
-class Twin(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterTwin(msgspec.Struct, frozen=True, kw_only=True):
     """A real cluster as a simulated one can begin with it."""
 
     spec: ClusterSpec
@@ -60,9 +60,9 @@ class _Reading(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterDescription
     answer: PlacementAnswer
     scope: Scope
-    first: Moment
-    last: Moment | None
+    first: Moment | None
     """None without a measurement."""
+    last: Moment
     compacted: frozenset[str]
     settings: TwinSettings
 
@@ -76,7 +76,7 @@ async def take_twin(
     measure_s: float = 60.0,
     version: str | None = None,
     hide: Hide = keep,
-) -> Twin:
+) -> ClusterTwin:
     """Read a cluster, or the part that shares the brokers of a plan, and make its twin.
 
     The state is that of the end of the measurement.
@@ -115,7 +115,7 @@ async def take_twin(
         rebalance_interval_s=max(1.0, float(shared.get(schema.REBALANCE_INTERVAL, 300))),
         broker_configs={key: value for key, value in shared.items() if key not in _OWN_FIELDS},
     )
-    return Twin(spec=spec, info=info, notes=tuple(_notes(read, written)))
+    return ClusterTwin(spec=spec, info=info, notes=tuple(_notes(read, written)))
 
 
 _OWN_FIELDS = (SESSION_TIMEOUT, schema.LAG_TIME, schema.REBALANCE, schema.REBALANCE_INTERVAL)
@@ -124,11 +124,11 @@ _OWN_FIELDS = (SESSION_TIMEOUT, schema.LAG_TIME, schema.REBALANCE, schema.REBALA
 async def _read(
     reader: ClusterReader, clock: Clock, plan: Plan | None, measure_s: float
 ) -> _Reading:
-    answer, scope, first = await _look(reader, clock, plan)
-    last = None
+    first = None
     if measure_s > 0:
+        *_, first = await _look(reader, clock, plan)
         await clock.sleep(measure_s)
-        answer, scope, last = await _look(reader, clock, plan)
+    answer, scope, last = await _look(reader, clock, plan)
     cluster = await reader.describe_cluster()
     configs = await reader.topic_configs(scope.topics)
     online = answer.placement.pool.online
@@ -179,7 +179,7 @@ def _topics(read: _Reading, written: _Inbound, hide: Hide) -> Iterator[TopicSpec
         known = TopicRead(
             name=name if name in INTERNAL_TOPICS else hide("topic", name),
             states=states,
-            message_size=None if compacted else message_size(states, read.last or read.first),
+            message_size=None if compacted else message_size(states, read.last),
             inbound=written[name],
             configs=read.settings.topics.get(name, {}),
         )
@@ -189,7 +189,7 @@ def _topics(read: _Reading, written: _Inbound, hide: Hide) -> Iterator[TopicSpec
 def _inbound(
     read: _Reading, topic: str, states: Sequence[PartitionState]
 ) -> Sequence[float | None]:
-    if read.last is None:
+    if read.first is None:
         return [0.0] * len(states)
     return [*inbound(states, read.first, read.last, compacted=topic in read.compacted)]
 
@@ -234,7 +234,7 @@ def _notes(read: _Reading, written: _Inbound) -> Iterator[str]:
     unsized = [state for state in states if replicas.leading_size(state) is None]
     if unsized:
         yield f"{_partitions(unsized)}: no broker reports the size, and 1 GiB is assumed"
-    if read.last is None:
+    if read.first is None:
         yield "inbound rates are not measured, so nothing is written to the twin's partitions"
     else:
         unmeasured = [

@@ -10,13 +10,13 @@ from ktui.cluster.partition import Brokers, Replica
 from ktui.quantities import as_size
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.record import SnapshotInfo
-from ktui.simulated.twin.take import Twin
+from ktui.simulated.twin.take import ClusterTwin
 
 _WIDTH = 100
 _HEAD = "# Taken by `ktui snapshot`. To play it: ktui demo FILE"
 
 
-def twin_text(twin: Twin, title: str, about: str) -> str:
+def twin_text(twin: ClusterTwin, title: str, about: str) -> str:
     """Return the text of a scenario file that has the twin as its cluster.
 
     Args:
