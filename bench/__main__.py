@@ -21,6 +21,7 @@ from bench import (
     showing,
     simulating,
     small,
+    snapshots,
     spanning,
     starting,
 )
@@ -44,6 +45,7 @@ ALONE: dict[str, Callable[[], None]] = {
     "simulate": simulating.run,
     "plan": plans.run,
     "make-plans": planning.run,
+    "snapshot": snapshots.run,
     "peers": peers.run,
     "span": spanning.run,
     "disturb": disturbing.run,

@@ -138,6 +138,16 @@ def test_too_deep_nesting_is_a_problem_of_the_file(
     assert "deep" in problem_of(write("[" * 5_000)).problem
 
 
+def test_a_large_file_is_read_as_a_small_one(write: Callable[[str], Path]) -> None:
+    notes = "# a note that nobody needs, but that makes the file large\n" * 2_000
+    large = write(f"{notes}door:\n  width: 1.5\n  colour:\n    dark\n    green\nrooms: [1, 2]\n")
+
+    assert read_house(large) == House(Door(1.5, "dark green"), [1, 2])
+    assert problem_of(write(f"{notes}door:\n  width: wide\n")).line == 2_002
+    assert problem_of(write(f"{notes}door: [\n")).line == 2_002
+    assert "deep" in problem_of(write(f"{notes}{'[' * 50}{']' * 50}")).problem
+
+
 def test_aliases_that_expand_without_bound_are_a_problem_of_the_file(
     write: Callable[[str], Path],
 ) -> None:

@@ -43,6 +43,7 @@ VERBS = {
     "add": "ktui.cli.run.add:command",
     "alter-topic": "ktui.cli.alter.command:command",
     "broker": "ktui.cli.broker.group:command",
+    "snapshot": "ktui.cli.snapshot.command:command",
     "reassign": "ktui.cli.reassign.command:command",
     "pipeline": "ktui.cli.pipeline.group:command",
     "insights": "ktui.cli.run.insights:command",

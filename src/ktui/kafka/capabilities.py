@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -110,6 +110,12 @@ class BrokerAbilities(msgspec.Struct, frozen=True):
     """The cluster's finalized metadata.version, a feature level."""
     lacks: tuple[NeededApi, ...] = ()
     error: ClusterError | None = None
+
+
+def oldest_release(brokers: Iterable[BrokerAbilities]) -> str | None:
+    """Return the oldest release among brokers; None where no broker tells its own."""
+    found = {broker.release for broker in brokers}
+    return next((release for _, release in reversed(_RELEASES) if release in found), None)
 
 
 class Grant(NamedTuple):

@@ -16,6 +16,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
+from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from ktui.simulated import events
 from ktui.simulated.controller.controller import ELECTIONS, Controller
@@ -56,14 +57,15 @@ class SimulatedCore(ABC):
         self._due = CallSchedule()
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
         self._listeners: list[Callable[[RecordChange], None]] = []
-        self.machines = Machines(broker.id for broker in spec.brokers)
+        stopped = [broker.id for broker in spec.brokers if broker.down]
+        self.machines = Machines((broker.id for broker in spec.brokers), stopped)
         self.replication = Replication(spec, seed=seed)
         self.controller = Controller(spec, self._spread_decision, seed=seed)
         self.metadata = Metadata(self.controller, lag_s=0.0)
         self.groups = Groups(self.machines)
         self.transactional_ids = set(spec.transactional_ids)
         for broker in self.machines:
-            self._apply_cordons(broker)
+            self._apply_settings(broker_resource(broker))
         for topic in spec.topics:
             if (made := self.create_topic(topic)).verdict is not Verdict.ACCEPTED:
                 raise ValueError(f"topic {topic.name}: {made.message}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import msgspec
+
+from ktui.cluster.partition import Brokers, Replica
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -21,12 +24,18 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     net_in: float = 100.0 * MIB
     net_out: float = 100.0 * MIB
     disk_write: float = 200.0 * MIB
+    copy_in: float = math.inf
+    """The most that copies bring into the broker, beside the traffic of replicas in sync."""
     disk_bytes: int = 1_000 * GIB
     """Space for logs, on the broker's one disk."""
     log_dirs: int = 1
     """The number of log dirs on the disk."""
     relative_log_dirs: bool = False
     """Whether the broker's properties file names its log dirs by relative paths."""
+    down: bool = False
+    """Whether the broker is down at the start, as after a proper shutdown."""
+    configs: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Dynamic settings of this broker alone, by Kafka's names."""
 
     @property
     def log_dir_paths(self) -> tuple[str, ...]:
@@ -41,18 +50,40 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(path.removeprefix("/") for path in paths) if self.relative_log_dirs else paths
 
 
+class TopicStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs at the start from a healthy topic, by partition."""
+
+    leaders: Mapping[int, int] = msgspec.field(default_factory=dict)
+    """The leader, where that is not the first replica that is up and in sync."""
+    isr: Mapping[int, Brokers] = msgspec.field(default_factory=dict)
+    """The replicas in sync, where those are not all that are up."""
+    reassigning: Mapping[int, Brokers] = msgspec.field(default_factory=dict)
+    """The target of a reassignment that is under way; `TopicSpec.replicas` are those before it."""
+    held: Mapping[Replica, int] = msgspec.field(default_factory=dict)
+    """Bytes of replicas that are not in sync; the others of these hold nothing."""
+
+
 class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One topic at the start; `replicas` holds each partition's brokers, preferred leader first."""
 
     name: str
     replicas: tuple[tuple[int, ...], ...]
     bytes_each: int = 0
-    """Bytes that each partition holds at the start, in sync everywhere."""
+    """Bytes that each partition holds at the start, on every replica that is in sync."""
+    sizes: tuple[int, ...] = ()
+    """Those bytes of each partition, where they differ; `bytes_each` then counts for none."""
     message_bytes: int = 1_000
     inbound: float = 0.0
     """Average bytes per second that producers write to each partition."""
+    inbounds: tuple[float, ...] = ()
+    """That rate of each partition, where they differ; `inbound` counts for those added later."""
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Topic settings by Kafka's names, such as min.insync.replicas and retention.bytes."""
+    start: TopicStart = TopicStart()
+
+    def size(self, partition: int) -> int:
+        """Return the bytes of a partition at the start."""
+        return self.sizes[partition] if self.sizes else self.bytes_each
 
 
 class Tide(msgspec.Struct, frozen=True):
@@ -66,7 +97,7 @@ class Tide(msgspec.Struct, frozen=True):
 
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole, healthy cluster at its first moment. Defaults are Kafka's."""
+    """A whole cluster at its first moment, healthy by default. Other defaults are Kafka's."""
 
     brokers: tuple[BrokerSpec, ...]
     topics: tuple[TopicSpec, ...] = ()

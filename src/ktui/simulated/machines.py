@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 
 class Power(enum.Enum):
@@ -26,8 +26,8 @@ class Machines:
     spell, such as the end of its session, no longer applies.
     """
 
-    def __init__(self, brokers: Iterable[int]) -> None:
-        self._power = dict.fromkeys(brokers, Power.UP)
+    def __init__(self, brokers: Iterable[int], stopped: Collection[int] = ()) -> None:
+        self._power = {b: Power.STOPPED if b in stopped else Power.UP for b in brokers}
         self._spell = dict.fromkeys(self._power, 0)
         self.silent_from_s = dict.fromkeys(self._power, -math.inf)
         """When each broker that is not up was last heard from, in seconds."""

@@ -53,10 +53,10 @@ def test_the_live_view_sends_no_write_request_on_any_key(lab: Lab, topic_name: s
         assert cluster.writes_seen == []
 
 
-def test_list_and_doctor_send_no_write_request(lab: Lab) -> None:
+def test_list_doctor_and_snapshot_send_no_write_request(lab: Lab) -> None:
     with proxied(lab) as cluster:
-        for verb in ("list", "doctor"):
-            command = [sys.executable, "-m", "ktui", verb]
+        for words in (("list",), ("doctor",), ("snapshot", "--measure", "0")):
+            command = [sys.executable, "-m", "ktui", *words]
             command += ["--bootstrap-server", cluster.bootstrap_servers]
             subprocess.run(command, check=True, capture_output=True)
 

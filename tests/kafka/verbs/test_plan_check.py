@@ -1,18 +1,23 @@
-"""`ktui plan check` checks a plan against a real cluster and changes nothing."""
+"""`ktui plan check` and `ktui snapshot` read a real cluster and change nothing."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics
 from ktui.lab.layout import Lab
+from ktui.simulated.scenario.library import load_scenario
 from support.kafka.reassign_tool import listed
+from support.kafka.slow_move import ORIGINAL, TARGET, slow_move
 
 
 def check(lab: Lab, plan: dict[str, Any], exit_code: int) -> Any:
@@ -62,3 +67,32 @@ def test_a_plan_is_checked_against_the_cluster_and_nothing_is_sent(lab: Lab, top
     }
     assert any(topic in problem["sentence"].split("; ")[1] for problem in bad["problems"])
     assert listed(lab) == {}
+
+
+def test_a_snapshot_has_the_reassignment_that_is_under_way_and_its_throttle(
+    lab: Lab, topic_name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "twin.yaml"
+    command = [sys.executable, "-m", "ktui", "snapshot", "-o", str(file), "--measure", "3s"]
+    with slow_move(Connection.to(lab.bootstrap_servers), topic_name):
+        done = subprocess.run(
+            [*command, "--bootstrap-server", lab.bootstrap_servers],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 0, done.stderr
+    twin = load_scenario(file)
+    spec = next(topic for topic in twin.spec.topics if topic.name == topic_name)
+    moving = Replica(TopicPartition(topic_name, 0), 4)
+    assert {*spec.replicas[0]} == {*ORIGINAL}
+    assert spec.start.reassigning == {0: TARGET}
+    assert 0 <= spec.start.held.get(moving, 0) < spec.size(0)
+    assert 7 * 2**20 <= spec.size(0) < 8 * 2**20
+    assert spec.configs[FOLLOWER_REPLICAS] == "0:4"
+    brokers = {broker.id: broker for broker in twin.spec.brokers}
+    assert brokers.keys() == {1, 2, 3, 4, 5}
+    assert brokers[4].configs[FOLLOWER_RATE] == "70000"
+    assert twin.spec.version == lab.layout.kafka_version.rpartition(".")[0]
+    assert twin.snapshot is not None

@@ -45,6 +45,9 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
             return GoodClaim(me)
         return GroupClaim(self.groups(), cluster_id, me, VirtualClock(leaping=True))
 
+    async def release(self) -> str | None:
+        return None
+
     async def canary_obstacles(self, topic: str) -> CanaryObstacles:
         denied = (each for each in OF_A_CANARY if (topic, each) in self.not_granted)
         return CanaryObstacles(tuple(denied), self.canary_refusal)

@@ -56,6 +56,7 @@ EXEMPT: Mapping[str, str] = {
     "progress": "polls a real cluster; tests/kafka/reassign/test_reassign.py",
     "reassign": "starts an engine process; tests/kafka/reassign/test_reassign.py",
     "record --context": "records until its end in real time; tests/unit/cli/record/test_record.py",
+    "snapshot": "measures for a minute; tests/unit/cli/snapshot/test_snapshot.py",
     "resume": "starts an engine process; tests/unit/cli/start/test_resume.py",
     "runs import": "takes a cluster; tests/unit/cli/run/test_imported_runs.py",
     "verify": "reads a real cluster; tests/kafka/reassign/test_reassign.py",
@@ -172,7 +173,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ".local/state/ktui/lab/client-viewer.properties": "bootstrap.servers=127.0.0.1:1",
         **dict.fromkeys(("plan.json", "drain.json", "more.json", "back.json"), PLAN),
         "bad.json": '{"version": 1}',
-        "mine.yaml": scenario,
+        **dict.fromkeys(("mine.yaml", "prod.yaml"), scenario),
         "limits.yaml": _first_block("insights.md", "yaml"),
         "drain.run": "",
     }.items():

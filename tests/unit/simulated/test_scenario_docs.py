@@ -14,15 +14,26 @@ from ktui.simulated.scenario.file import (
     BrokerPart,
     ClusterPart,
     PlanPart,
+    RatesPart,
     ScenarioPart,
+    SnapshotPart,
     TidePart,
-    TopicPart,
+    TopicStartPart,
 )
 from ktui.simulated.scenario.library import load_scenario, shipped_names
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "scenarios.md").read_text(encoding="utf-8")
-PARTS = (ScenarioPart, ClusterPart, BrokerPart, TidePart, TopicPart, PlanPart)
+PARTS = (
+    ScenarioPart,
+    ClusterPart,
+    BrokerPart,
+    TidePart,
+    TopicStartPart,
+    PlanPart,
+    SnapshotPart,
+    RatesPart,
+)
 KEYS = sorted({field.encode_name for part in PARTS for field in msgspec.structs.fields(part)})
 LIMITS = (*NUMBERS, *CHOICES, *SHAPES, *Mode, *Order)
 WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.fileproblem import FileProblem
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.simulated import events
 from ktui.simulated.events import OutsideEvent
-from ktui.simulated.layout import TopicSpec
+from ktui.simulated.layout import TopicSpec, TopicStart
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import Scenario
 
@@ -480,3 +480,100 @@ def test_more_replicas_than_the_limit_are_refused(read: Read) -> None:
 
 def test_a_title_too_long_for_its_line_is_refused(read: Read) -> None:
     assert "title: expected text of length <= 100" in problem(read, f"title: {'x' * 101}\n").problem
+
+
+# --- clusters that are not healthy, and partitions that differ ---------------------------------
+
+FIVE = "title: x\ncluster: {brokers: [1, 2, 3, 4, {id: 5, down: true}]}\ntopics:\n  a:\n"
+
+
+def test_partitions_differ_in_size_and_rate_by_a_list_or_a_text(read: Read) -> None:
+    lists = "    {replicas: [[1, 2], [2, 3]], size: [1GiB, 0], inbound: [5, 1kB/s]}\n"
+    texts = "    replicas:\n      1,2\n      2,3\n    size: 1GiB 0\n    inbound: 5 1kB/s\n"
+
+    (topic,) = read(f"{FIVE}{texts}").spec.topics
+
+    assert topic.replicas == ((1, 2), (2, 3))
+    assert [topic.size(number) for number in (0, 1)] == [2**30, 0]
+    assert topic.inbounds == (5.0, 1_000.0)
+    assert read(f"{FIVE}{lists}").spec.topics == (topic,)
+
+
+def test_a_topic_begins_in_any_state_by_maps_or_texts(read: Read) -> None:
+    rows = "    replicas: 1,2,3 2,5 5\n    size: 1GB\n"
+    maps = (
+        "    leaders: {0: 2}\n    isr: {0: [1, 2], 2: 5}\n    reassigning: {0: [1, 2, 4]}\n"
+        "    held: {0: {3: 5kB, 4: 300MB}}\n"
+    )
+    texts = (
+        "    leaders: 0=2\n    isr: 0=1,2 2=5\n    reassigning: 0=1,2,4\n"
+        "    held: 0=3:5kB,4:300MB\n"
+    )
+
+    (topic,) = read(f"{FIVE}{rows}{maps}").spec.topics
+
+    assert topic.start == TopicStart(
+        leaders={0: 2},
+        isr={0: (1, 2), 2: (5,)},
+        reassigning={0: (1, 2, 4)},
+        held={
+            Replica(tp("a", 0), 3): 5_000,
+            Replica(tp("a", 0), 4): 300_000_000,
+            Replica(tp("a", 1), 5): 10**9,  # a broker that is down has had everything
+        },
+    )
+    assert read(f"{FIVE}{rows}{texts}").spec.topics == (topic,)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("size: [1, 2, 3]", "one for each partition, got 3 for 2 partitions"),
+        ("inbound: 1 2 soon", "expected a rate"),
+        ("leaders: {7: 1}", "there is no partition 7; there are 0 to 1"),
+        ("leaders: {0: 4}", "partition 0: broker 4 is not in sync, or is down"),
+        ("leaders: 0:1", "expected partitions and values"),
+        ("leaders: 0=1 0=2", "partition 0 is named twice"),
+        ("isr: {0: [1, 4]}", "partition 0 has no replica on broker 4"),
+        ("isr: {1: [2, 5]}", "broker 5 is down, so it is not in sync"),
+        ("reassigning: {0: [3, 2, 1]}", "the target adds and removes nothing"),
+        ("reassigning: {0: [1, 9]}", "there is no broker 9"),
+        ("held: {0: {1: 5}}", "broker 1 is in sync, so it holds everything"),
+        ("held: 1=5:2GB", "cannot hold more than the partition's 1,000,000,000 bytes"),
+        ("held: 1=5", "such as 4:12GB"),
+    ],
+)
+def test_a_state_that_no_partition_can_be_in_is_named_with_its_line(
+    read: Read, line: str, words: str
+) -> None:
+    size = "" if line.startswith("size") else "    size: 1GB\n"
+    found = problem(read, f"{FIVE}    replicas: [[1, 2, 3], [2, 5]]\n{size}    {line}\n")
+
+    assert found.line == (6 if line.startswith("size") else 7)
+    assert words in found.problem
+
+
+def test_a_partition_whose_brokers_are_all_down_must_say_who_was_in_sync(read: Read) -> None:
+    found = problem(read, f"{FIVE}    replicas: [[5]]\n")
+
+    assert "all brokers of partition 0 are down" in found.problem
+
+
+def test_a_setting_of_one_broker_is_checked_when_the_file_is_loaded(read: Read) -> None:
+    broker = "{id: 1, configs: {follower.replication.throttled.rate: fast}}"
+    found = problem(read, f"title: x\ncluster:\n  brokers:\n    - {broker}\n")
+
+    assert found.line == 4
+    assert "Not a number of type LONG" in found.problem
+
+
+def test_the_rates_of_a_snapshot_are_in_ascending_order(read: Read) -> None:
+    rates = "{slow: 5MB/s, usual: 1MB/s, fast: 9MB/s, from: assumed}"
+    taken = "2026-11-26T15:04:05Z"
+
+    found = problem(
+        read, f"title: x\nsnapshot:\n  cluster: a\n  taken: {taken}\n  rates: {rates}\n"
+    )
+
+    assert found.line == 5
+    assert "slow <= usual <= fast" in found.problem

@@ -21,7 +21,7 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import Started
 from ktui.inputfile import Unreadable, expand_home
-from ktui.kafka.capabilities import Capabilities, Permissions
+from ktui.kafka.capabilities import Capabilities, Permissions, oldest_release
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.errors import ConnectionProblem
@@ -69,6 +69,15 @@ class Cluster(msgspec.Struct, frozen=True):
         """
         async with aclosing(Capabilities(self.connection)) as capabilities:
             return await capabilities.permissions(topics)
+
+    async def release(self) -> str | None:
+        """Return the oldest Kafka release of the brokers that are up; None where not known.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+        async with aclosing(Capabilities(self.connection)) as capabilities:
+            return oldest_release(await capabilities.brokers())
 
     async def canary_obstacles(self, topic: str) -> CanaryObstacles:
         """Find out what keeps a canary from its topic, without a change to the cluster.

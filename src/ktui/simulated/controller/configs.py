@@ -54,7 +54,11 @@ class Configs:
         self._brokers = {str(broker.id): broker for broker in spec.brokers}
         self._topics = topics
         self._rules = rules
-        self._dynamic: dict[ConfigResource, ConfigValues] = {}
+        self._dynamic: dict[ConfigResource, ConfigValues] = {
+            broker_resource(broker.id): dict(broker.configs)
+            for broker in spec.brokers
+            if broker.configs
+        }
 
     def create(self, topic: str, values: Mapping[str, str]) -> WriteResult:
         """Set the initial settings of a topic that is about to be created."""

@@ -14,6 +14,7 @@ from ktui.simulated.controller.adding import BrokersForNew, new_partitions
 from ktui.simulated.controller.altering import request_cancel, request_move
 from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import Configs
+from ktui.simulated.controller.first_record import first_record
 from ktui.simulated.controller.membership import Membership
 from ktui.simulated.controller.records import NextRecord, Records, TopicRecords
 from ktui.simulated.controller.registration import RecordChange, Registration
@@ -32,8 +33,8 @@ class Controller:
     """The records of a cluster, changed by the KRaft rules of one version.
 
     Args:
-        spec: the brokers (all of them up), the version and the static settings. Topics are created
-            by the caller.
+        spec: the brokers, the version and the settings of brokers. Topics are created by the
+            caller.
         notify: called with each change of a partition's record, once and in order.
         seed: seed of the topic ids.
     """
@@ -42,7 +43,8 @@ class Controller:
         self, spec: ClusterSpec, notify: Callable[[RecordChange], None], *, seed: int = 0
     ) -> None:
         self.rules = rules_of(spec.version)
-        self._members = Membership(broker.id for broker in spec.brokers)
+        down = [broker.id for broker in spec.brokers if broker.down]
+        self._members = Membership((broker.id for broker in spec.brokers), down)
         self._records = Records(notify, seed=seed)
         self.configs = Configs(spec, self._records.topics, self.rules)
         self._brokers = {broker.id: broker for broker in spec.brokers}
@@ -62,15 +64,15 @@ class Controller:
         return self._records.get(tp)
 
     def create_topic(self, spec: TopicSpec) -> WriteResult:
-        """Create a topic; its replicas on active brokers are in sync from the start."""
+        """Create a topic, with the records that `first_record` makes."""
         if spec.name in self.topics:
             return answers.refused("TOPIC_ALREADY_EXISTS", f"Topic '{spec.name}' already exists.")
         partitions = []
-        for number, replicas in enumerate(spec.replicas):
-            isr = tuple(filter(self._members.may_lead, replicas))
-            if not isr:
-                return answers.all_brokers_down(number)
-            partitions.append(Registration(replicas, isr, isr[0]))
+        for number in range(len(spec.replicas)):
+            first = first_record(spec, number, self._members)
+            if isinstance(first, WriteResult):
+                return first
+            partitions.append(first)
         result = self.configs.create(spec.name, spec.configs)
         if result.verdict is Verdict.ACCEPTED:
             self._records.create(spec.name, partitions)

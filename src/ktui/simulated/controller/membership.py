@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class Membership:
-    """The registered brokers, all of them up at first.
+    """The registered brokers, all of them up at first but those that are down.
 
     Only an active broker may lead and be in ISRs: one that is neither fenced nor shutting down.
     """
 
-    def __init__(self, brokers: Iterable[int]) -> None:
+    def __init__(self, brokers: Iterable[int], down: Collection[int] = ()) -> None:
         self.registered = set(brokers)
-        self.active = set(self.registered)
-        self.fenced: set[int] = set()
+        self.active = self.registered - set(down)
+        self.fenced = set(down)
         """The brokers that are down or not yet up, and the unregistered ones."""
         self._stopping: set[int] = set()
 

@@ -73,8 +73,7 @@ class Records:
             self._topics_on.setdefault(broker, {})[name] = None
         for number, known in enumerate(made, begin):
             tp = TopicPartition(name, number)
-            if known.leader != known.replicas[0]:
-                self.imbalanced[tp] = None
+            self._note(tp, known)
             self._notify(RecordChange(tp, topic.id, None, known))
 
     def delete(self, name: str) -> None:
@@ -102,6 +101,9 @@ class Records:
         for broker in after.replicas:
             if broker not in before.replicas:
                 self._topics_on.setdefault(broker, {})[tp.topic] = None
+        self._note(tp, after)
+
+    def _note(self, tp: TopicPartition, after: Registration) -> None:
         if after.reassigning:
             self.reassigning[tp] = after
         else:

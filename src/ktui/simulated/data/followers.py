@@ -43,7 +43,7 @@ class Followers:
         for broker in log.record.replicas:
             self._hosts[broker].log_dirs.place(log)
             if broker not in log.record.isr:
-                self._set_apart(log, broker, log.start)
+                self._set_apart(log, broker, log.begun_at(broker, log.at))
         self._arrange(log)
         self.ledger.put(log, self._moment.tide_s)
 

@@ -19,7 +19,7 @@ class Host:
     def __init__(self, spec: BrokerSpec, number: int) -> None:
         self.spec = spec
         self.first_resource = number * _RESOURCES
-        self.up = True
+        self.up = not spec.down
         self.share = 1.0
         self.foreign = 0.0
         """Bytes on the disk that belong to no log."""
@@ -49,7 +49,7 @@ class Host:
         """Return the rate that in-step traffic leaves to flows, for each resource of the host."""
         broker = self.spec.id
         return (
-            self.into - ledger.into[broker] * factor,
+            min(self.into - ledger.into[broker] * factor, self.spec.copy_in),
             self.out - ledger.out[broker] * factor,
             self.follower_throttle.room(ledger.follower_listed[broker] * factor, now_s),
             self.leader_throttle.room(ledger.leader_listed[broker] * factor, now_s),

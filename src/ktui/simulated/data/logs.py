@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Replica, TopicPartition
 from ktui.simulated.controller.registration import Registration
 from ktui.simulated.data.throttles import NOWHERE, ThrottledReplicas
 from ktui.simulated.layout import TopicSpec
@@ -41,7 +41,7 @@ class TopicLogs:
         self.spec = spec
         self.id = topic_id
         self.inbound = spec.inbound
-        """Average bytes per second that producers write to each partition."""
+        """Average bytes per second that producers write to each partition that is added."""
         keep = int(spec.configs.get("retention.bytes", -1))
         self.retention: int | None = None if keep < 0 else keep
         """Bytes that each partition keeps; None keeps everything."""
@@ -52,6 +52,16 @@ class TopicLogs:
     def set_inbound(self, rate: float) -> None:
         """Set the average bytes per second that producers write to each partition."""
         self.inbound = rate
+        for log in self.logs.values():
+            log.rate = rate
+
+    def add(self, partition: int, record: Registration) -> Log:
+        """Add the log of a partition; one that the topic did not begin with is empty."""
+        spec, began = self.spec, partition < len(self.spec.replicas)
+        log = Log(self, partition, record, float(spec.size(partition)) if began else 0.0)
+        log.rate = spec.inbounds[partition] if began and spec.inbounds else self.inbound
+        self.logs[partition] = log
+        return log
 
     def set_retention(self, keep: int | None) -> None:
         """Set how many bytes each partition keeps; None keeps everything."""
@@ -73,6 +83,8 @@ class Log(msgspec.Struct, gc=False, eq=False):
     at: float = 0.0
     start: float = 0.0
     """Start position at `at`, in bytes."""
+    rate: float = 0.0
+    """Average bytes per second that producers write, while there is a leader that is up."""
     writing: bool = False
     """Whether producers write to the log, because it has a leader that is up."""
     growth: float = 0.0
@@ -90,11 +102,11 @@ class Log(msgspec.Struct, gc=False, eq=False):
     @property
     def inbound(self) -> float:
         """Average bytes per second that producers write to the log."""
-        return self.topic.inbound if self.writing else 0.0
+        return self.rate if self.writing else 0.0
 
     def end_at(self, tide_s: float) -> float:
         """Return the end position, in bytes."""
-        return self.end + self.topic.inbound * (tide_s - self.at) if self.writing else self.end
+        return self.end + self.rate * (tide_s - self.at) if self.writing else self.end
 
     def start_at(self, tide_s: float) -> float:
         """Return the start position, in bytes. Data beyond retention.bytes is deleted."""
@@ -117,6 +129,11 @@ class Log(msgspec.Struct, gc=False, eq=False):
     def append(self, size: int) -> None:
         """Add `size` bytes at once, to a log that has just been settled."""
         self.end += size
+
+    def begun_at(self, broker: int, tide_s: float) -> float:
+        """Return the end position of a replica that is not in sync when the log begins."""
+        held = self.topic.spec.start.held.get(Replica(self.tp, broker), 0)
+        return min(self.end, self.start_at(tide_s) + held)
 
     def full_at(self) -> float | None:
         """Return the `tide_s` at which retention stops the log's growth; None if it never does."""

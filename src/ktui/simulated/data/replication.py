@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import repeat
 
 from ktui.cluster.broker import FutureReplica, ReplicaDir
 from ktui.cluster.partition import TopicPartition
@@ -49,6 +50,8 @@ class Replication:
         self._sharing = Sharing(self._hosts, self._followers, self._moment, self._tides)
         self._topics: dict[str, TopicLogs] = {}
         self._specs = {topic.name: topic for topic in spec.topics}
+        self._on: dict[int, list[TopicPartition]] | None = None
+        """The partitions on each broker; None until they are asked for after a change."""
         self._retry_s = math.inf
         self._next_s: float | None = None
         """The second of the next event; None if a change has made the last result stale."""
@@ -74,7 +77,7 @@ class Replication:
 
     def changed(self, change: RecordChange) -> None:
         """Carry out one decision of the controller; call in the order of decisions."""
-        self._next_s = None
+        self._next_s = self._on = None
         name, number = change.tp.topic, change.tp.partition
         topic = self._topics.get(name)
         if change.after is None:
@@ -88,10 +91,7 @@ class Replication:
         if log is not None:
             self._followers.change(log, change.after)
         else:
-            added = number >= len(topic.spec.replicas)
-            log = Log(topic, number, change.after, 0.0 if added else float(topic.spec.bytes_each))
-            topic.logs[number] = log
-            self._followers.create(log)
+            self._followers.create(topic.add(number, change.after))
 
     def broker_down(self, broker: int) -> None:
         """Stop a broker: it neither copies nor serves, and nobody writes to it."""
@@ -200,10 +200,15 @@ class Replication:
         self._next_s = None
         return [log.tp for log in self._followers.lose(broker, path)]
 
-    def replicas_on(self, broker: int) -> list[TopicPartition]:
+    def replicas_on(self, broker: int) -> Sequence[TopicPartition]:
         """Return the partitions that are assigned to a broker, also those whose log dir is lost."""
-        logs = (log for topic in self._topics.values() for log in topic.logs.values())
-        return [log.tp for log in logs if broker in log.record.replicas]
+        if self._on is None:
+            self._on = {each: [] for each in self._hosts}
+            for topic in self._topics.values():
+                for log in topic.logs.values():
+                    for each, tp in zip(log.record.replicas, repeat(log.tp)):
+                        self._on[each].append(tp)
+        return self._on[broker]
 
     def replica_dir(self, tp: TopicPartition, broker: int) -> ReplicaDir | None:
         """Return the place of a replica, and where it moves; None if there is no such replica."""

@@ -6,9 +6,12 @@ from typing import Any
 
 import msgspec
 
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.resources import broker_resource
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
 from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text
+from ktui.simulated.scenario.world import World
 from ktui.units import Size
 
 MOST_BROKERS = 200
@@ -22,6 +25,7 @@ _MACHINE = {
     "network_in": "net_in",
     "network_out": "net_out",
     "disk_write": "disk_write",
+    "copy_in": "copy_in",
     "disk": "disk_bytes",
 }
 """Capacities of a machine: from the key in the file to the field of `BrokerSpec`."""
@@ -60,6 +64,23 @@ def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
 def with_topics(spec: ClusterSpec, topics: tuple[TopicSpec, ...]) -> ClusterSpec:
     """Return the cluster with these topics."""
     return msgspec.structs.replace(spec, topics=topics)
+
+
+def check_broker_settings(place: FieldPlace, cluster: ClusterSpec, world: World) -> None:
+    """Check the settings of single brokers, which Kafka must accept.
+
+    Args:
+        place: the place of the list of brokers.
+        cluster: the cluster.
+        world: the same cluster, which is asked.
+
+    Raises:
+        FileProblem: a setting is wrong; with the line.
+    """
+    for index, broker in enumerate(cluster.brokers):
+        for key, value in broker.configs.items():
+            change = ConfigChange(broker_resource(broker.id), key, ConfigOp.SET, value)
+            world.configure(place.at(index, "configs", key), change)
 
 
 def _settings(place: FieldPlace, part: ClusterPart) -> dict[str, str]:
@@ -114,4 +135,5 @@ def _broker(place: FieldPlace, own: BrokerPart, shared: ClusterPart, turn: int) 
             raise place.problem(f"{key.replace('_', '-')} of broker {own.id}: expected more than 0")
         if value is not None:
             known[name] = int(value) if isinstance(value, Size) else float(value)
-    return BrokerSpec(id=own.id, rack=own.rack or rack, **known)
+    configs = {key: as_text(value) for key, value in own.configs.items()}
+    return BrokerSpec(id=own.id, rack=own.rack or rack, down=own.down, configs=configs, **known)

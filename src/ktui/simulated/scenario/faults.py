@@ -19,7 +19,7 @@ from ktui.fileproblem import unknown_key
 from ktui.simulated import events
 from ktui.simulated.controller import schema
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
-from ktui.simulated.layout import TopicSpec
+from ktui.simulated.layout import TopicSpec, TopicStart
 from ktui.simulated.scenario.file import (
     BrokerId,
     FieldPlace,
@@ -172,7 +172,7 @@ def _delete_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideE
 def _recreate_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     """Delete a topic, and create an empty one with the same name and layout."""
     topic = world.topic(place, place.convert(value, str))
-    empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0)
+    empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0, sizes=(), start=TopicStart())
     world.remove(topic)
     world.add(place, empty)
     return (events.DeleteTopic(topic.name), events.CreateTopic(empty))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from ktui import units
 from ktui.cluster.text import clean
 from ktui.fileproblem import FileProblem
-from ktui.simulated.scenario.record import FASTEST
+from ktui.simulated.scenario.record import FASTEST, RatesFrom
 from ktui.units import Rate, Seconds, Share, Size
 from ktui.yamlfile import KeyPath, YamlFile
 
@@ -59,7 +60,10 @@ class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
     network_in: Rate | None = None
     network_out: Rate | None = None
     disk_write: Rate | None = None
+    copy_in: Rate | None = None
     disk: Size | None = None
+    down: bool = False
+    configs: dict[str, Text] = {}
 
 
 class TidePart(ScenarioSection, frozen=True, kw_only=True):
@@ -78,6 +82,7 @@ class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     network_in: Rate | None = None
     network_out: Rate | None = None
     disk_write: Rate | None = None
+    copy_in: Rate | None = None
     disk: Size | None = None
     version: str | float = "4.3"
     name: str = "simulated"
@@ -95,17 +100,26 @@ class TopicPart(ScenarioSection, frozen=True, kw_only=True):
     """A topic, or many alike.
 
     Either `replicas` places each partition, or the three fields before it say how many there are
-    and on which brokers.
+    and on which brokers. `replicas`, `size` and `inbound` may be texts (texts.py).
     """
 
     partitions: CountField | None = None
     replication_factor: CountField | None = None
     brokers: list[BrokerId] | None = None
-    replicas: list[list[BrokerId]] | None = None
-    size: Size = Size(0)
+    replicas: Any = None
+    size: Any = 0
     message_size: Size = Size(1_000)
-    inbound: Rate = Rate(0)
+    inbound: Any = 0
     configs: dict[str, Text] = {}
+
+
+class TopicStartPart(TopicPart, frozen=True, kw_only=True):
+    """A topic of the first moment, and how some of its partitions are then: maps or texts."""
+
+    leaders: Any = None
+    isr: Any = None
+    reassigning: Any = None
+    held: Any = None
 
 
 class MovePart(ScenarioSection, frozen=True, kw_only=True, rename=None):
@@ -144,6 +158,23 @@ class CaptionPart(ScenarioSection, frozen=True, kw_only=True):
     when: str | None = None
 
 
+class RatesPart(ScenarioSection, frozen=True, kw_only=True, rename={"source": "from"}):
+    """The rates of a snapshot."""
+
+    slow: Rate
+    usual: Rate
+    fast: Rate
+    source: RatesFrom
+
+
+class SnapshotPart(ScenarioSection, frozen=True, kw_only=True):
+    """The real cluster behind a file, when it was read, and how fast its brokers take data in."""
+
+    cluster: str
+    taken: Annotated[datetime, msgspec.Meta(tz=True)]
+    rates: RatesPart
+
+
 class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     """The whole file; its larger sections are read one by one."""
 
@@ -155,6 +186,7 @@ class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     captions: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
     plan: dict[str, Any] | None = None
+    snapshot: dict[str, Any] | None = None
 
 
 def as_text(value: Text) -> str:

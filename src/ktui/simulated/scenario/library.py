@@ -5,20 +5,28 @@ from __future__ import annotations
 import importlib.resources
 import math
 from pathlib import Path
+from typing import Any
 
 from ktui.cluster.text import clean
 from ktui.pacing.limits import Limits
+from ktui.simulated.layout import MIB
 from ktui.simulated.scenario.captions import read_captions
-from ktui.simulated.scenario.cluster import read_cluster, with_topics
+from ktui.simulated.scenario.cluster import (
+    check_broker_settings,
+    read_cluster,
+    with_topics,
+)
 from ktui.simulated.scenario.faults import read_faults
-from ktui.simulated.scenario.file import FieldPlace, ScenarioPart
+from ktui.simulated.scenario.file import FieldPlace, ScenarioPart, SnapshotPart
 from ktui.simulated.scenario.plan import plan_of
-from ktui.simulated.scenario.record import Scenario
+from ktui.simulated.scenario.record import Scenario, SnapshotInfo, SnapshotRates
 from ktui.simulated.scenario.topics import add_topics
 from ktui.simulated.scenario.world import World
 from ktui.yamlfile import read_yaml
 
 DEFAULT = "drain-a-broker"
+MOST_BYTES = 64 * MIB
+"""Most bytes of a file: a cluster of the most partitions needs about a third of that."""
 _FOLDER = Path(str(importlib.resources.files("ktui"))) / "simulated" / "scenarios"
 
 
@@ -28,13 +36,14 @@ def load_scenario(path: Path) -> Scenario:
     Raises:
         FileProblem: the file cannot be read, or its contents are impossible; with the line.
     """
-    file = read_yaml(path)
+    file = read_yaml(path, MOST_BYTES)
     root = FieldPlace(file)
     part = root.convert(file.data, ScenarioPart)
     if math.isnan(part.speed):
         raise root.at("speed").problem("expected a number")
     cluster = read_cluster(root.at("cluster"), part.cluster)
     world = World(cluster)
+    check_broker_settings(root.at("cluster", "brokers"), cluster, world)
     add_topics(root.at("topics"), part.topics, world, cluster.brokers)
     spec = with_topics(cluster, tuple(world.topics.values()))
     plan, limits = None, Limits()
@@ -49,6 +58,26 @@ def load_scenario(path: Path) -> Scenario:
         limits=limits,
         speed=part.speed,
         captions=read_captions(root.at("captions"), part.captions),
+        snapshot=None if part.snapshot is None else _snapshot(root.at("snapshot"), part.snapshot),
+    )
+
+
+def _snapshot(place: FieldPlace, value: dict[str, Any]) -> SnapshotInfo:
+    part = place.convert(value, SnapshotPart)
+    rates = part.rates
+    if not 1 <= rates.slow <= rates.usual <= rates.fast:
+        raise place.at("rates").problem(
+            "expected at least 1 byte a second, and slow <= usual <= fast"
+        )
+    return SnapshotInfo(
+        cluster=clean(part.cluster),
+        taken=part.taken,
+        rates=SnapshotRates(
+            slow=float(rates.slow),
+            usual=float(rates.usual),
+            fast=float(rates.fast),
+            source=rates.source,
+        ),
     )
 
 

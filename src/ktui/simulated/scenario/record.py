@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import enum
+from datetime import datetime
+
 import msgspec
 
 from ktui.captions import Caption
@@ -25,6 +28,33 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes per second that each broker may receive for the replicas being added."""
 
 
+class RatesFrom(enum.StrEnum):
+    """Where the rates of a snapshot are from."""
+
+    ASSUMED = "assumed"
+    RECORDED = "recorded"
+    """From recorded runs, by way of the insights."""
+
+
+class SnapshotRates(msgspec.Struct, frozen=True, kw_only=True):
+    """What one broker takes in of the replicas that it is adding. Bytes a second, ascending."""
+
+    slow: float
+    usual: float
+    fast: float
+    source: RatesFrom
+
+
+class SnapshotInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the cluster of a scenario comes from, if it is the twin of a real one."""
+
+    cluster: str
+    """The id of the real cluster, or what hides it."""
+    taken: datetime
+    """When the snapshot was taken; aware."""
+    rates: SnapshotRates
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """The checked contents of a scenario file."""
 
@@ -40,3 +70,5 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """Default speed, in the cluster's seconds per real second."""
     captions: tuple[Caption, ...] = ()
     """The captions, in the order in which they are shown."""
+    snapshot: SnapshotInfo | None = None
+    """None for a cluster that somebody made up."""

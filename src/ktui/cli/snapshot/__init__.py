@@ -1,0 +1,1 @@
+"""`ktui snapshot`: save the twin of a cluster."""

@@ -1,0 +1,137 @@
+"""The topics of a twin: each partition as it is on the real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
+from ktui.cluster.ports import LogDirsAnswer
+from ktui.planning.intents.layout import UNKNOWN_BYTES
+from ktui.simulated.layout import TopicSpec, TopicStart
+from ktui.simulated.scenario.topics import mean_rate
+
+_DIGITS = 3
+"""Significant digits of a measured rate."""
+
+
+class Replicas(msgspec.Struct, frozen=True):
+    """The brokers of a twin, and what those that are up hold."""
+
+    online: frozenset[int]
+    log_dirs: Mapping[int, LogDirsAnswer]
+
+    def size(self, tp: TopicPartition, broker: int) -> int | None:
+        """Return the bytes of a replica; None where its broker does not report them."""
+        answer = self.log_dirs.get(broker)
+        held = None if answer is None else answer.replicas.get(tp)
+        return None if held is None else held.size
+
+    def leading_size(self, state: PartitionState) -> int | None:
+        """Return the bytes of a partition: of its leader, else the most that are reported."""
+        led = None if state.leader is None else self.size(state.tp, state.leader)
+        if led is not None:
+            return led
+        sizes = [self.size(state.tp, broker) for broker in state.replicas]
+        return max((size for size in sizes if size is not None), default=None)
+
+
+class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a topic."""
+
+    name: str
+    """The name that the topic has in the twin."""
+    states: Sequence[PartitionState]
+    message_size: int | None
+    inbound: Sequence[float | None]
+    configs: Mapping[str, str]
+
+
+def topic_spec(read: TopicRead, replicas: Replicas) -> TopicSpec:
+    """Return a topic as a simulated cluster can begin with it."""
+    sizes = tuple(_known(replicas.leading_size(state)) for state in read.states)
+    inbounds = tuple(_rounded(rate) for rate in read.inbound)
+    alike, steady = len({*sizes}) == 1, len({*inbounds}) == 1
+    spec = TopicSpec(
+        name=read.name,
+        replicas=tuple(state.original for state in read.states),
+        bytes_each=sizes[0] if alike else 0,
+        sizes=() if alike else sizes,
+        message_bytes=read.message_size or 1_000,
+        inbound=inbounds[0] if steady else mean_rate(inbounds),
+        inbounds=() if steady else inbounds,
+        configs=read.configs,
+    )
+    return msgspec.structs.replace(spec, start=_start(read.name, read.states, sizes, replicas))
+
+
+def moves_nothing(state: PartitionState) -> bool:
+    """Return whether a reassignment that is under way adds and removes the same replicas."""
+    return state.reassigning and {*state.target} == {*state.original}
+
+
+def led_by_nobody(state: PartitionState, online: frozenset[int]) -> bool:
+    """Return whether a partition has no leader, though no broker of its replicas is down."""
+    return state.leader is None and online.issuperset(state.replicas)
+
+
+def _start(
+    name: str, states: Sequence[PartitionState], sizes: Sequence[int], replicas: Replicas
+) -> TopicStart:
+    leaders: dict[int, int] = {}
+    isrs: dict[int, Brokers] = {}
+    targets: dict[int, Brokers] = {}
+    held: dict[Replica, int] = {}
+    for number, (state, size) in enumerate(zip(states, sizes, strict=True)):
+        if _healthy(state, replicas.online):
+            continue
+        if state.reassigning and not moves_nothing(state):
+            targets[number] = state.target
+        members = (*state.original, *(b for b in state.target if b not in state.original))
+        isr = _isr(state, members, replicas.online)
+        up = tuple(b for b in state.original if b in replicas.online)
+        if {*isr} != {*up}:
+            isrs[number] = isr
+        able = [b for b in (*state.original, *isr) if b in isr and b in replicas.online]
+        if state.leader in able and state.leader != able[0]:
+            leaders[number] = state.leader
+        for broker in members:
+            if broker not in isr and (copied := _held(state, broker, size, replicas)):
+                held[Replica(TopicPartition(name, number), broker)] = copied
+    return TopicStart(leaders=leaders, isr=isrs, reassigning=targets, held=held)
+
+
+def _healthy(state: PartitionState, online: frozenset[int]) -> bool:
+    return (
+        not state.reassigning
+        and state.isr == state.replicas
+        and state.leader == state.replicas[0]
+        and online.issuperset(state.replicas)
+    )
+
+
+def _isr(state: PartitionState, members: Brokers, online: frozenset[int]) -> Brokers:
+    """Return the replicas in sync; without a live one, those that were in sync last."""
+    live = tuple(b for b in state.isr if b in members and b in online)
+    if live:
+        return live
+    up = tuple(b for b in state.original if b in online)
+    down = tuple(b for b in state.original if b not in online)
+    last = tuple(b for b in (*state.isr, *(state.elr or ())) if b in down)
+    return tuple(dict.fromkeys(last)) or down or up
+
+
+def _held(state: PartitionState, broker: int, size: int, replicas: Replicas) -> int:
+    """Return the bytes of a replica out of sync. On a broker that is down, it had everything."""
+    if broker not in replicas.online:
+        return size if broker in state.original else 0
+    return min(size, replicas.size(state.tp, broker) or 0)
+
+
+def _known(size: int | None) -> int:
+    return UNKNOWN_BYTES if size is None else size
+
+
+def _rounded(rate: float | None) -> float:
+    return float(round(float(f"{rate or 0.0:.{_DIGITS}g}")))
