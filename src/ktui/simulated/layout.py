@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -21,6 +22,8 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     net_in: float = 100.0 * MIB
     net_out: float = 100.0 * MIB
     disk_write: float = 200.0 * MIB
+    copy_in: float = math.inf
+    """The most that copies bring into the broker, beside the traffic of replicas in sync."""
     disk_bytes: int = 1_000 * GIB
     """Space for logs, on the broker's one disk."""
     log_dirs: int = 1

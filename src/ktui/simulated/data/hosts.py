@@ -49,7 +49,7 @@ class Host:
         """Return the rate that in-step traffic leaves to flows, for each resource of the host."""
         broker = self.spec.id
         return (
-            self.into - ledger.into[broker] * factor,
+            min(self.into - ledger.into[broker] * factor, self.spec.copy_in),
             self.out - ledger.out[broker] * factor,
             self.follower_throttle.room(ledger.follower_listed[broker] * factor, now_s),
             self.leader_throttle.room(ledger.leader_listed[broker] * factor, now_s),
