@@ -32,8 +32,8 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.producers import Producers
 
-STANDSTILL_S = 1_800.0
-"""Seconds without headway after which a run is not waited for any more."""
+STANDSTILL_S = 600.0
+"""Seconds without headway, beyond --stall-timeout, after which nothing is waited for any more."""
 _OWNER = Owned(pid=0, host="twin", user="rehearsal")
 
 OnPoll = Callable[[Run, float], None]
@@ -151,10 +151,11 @@ class _Watch:
         if (paused := when_paused(run, seen)) is not None:
             return paused
         still_s = self._clock.monotonic() - self._stage.last_headway_s
-        if self._stage.awaits_faults or still_s < STANDSTILL_S:
+        most_s = run.options.stall_timeout_s + STANDSTILL_S
+        if self._stage.awaits_faults or still_s < most_s:
             return None
         self.gave_up = True
-        return f"no headway for {as_duration(STANDSTILL_S)}"
+        return f"no headway for {as_duration(most_s)}"
 
 
 @contextmanager
