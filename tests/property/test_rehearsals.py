@@ -18,6 +18,7 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import SHAPES, Limits
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.rehearsal.play import Rehearsal, play
+from ktui.rehearsal.played import Played
 from ktui.rehearsal.summary import summarise
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
@@ -69,6 +70,11 @@ async def run_beside(rehearsal: Rehearsal, spec: ClusterSpec) -> list[JournalEnt
         return list(journal.entries())
 
 
+def rehearsed(rehearsal: Rehearsal, spec: ClusterSpec) -> Played:
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(play(rehearsal, spec, VirtualClock(leaping=True), Path(folder)))
+
+
 def steps_of(entries: list[JournalEntry]) -> list[tuple[float, StepBegun | StepOver]]:
     return [
         ((entry.at - FIRST_MOMENT).total_seconds(), entry.event)
@@ -89,9 +95,7 @@ def test_a_rehearsal_takes_the_steps_of_a_run_and_the_same_ones_each_time(
     rehearsal = rehearsal_of(plan_of(changed), twin=twin, limits=limits)
     spec = twin.cluster(Pace.USUAL)
 
-    first, second = (
-        asyncio.run(play(rehearsal, spec, VirtualClock(leaping=True))) for _ in range(2)
-    )
+    first, second = (rehearsed(rehearsal, spec) for _ in range(2))
     alone = asyncio.run(run_beside(rehearsal, spec))
 
     assert first == second

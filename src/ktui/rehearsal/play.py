@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -73,6 +72,7 @@ async def play(
     rehearsal: Rehearsal,
     spec: ClusterSpec,
     clock: Clock,
+    folder: Path,
     *,
     recorder: Recorder | None = None,
     on_poll: OnPoll = lambda _run, _s: None,
@@ -85,16 +85,17 @@ async def play(
         rehearsal: the plan.
         spec: the cluster.
         clock: the time of the cluster and of the engine.
+        folder: an empty folder for the run's journal.
         recorder: records the observations and the events of the run; the caller closes it.
         on_poll: is called after each poll.
 
     Raises:
-        JournalProblem: the temporary journal cannot be written.
+        JournalProblem: the journal cannot be written.
     """
     cluster = SimulatedCluster(spec, clock)
     ports = ClusterPorts(cluster.reader(), cluster.writer())
     recording = None if recorder is None else RunRecording(recorder, rehearsal.name)
-    with _journal(clock, recording) as journal:
+    with _journal(folder, clock, recording) as journal:
         if recorder is not None:
             recorder.begin(spec.name)
         journal.append(rehearsal.first)
@@ -159,14 +160,13 @@ class _Watch:
 
 
 @contextmanager
-def _journal(clock: Clock, recording: RunRecording | None) -> Iterator[_KeptJournal]:
-    with tempfile.TemporaryDirectory(prefix="ktui-rehearse-") as folder:
-        path = Path(folder) / "journal.db"
-        Journal.create(path, clock).close()
-        with _KeptJournal.open(path, clock) as journal:
-            journal.kept = []
-            journal.pass_on = recording.take if recording is not None else _nobody
-            yield journal
+def _journal(folder: Path, clock: Clock, recording: RunRecording | None) -> Iterator[_KeptJournal]:
+    path = folder / "journal.db"
+    Journal.create(path, clock).close()
+    with _KeptJournal.open(path, clock) as journal:
+        journal.kept = []
+        journal.pass_on = recording.take if recording is not None else _nobody
+        yield journal
 
 
 def _nobody(_entries: Iterable[JournalEntry]) -> None:

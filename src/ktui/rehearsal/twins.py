@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import signal
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from ktui import __version__
+from ktui.execution.errors import RunProblem
 from ktui.execution.run.events import Started
 from ktui.recording.recorder import Recorder
 from ktui.rehearsal.play import Rehearsal, play
@@ -44,6 +48,8 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     twin: Twin
     pace: Pace
     start: datetime
+    folder: Path
+    """A folder for its journal, not made yet."""
     record: Path | None
 
 
@@ -62,29 +68,58 @@ def rehearse(
 
     Raises:
         JournalProblem: a temporary journal cannot be written.
+        RunProblem: the system has ended one of the processes.
     """
-    tasks = [
-        _Task(
-            rehearsal=rehearsal,
-            twin=twin,
-            pace=pace,
-            start=start,
-            record=record if pace is Pace.USUAL else None,
-        )
-        for pace in twin.paces
-    ]
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    if min(cores, len(tasks)) < 2 or _partitions(rehearsal) <= FEW:  # noqa: PLR2004 - more than one at a time
-        return tuple(map(_play, tasks))
-    return _play_side_by_side(tasks, cores)
+    with tempfile.TemporaryDirectory(prefix="ktui-rehearse-") as folder:
+        tasks = [
+            _Task(
+                rehearsal=rehearsal,
+                twin=twin,
+                pace=pace,
+                start=start,
+                folder=Path(folder) / pace,
+                record=record if pace is Pace.USUAL else None,
+            )
+            for pace in twin.paces
+        ]
+        at_once = min(_cores(), len(tasks))
+        if at_once == 1 or _partitions(rehearsal) <= FEW:
+            return tuple(map(_play, tasks))
+        return _play_side_by_side(tasks, at_once)
 
 
-def _play_side_by_side(tasks: Sequence[_Task], cores: int) -> tuple[RehearsedTwin, ...]:
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _play_side_by_side(tasks: Sequence[_Task], at_once: int) -> tuple[RehearsedTwin, ...]:
+    """Play each twin in a process of its own; none of them outlives an interrupt or an error.
+
+    Raises:
+        RunProblem: the system has ended one of the processes.
+    """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(cores, len(tasks)), mp_context=context) as pool:
+    pool = ProcessPoolExecutor(at_once, mp_context=context, initializer=_ignore_interrupts)
+    try:
         return tuple(pool.map(_play, tasks))
+    except BrokenProcessPool:
+        raise RunProblem(
+            "the system has ended a process of the rehearsal, perhaps for lack of memory. Rehearse "
+            "one twin at a time, with --assume-rate"
+        ) from None
+    except BaseException:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Leave an interrupt from the terminal to the process that has started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _partitions(rehearsal: Rehearsal) -> int:
@@ -101,9 +136,10 @@ def _play(task: _Task) -> RehearsedTwin:
             cluster=f"{task.twin.name} ({SIMULATED})",
             program=f"ktui {__version__} rehearse",
         )
+    task.folder.mkdir()
     spec = task.twin.cluster(task.pace)
     try:
-        played = asyncio.run(play(task.rehearsal, spec, clock, recorder=recorder))
+        played = asyncio.run(play(task.rehearsal, spec, clock, task.folder, recorder=recorder))
     finally:
         if recorder is not None:
             recorder.close()
