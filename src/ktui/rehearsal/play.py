@@ -120,13 +120,14 @@ async def play(
         )
         try:
             await engine.execute(msgspec.structs.replace(_OWNER, until=rehearsal.until))
+            ended_s = stage.last_headway_s if watch.gave_up else clock.monotonic()
+            await stage.outlast_faults()
         finally:
             await observer.aclose()
-        lasted_s = stage.last_headway_s if watch.gave_up else clock.monotonic()
         return Played(
             entries=tuple(journal.kept),
             began=began,
-            lasted_s=lasted_s - began_s,
+            lasted_s=ended_s - began_s,
             ended_by=_ended_by(run, gave_up=watch.gave_up),
             why=run.left or "",
             leader_epoch_bumps=sum(

@@ -62,7 +62,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     """Seconds from the start of the run."""
     health: HealthCounts | None = None
-    """The unhealthy partitions of the cluster a minute later; None if the run was over by then."""
+    """The unhealthy partitions of the cluster a minute later; None if it did not answer then."""
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 import msgspec
 
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.cluster.partition import TopicPartition
@@ -78,6 +80,14 @@ class Stage(SourceWrapper):
             return await super().poll(interest)
         finally:
             self._watch()
+            await self._judge_health()
+
+    async def outlast_faults(self) -> None:
+        """Wait until the last fault is a minute ago, although the run is over."""
+        pending = [hit.at_s for hit in self._hits if hit.health is None]
+        if pending:
+            await self._cluster.clock.sleep(max(pending) + AFTERWARDS_S - self._now_s())
+            self._cluster.catch_up()
             await self._judge_health()
 
     @property
@@ -199,12 +209,16 @@ class Stage(SourceWrapper):
         self._least_left = min(before[0], partitions), min(before[1], copied)
 
     async def _judge_health(self) -> None:
-        """Count unhealthy partitions a minute after each fault."""
+        """Count unhealthy partitions a minute after each fault.
+
+        Where the cluster does not answer, the count comes with a later poll.
+        """
         now_s = self._now_s()
         for number, hit in enumerate(self._hits):
             if hit.health is None and now_s - hit.at_s >= AFTERWARDS_S:
-                counted = await self._unhealthy()
-                self._hits[number] = msgspec.structs.replace(hit, health=counted)
+                with suppress(ClusterError):
+                    counted = await self._unhealthy()
+                    self._hits[number] = msgspec.structs.replace(hit, health=counted)
 
     async def _unhealthy(self) -> HealthCounts:
         reader, names = self._cluster.reader(), set(self._cluster.controller.topics)

@@ -269,6 +269,6 @@ def _what_to_do(stalls: Sequence[SeenStall], health: HealthCounts | None) -> Ite
             (health.under_replicated, "under-replicated"),
         )
         words = ", ".join(f"{count:,} {name}" for count, name in counts if count)
-        yield f"Partitions of the cluster a minute later: {words}. Their brokers have to come back."
+        yield f"Bring their brokers back: of the cluster's partitions, {words} afterwards."
     elif not stalls:
         yield "Nothing: the run goes on by itself."

@@ -104,6 +104,14 @@ def test_a_suspended_broker_goes_on_after_its_time() -> None:
     assert paused.time_s > usual.time_s + 15
 
 
+def test_a_broker_that_stays_down_is_named_even_if_the_run_ends_without_it() -> None:
+    broken = summarise(played(ALONE, "kill 3 at 20%"))
+
+    (outcome,) = broken.faults
+    assert broken.complete
+    assert any("3 under-replicated" in words for words in outcome.do)
+
+
 def test_an_event_whose_moment_never_comes_is_listed() -> None:
     assert summarise(played(ALONE, "kill 4 at 5h")).missed == ("kill 4 at 5h",)
 
