@@ -29,6 +29,7 @@ VERBS = {
     "plan": "ktui.cli.plan.command:command",
     "progress": "ktui.cli.plan.progress:command",
     "verify": "ktui.cli.reassign.verify_plan:command",
+    "rehearse": "ktui.cli.rehearse.command:command",
     "start": "ktui.cli.start.command:command",
     "resume": "ktui.cli.start.resume:command",
     "runs": "ktui.cli.run.runs:command",

@@ -38,6 +38,8 @@ class _Entry(msgspec.Struct):
     held: bool = False
     sender: int | None = None
     """The leader that the step in flight copies from; None if it adds nothing."""
+    filed: Next | None = None
+    """What comes next, while the partition is filed by its situation: queued, or blocked."""
 
 
 class Roster:
@@ -107,6 +109,8 @@ class Roster:
         or is not any more, changes its place in the queue.
         """
         entry = self._entries[tp]
+        if entry.filed is not None and entry.situation == situation:
+            return entry.filed
         entry.situation = situation
         if tp in self.in_flight:
             step = self.in_flight[tp].step
@@ -130,7 +134,8 @@ class Roster:
 
         A step in flight stays: only `over` ends a step.
         """
-        self._entries[tp].first = True
+        entry = self._entries[tp]
+        entry.first, entry.filed = True, None
         return self.seen(tp, situation)
 
     def withdraw(self, tp: TopicPartition) -> None:
@@ -247,11 +252,12 @@ class Roster:
             self._leave(entry)
         elif isinstance(step, Blocked):
             self._leave(entry)
-            self.blocked[tp] = step
+            self.blocked[tp] = entry.filed = step
         elif not entry.begun:
             self.blocked.pop(tp, None)
             self.queue.put(tp, self.rank(tp), self._demands(entry, step))
             self._note_urgent(entry)
+            entry.filed = step
         else:
             self._file_begun(entry, step)
         return step
@@ -288,7 +294,7 @@ class Roster:
 
     def _leave(self, entry: _Entry) -> None:
         """Remove a partition from its queue or set, and free its place."""
-        tp = entry.wanted.tp
+        tp, entry.filed = entry.wanted.tp, None
         self.queue.take((tp,))
         self.between.pop(tp, None)
         self.ready.pop(tp, None)

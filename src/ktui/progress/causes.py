@@ -10,6 +10,32 @@ from ktui.progress.poll import Poll
 from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Cause, Stall, StallKind
 
+_ADVICE = {
+    Cause.TARGET_DOWN: "Start broker {broker}, or cancel the reassignment.",
+    Cause.LOG_DIR_OFFLINE: (
+        "Mend or replace the log dir of broker {broker} and restart it, or cancel the reassignment."
+    ),
+    Cause.KEPT_OUT_OF_SYNC: (
+        "Bring broker {broker} back into the ISR: before Kafka 4.3 the reassignment cannot"
+        " complete without it."
+    ),
+    Cause.NO_LEADER: "Start a broker of the ISR: without a leader there is nothing to copy from.",
+    Cause.THROTTLED: (
+        "Raise the throttle: t has that of the run that is shown; else"
+        " follower.replication.throttled.rate on broker {broker}, and the leader's."
+    ),
+    Cause.NOT_FETCHING: (
+        "Look for fetcher errors in the log of broker {broker}; restart it if its fetcher has died."
+    ),
+    Cause.UNKNOWN: "Look into the logs of broker {broker} and of the leader.",
+}
+"""What the operator can do about a stall, by its cause."""
+
+
+def advice(cause: Cause, broker: int) -> str:
+    """Return what the operator can do about a stall of a replica on a broker."""
+    return _ADVICE[cause].format(broker=broker)
+
 
 def copy_blocker(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:
     """Return why the replica cannot copy, if the observation itself shows it.

@@ -175,6 +175,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.json": '{"version": 1}',
         **dict.fromkeys(("mine.yaml", "prod.yaml"), scenario),
         "limits.yaml": _first_block("insights.md", "yaml"),
+        "prod.yaml": _first_block("rehearsing.md", "yaml"),
         "drain.run": "",
     }.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)

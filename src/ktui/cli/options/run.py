@@ -136,10 +136,10 @@ def _run_options(  # noqa: PLR0913 - an option each
     urgent_first: bool,
     most_under_min_isr: int | None,
     most_offline: int | None,
-    on_event: str | None,
-    metrics_file: str | None,
-    record: bool | None,
     poll: str | None,
+    on_event: str | None = None,
+    metrics_file: str | None = None,
+    record: bool | None = None,
 ) -> RunOptions:
     stall_s, poll_s = _DEFAULTS.stall_timeout_s, _DEFAULTS.poll_s
     if stall_timeout is not None:
@@ -168,3 +168,11 @@ def _run_options(  # noqa: PLR0913 - an option each
 
 run_options = grouped("options", _run_options, _RUN_OPTIONS)
 """Adds the options of a run; passes them as `options`, a `RunOptions`."""
+
+_OUTWARD = ("on_event", "metrics_file", "record")
+rehearsed_run_options = grouped(
+    "options",
+    _run_options,
+    {name: option for name, option in _RUN_OPTIONS.items() if name not in _OUTWARD},
+)
+"""The same without those by which a run writes to files and calls commands."""

@@ -65,8 +65,10 @@ class BetweenSteps:
             self._memory.release(track.tp, Hold.UNANSWERED)
         unanswered = track.tp in self._memory.held(Hold.UNANSWERED)
         throttled = track.tp in self._memory.held(Hold.THROTTLE)
+        if not (unanswered or throttled):
+            return self._record(track, situation)
         done = isinstance(next_step(situation, self._memory.run.limits), Done)
-        if not (unanswered or throttled) or (done and not (unanswered and track.cancel)):
+        if done and not (unanswered and track.cancel):
             return self._record(track, situation)
         if not done:
             self._memory.roster.seen(track.tp, situation)

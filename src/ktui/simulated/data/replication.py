@@ -263,6 +263,11 @@ class Replication:
             return log.inbound * self._moment.factor
         return flow.channel.rate if flow.channel else 0.0
 
+    def copied(self) -> dict[int, float]:
+        """Return the bytes a second that are copied into each broker, without traffic in sync."""
+        self.next_event_s()
+        return self._sharing.copied()
+
     def busy(self) -> dict[int, float]:
         """Return the share of its capacity that each broker's machine uses, from 0 to 1."""
         self.next_event_s()

@@ -82,6 +82,15 @@ class Sharing:
             log_dir += rate * (source == destination == broker)
         return follower, leader, log_dir
 
+    def copied(self) -> dict[int, float]:
+        """Return the bytes a second that replicas which are not in step copy into each broker."""
+        into = dict.fromkeys(self._hosts, 0.0)
+        for channel in self._channels:
+            source, destination, *_ = channel.key
+            if source != destination:
+                into[destination] += channel.rate * channel.count
+        return into
+
     def busy(self) -> dict[int, float]:
         """Return the share of its capacity that each broker's machine uses, from 0 to 1.
 

@@ -16,6 +16,7 @@ from ktui.cluster.observation import Observation
 from ktui.execution.run.destination import find_goal
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.progress.causes import advice
 from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import SignAt, replica_pieces
@@ -30,26 +31,6 @@ from ktui.tui.widgets.facts import facts
 _BESIDE = 60
 """Cells left of the time axis from which the events stand beside the curve; below it otherwise."""
 _LEAST_CURVE, _MOST_CURVE = 6, 16
-_ADVICE = {
-    Cause.TARGET_DOWN: "Start broker {broker}, or cancel the reassignment.",
-    Cause.LOG_DIR_OFFLINE: (
-        "Mend or replace the log dir of broker {broker} and restart it, or cancel the reassignment."
-    ),
-    Cause.KEPT_OUT_OF_SYNC: (
-        "Bring broker {broker} back into the ISR: before Kafka 4.3 the reassignment cannot"
-        " complete without it."
-    ),
-    Cause.NO_LEADER: "Start a broker of the ISR: without a leader there is nothing to copy from.",
-    Cause.THROTTLED: (
-        "Raise the throttle: t has that of the run that is shown; else"
-        " follower.replication.throttled.rate on broker {broker}, and the leader's."
-    ),
-    Cause.NOT_FETCHING: (
-        "Look for fetcher errors in the log of broker {broker}; restart it if its fetcher has died."
-    ),
-    Cause.UNKNOWN: "Look into the logs of broker {broker} and of the leader.",
-}
-"""What the operator can do about a stall, by its cause."""
 _EVENT_COLOURS = ("$foreground", "$warning", "$error")
 
 
@@ -267,7 +248,7 @@ def _alarm(stall: Stall, now_s: float) -> Content:
     colour = "bold $stalled" if stall.kind is StallKind.STALLED else "bold $falling-behind"
     return Content.assemble(
         (f"! broker {stall.broker} {stall.kind.value} for {lasted}: {cause}. ", colour),
-        _ADVICE[stall.cause].format(broker=stall.broker),
+        advice(stall.cause, stall.broker),
     )
 
 

@@ -1,0 +1,1 @@
+"""`ktui rehearse`: a plan on a simulated twin of its cluster."""

@@ -1,0 +1,109 @@
+"""`ktui rehearse`: carry a plan out on a simulated twin of its cluster. Sends nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from ktui.cli.context.terminal import print_note
+from ktui.cli.options import common
+from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
+from ktui.cli.output.plan_report import finding_line
+from ktui.cli.rehearse.options import RehearseOptions, rehearse_options
+from ktui.cli.rehearse.report import Report, rehearsal_json, rehearsal_text
+from ktui.cluster.text import clean
+from ktui.execution.host.state_dir import default_name
+from ktui.planning.check.findings import Allowances
+from ktui.quantities import as_count
+from ktui.rehearsal.prepare import PlanToRehearse, Prepared, prepare
+from ktui.rehearsal.thresholds import check
+from ktui.rehearsal.twin import Twin, load_twin
+from ktui.rehearsal.twins import rehearse
+
+DOES_NOT_HOLD = 3
+
+
+@click.command("rehearse")
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@click.option(
+    "--on",
+    "twin_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    required=True,
+    help="The twin: a scenario file. Only its cluster and its topics count.",
+)
+@common.json_option
+@allowance_options
+@rehearse_options
+def command(
+    path: Path, twin_file: Path, *, json: bool, allowed: Allowances, how: RehearseOptions
+) -> None:
+    """Carry out PLAN on a simulated twin of its cluster, and show what it would do. Sends nothing.
+
+    The engine, its limits and its throttles are those of `ktui start`; time passes as fast as it
+    can. Where the copy rate is not known, there are three twins: a slow, a usual and a fast one.
+
+    Exit code 0 when every partition comes to its target on each twin and all thresholds hold, 3
+    when not, 2 when a start would be refused or an option cannot be used.
+    """
+    source, plan = read_plan_argument(path)
+    twin = twin_of(twin_file)
+    if how.rate is not None:
+        twin = twin.at(float(how.rate))
+    faults = how.faults(twin.spec)
+    prepared = prepare(
+        PlanToRehearse(
+            plan=plan,
+            name=default_name(path),
+            plan_name=clean(path.name),
+            limits=how.limits,
+            options=how.options,
+            allowed=allowed,
+            exclude_internal=how.exclude_internal,
+        ),
+        twin,
+    )
+    for finding in prepared.findings:
+        print_note(finding_line(source, finding))
+    if prepared.rehearsal is None:
+        _end_without_rehearsal(prepared)
+    if sys.stderr.isatty():
+        twins = as_count(len(twin.paces), "twin")
+        print_note(f"rehearsing {as_count(len(plan.partitions), 'partition')} on {twins}")
+    rehearsed = rehearse(
+        prepared.rehearsal.with_faults(faults, until=how.until),
+        twin,
+        start=how.now,
+        record=how.record,
+    )
+    report = Report(
+        plan=source,
+        twin=twin,
+        given_rate=how.rate is not None,
+        findings=prepared.findings,
+        twins=rehearsed,
+        checks=check(rehearsed, how.thresholds),
+    )
+    click.echo(rehearsal_json(report) if json else rehearsal_text(report))
+    sys.exit(0 if report.holds else DOES_NOT_HOLD)
+
+
+def twin_of(file: Path) -> Twin:
+    """Return the twin to rehearse on: the only place that knows where twins come from.
+
+    Raises:
+        FileProblem: the file cannot be used; with the line.
+    """
+    return load_twin(file)
+
+
+def _end_without_rehearsal(prepared: Prepared) -> NoReturn:
+    if prepared.refused:
+        print_note("a start would be refused, so nothing was rehearsed")
+        sys.exit(BAD_PLAN)
+    print_note("nothing to do")
+    sys.exit(0)

@@ -1,0 +1,205 @@
+"""The options of a rehearsal: those of a start, the faults, and the thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options.common import Verb, grouped, parse_time
+from ktui.cli.options.limits import (
+    GivenLimits,
+    complete_limits,
+    limits_options_without,
+    new_run_limits,
+)
+from ktui.cli.options.plan import assume_rate_option, parse_assumed_rate
+from ktui.cli.options.run import parse_until, rehearsed_run_options, until_option
+from ktui.cli.options.schedule import WHILE, schedule_options
+from ktui.cli.options.throttle import (
+    SLI_COMMAND,
+    SLI_PROMETHEUS,
+    ThrottleOptions,
+    throttle_options,
+    with_throttle,
+)
+from ktui.cluster.clock import SystemClock
+from ktui.execution.journal.commands import SetSchedule
+from ktui.execution.run.options import RunOptions
+from ktui.pacing.limits import Limits
+from ktui.rehearsal.faults import FAULT_FORMS, Fault, FaultProblem, parse_fault
+from ktui.rehearsal.thresholds import MAX_INFLOW, MAX_TIME, MIN_ROOM, Thresholds
+from ktui.simulated.layout import ClusterSpec
+from ktui.units import Rate, Share, Size, parse_quantity
+
+R = TypeVar("R")
+EVENT = "--event"
+
+
+class RehearseOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a plan is rehearsed, checked as far as no cluster is needed."""
+
+    limits: Limits
+    exclude_internal: bool
+    options: RunOptions
+    """With throttle and schedule."""
+    until: datetime | None
+    now: datetime
+    """When the options were read: the time at which the twin begins."""
+    rate: Rate | None
+    """The exact copy rate into each broker, in bytes a second; None for the twin's range."""
+    events: tuple[str, ...]
+    thresholds: Thresholds
+    record: Path | None
+    """The folder of the recording; None for none."""
+
+    def faults(self, spec: ClusterSpec) -> tuple[Fault, ...]:
+        """Return the faults, checked against a cluster.
+
+        Raises:
+            BadInput: one cannot be used.
+        """
+        return tuple(_fault(text, spec) for text in self.events)
+
+
+def _fault(text: str, spec: ClusterSpec) -> Fault:
+    try:
+        return parse_fault(text, spec)
+    except FaultProblem as problem:
+        raise BadInput(f"{EVENT} {text!r}: {problem}") from None
+
+
+def _thresholds(
+    *, max_time: str | None, max_inflow: str | None, min_room: str | None
+) -> Thresholds:
+    share = min_room is not None and min_room.endswith("%")
+    return Thresholds(
+        max_time_s=None if max_time is None else parse_time(MAX_TIME, max_time),
+        max_inflow=_number(MAX_INFLOW, Rate, max_inflow),
+        min_room=None if share else _whole(_number(MIN_ROOM, Size, min_room)),
+        min_room_share=_number(MIN_ROOM, Share, min_room) if share else None,
+    )
+
+
+def _number(option: str, kind: type, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return float(parse_quantity(kind, int(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"{option} {text!r}: {error}") from None
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
+
+
+_threshold_options = grouped(
+    "thresholds",
+    _thresholds,
+    {
+        "max_time": click.option(
+            MAX_TIME, metavar="TIME", help="Exit code 3 if the plan takes longer on a twin."
+        ),
+        "max_inflow": click.option(
+            MAX_INFLOW,
+            metavar="RATE",
+            help="Exit code 3 if more is copied into a broker at a time, in bytes a second.",
+        ),
+        "min_room": click.option(
+            MIN_ROOM,
+            metavar="SHARE|SIZE",
+            help="Exit code 3 if less stays free on the disk of a broker: 10%, or 50GiB.",
+        ),
+    },
+)
+
+_OPTIONS = (
+    limits_options_without(),
+    throttle_options,
+    rehearsed_run_options,
+    schedule_options,
+    until_option,
+    assume_rate_option,
+    click.option(
+        EVENT,
+        "events",
+        metavar="EVENT",
+        multiple=True,
+        help="Let something happen: 'kill 5 at 40%' of the work, or 'load x2 at 10m' after the "
+        f"start. Also {', '.join(FAULT_FORMS[1:])}. May be repeated.",
+    ),
+    _threshold_options,
+    click.option(
+        "--record",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Record the usual twin in this folder, marked as simulated.",
+    ),
+)
+
+
+def rehearse_options(verb: Verb[R]) -> Verb[R]:
+    """Add the options of a rehearsal; passes them as `how`, a `RehearseOptions`."""
+
+    @wraps(verb)
+    def with_options(
+        *,
+        limits: GivenLimits,
+        throttle: ThrottleOptions,
+        options: RunOptions,
+        schedule: SetSchedule,
+        until: str | None,
+        assume_rate: str | None,
+        **values: Any,
+    ) -> R:
+        limits, excludes = new_run_limits(limits)
+        now = SystemClock().now()
+        own = {name: values.pop(name) for name in ("events", "thresholds", "record")}
+        how = RehearseOptions(
+            limits=complete_limits({}, limits),
+            exclude_internal=excludes,
+            options=_run_options(options, throttle, schedule),
+            until=parse_until(until, now),
+            now=now,
+            rate=parse_assumed_rate(assume_rate),
+            **own,
+        )
+        return verb(**values, how=how)
+
+    decorated: Verb[R] = with_options
+    for option in reversed(_OPTIONS):
+        add: Callable[[Verb[R]], Verb[R]] = option
+        decorated = add(decorated)
+    return decorated
+
+
+def _run_options(
+    options: RunOptions, throttle: ThrottleOptions, schedule: SetSchedule
+) -> RunOptions:
+    """Return the options of the run, without what only the real world has.
+
+    Raises:
+        BadInput: an option needs the real world, or cannot be used.
+    """
+    for option, given in (
+        (SLI_COMMAND, throttle.sli_command),
+        (SLI_PROMETHEUS, throttle.sli_prometheus),
+    ):
+        if given:
+            raise BadInput(f"{option}: a twin does not change its figure. Use --canary instead")
+    if schedule.while_command:
+        raise BadInput(
+            f"{WHILE}: a rehearsal runs no command, for its time is not yours. Leave it out"
+        )
+    chosen = schedule.applied_to(options.schedule)
+    return with_throttle(
+        msgspec.structs.replace(options, schedule=chosen, record=False), throttle, Context()
+    )

@@ -1,0 +1,233 @@
+"""The report of a rehearsal: its text, and its JSON form, which is a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from ktui.cli.context.terminal import styled
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.plan_report import FindingJson, findings_json
+from ktui.cli.output.table import table
+from ktui.planning.check.findings import Finding
+from ktui.quantities import as_bytes, as_count, as_duration, as_rate
+from ktui.rehearsal.summary import BrokerUse, FaultOutcome, Stop, Summary
+from ktui.rehearsal.thresholds import Checked
+from ktui.rehearsal.twin import Pace, Twin
+from ktui.rehearsal.twins import RehearsedTwin
+
+_MOST_STALLS = 10
+_Cells = Callable[[Summary], str]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A rehearsal, with its verdict."""
+
+    plan: str
+    """The plan's file, cleaned for the terminal."""
+    twin: Twin
+    given_rate: bool
+    """Whether an option gave the copy rate."""
+    findings: tuple[Finding, ...]
+    twins: tuple[RehearsedTwin, ...]
+    """From the slowest to the fastest."""
+    checks: tuple[Checked, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every partition comes to its target, and every threshold holds."""
+        return all(each.holds for each in self.checks)
+
+    @property
+    def usual(self) -> Summary:
+        """The summary of the usual twin."""
+        return next(each.summary for each in self.twins if each.pace is Pace.USUAL)
+
+    @property
+    def rates_from(self) -> str:
+        """Where the copy rates come from: given, recorded or assumed."""
+        if self.given_rate:
+            return "given"
+        return "recorded" if self.twin.recorded else "assumed"
+
+
+class RatesJson(msgspec.Struct, frozen=True, rename={"source": "from"}):
+    """The copy rates into each broker, in bytes a second, and where they come from."""
+
+    slow: float
+    usual: float
+    fast: float
+    source: str
+
+
+class RehearsalJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui rehearse --json`."""
+
+    schema_version: int
+    simulated: bool
+    plan: str
+    twin: str
+    cluster_id: str
+    rates: RatesJson
+    holds: bool
+    checks: tuple[Checked, ...]
+    findings: tuple[FindingJson, ...]
+    twins: tuple[RehearsedTwin, ...]
+
+
+def rehearsal_json(report: Report) -> str:
+    """Return the JSON form of a rehearsal."""
+    rates = report.twin.rates
+    return encode(
+        RehearsalJson(
+            schema_version=SCHEMA_VERSION,
+            simulated=True,
+            plan=report.plan,
+            twin=report.twin.name,
+            cluster_id=report.twin.cluster_id,
+            rates=RatesJson(rates.low, rates.middle, rates.high, report.rates_from),
+            holds=report.holds,
+            checks=report.checks,
+            findings=findings_json(report.findings),
+            twins=report.twins,
+        )
+    )
+
+
+def rehearsal_text(report: Report) -> str:
+    """Return the text of a rehearsal: figures, brokers, stalls, stops, faults, and the verdict."""
+    blocks = [
+        _head(report),
+        _figures(report.twins),
+        _brokers(report.twins),
+        _stalls(report.twins),
+        _stops(report.usual),
+        *(_fault(each) for each in report.usual.faults),
+        _missed(report.usual),
+        _recording(report.twins),
+        _verdict(report),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
+
+
+def _head(report: Report) -> Iterator[str]:
+    rates = report.twin.rates
+    span = f"({as_rate(rates.low)} to {as_rate(rates.high)}) "
+    middle = as_rate(rates.middle)
+    yield f"{report.plan} on a simulated twin, {report.twin.name}. Nothing was sent."
+    yield (
+        f"Copies at most {middle} {'' if report.given_rate else span}into each broker: "
+        f"{report.rates_from}"
+    )
+
+
+def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
+    rows: tuple[tuple[str, _Cells], ...] = (
+        ("time", _time),
+        ("at target", lambda s: f"{s.done:,} of {s.partitions:,}"),
+        ("copied", lambda s: as_bytes(s.bytes_copied)),
+        ("batches", lambda s: f"{s.batches:,}"),
+        ("leader epoch bumps", lambda s: f"{s.leader_epoch_bumps:,}"),
+        ("highest inflow", lambda s: as_rate(max((b.inflow for b in s.brokers), default=0.0))),
+        ("least room", lambda s: as_bytes(min((b.room for b in s.brokers), default=None))),
+        ("stalls", lambda s: f"{len(s.stalls):,}"),
+    )
+    header = ("", *(each.pace.upper() for each in twins))
+    cells = [(name, *(of(each.summary) for each in twins)) for name, of in rows]
+    yield table(header, cells, right=range(1, len(header)))
+    for twin in twins:
+        for why in twin.summary.why:
+            yield f"{twin.pace}: {why}"
+
+
+def _time(summary: Summary) -> str:
+    shown = as_duration(summary.time_s)
+    return shown if summary.complete else f"> {shown}"
+
+
+def _brokers(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
+    worst: dict[int, BrokerUse] = {}
+    for use in (each for twin in twins for each in twin.summary.brokers):
+        before = worst.get(use.broker, use)
+        worst[use.broker] = BrokerUse(
+            use.broker,
+            max(before.inflow, use.inflow),
+            min(before.room, use.room),
+            use.disk,
+            max(before.extra_replicas, use.extra_replicas),
+        )
+    header = ("BROKER", "PEAK INFLOW", "LEAST ROOM", "OF DISK", "EXTRA REPLICAS")
+    rows = [
+        (
+            str(broker),
+            as_rate(use.inflow),
+            as_bytes(use.room),
+            f"{use.room / use.disk:.0%}" if use.disk else "-",
+            f"{use.extra_replicas:,}",
+        )
+        for broker, use in sorted(worst.items())
+    ]
+    yield table(header, rows, right=range(len(header)))
+
+
+def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
+    for twin in twins:
+        stalls = twin.summary.stalls
+        for stall in stalls[:_MOST_STALLS]:
+            yield (
+                f"{twin.pace}: after {as_duration(stall.since_s)}, for "
+                f"{as_duration(stall.lasted_s)}: {as_count(stall.partitions, 'partition')} "
+                f"{stall.kind.value} at broker {stall.broker}: {stall.why}"
+            )
+        if len(stalls) > _MOST_STALLS:
+            yield f"{twin.pace}: {as_count(len(stalls) - _MOST_STALLS, 'more stall')}"
+
+
+_STOP_HEADER = ("STOPPED AFTER", "DONE", "LEFT", "TO COPY", "DROPPED", "ROLLED BACK", "COPIED BACK")
+
+
+def _stop_row(stop: Stop) -> tuple[str, ...]:
+    return (
+        as_duration(stop.at_s),
+        f"{stop.done:,}",
+        f"{stop.left:,}",
+        as_bytes(stop.bytes_left),
+        as_bytes(stop.in_flight),
+        f"{stop.back_partitions:,}",
+        as_bytes(stop.back_bytes),
+    )
+
+
+def _stops(summary: Summary) -> Iterator[str]:
+    rows = [_stop_row(stop) for stop in summary.stops]
+    yield table(_STOP_HEADER, rows, right=range(len(_STOP_HEADER)))
+
+
+def _fault(fault: FaultOutcome) -> Iterator[str]:
+    yield f"{fault.event}: after {as_duration(fault.at_s)}. In the minute that followed:"
+    yield from (f"  ktui: {words}" for words in fault.did)
+    yield from (f"  to do: {words}" for words in fault.do)
+    stop = fault.stop
+    yield (
+        f"  a rollback then: {as_count(stop.back_partitions, 'partition')} moved back, "
+        f"{as_bytes(stop.back_bytes)} copied again"
+    )
+
+
+def _missed(summary: Summary) -> Iterator[str]:
+    yield from (f"{event}: did not happen, for the run was over" for event in summary.missed)
+
+
+def _recording(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
+    for twin in twins:
+        if twin.recording is not None:
+            yield f"recorded, as a simulated cluster: {twin.recording}"
+        if twin.recording_problem is not None:
+            yield f"warning: {twin.recording_problem}"
+
+
+def _verdict(report: Report) -> Iterator[str]:
+    for each in report.checks:
+        word = styled("holds", fg="green") if each.holds else styled("does not hold", fg="red")
+        yield f"{each.threshold}: {word} ({each.pace} twin): {each.found}"

@@ -1,0 +1,187 @@
+"""Carry a plan out on a twin, in virtual time or by any clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import ObservationSource, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterPorts
+from ktui.execution.engine.engine import Engine
+from ktui.execution.engine.leaving import when_paused
+from ktui.execution.host.canary_figure import CanaryFigure
+from ktui.execution.host.recording import RunRecording
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import NOT_RECORDED, AnyRunEvent, JournalEntry, Owned
+from ktui.execution.run.run import Run
+from ktui.quantities import as_duration
+from ktui.recording.recorded import RecordingSource
+from ktui.recording.recorder import Recorder
+from ktui.rehearsal.faults import Fault
+from ktui.rehearsal.played import EndedBy, Played
+from ktui.rehearsal.stage import Stage
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import ClusterSpec
+from ktui.simulated.producers import Producers
+
+STANDSTILL_S = 600.0
+"""Seconds without headway, beyond --stall-timeout, after which nothing is waited for any more."""
+_OWNER = Owned(pid=0, host="twin", user="rehearsal")
+
+OnPoll = Callable[[Run, float], None]
+"""Called after each poll with the run and the seconds since its start, for a view."""
+
+
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan to be carried out, with all that the run begins with."""
+
+    name: str
+    """The name of the run."""
+    first: tuple[AnyRunEvent, ...]
+    """The first events of its journal: its partitions, limits and options."""
+    until: datetime | None = None
+    faults: tuple[Fault, ...] = ()
+
+    def with_faults(self, faults: tuple[Fault, ...], *, until: datetime | None) -> Rehearsal:
+        """Return the same rehearsal with faults and a time of --until."""
+        return msgspec.structs.replace(self, faults=faults, until=until)
+
+
+class _KeptJournal(Journal):
+    """A journal that keeps its entries at hand, and passes them on as they are written."""
+
+    kept: list[JournalEntry]
+    pass_on: Callable[[Sequence[JournalEntry]], None]
+
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
+        """Write events, keep them, and pass them on."""
+        entries = super().append(events)
+        self.kept += entries
+        self.pass_on(entries)
+        return entries
+
+
+async def play(
+    rehearsal: Rehearsal,
+    spec: ClusterSpec,
+    clock: Clock,
+    folder: Path,
+    *,
+    recorder: Recorder | None = None,
+    on_poll: OnPoll = lambda _run, _s: None,
+) -> Played:
+    """Carry a plan out on a simulated cluster until the run ends, is left, or stands still.
+
+    The same arguments and a clock that starts at the same time give the same result.
+
+    Args:
+        rehearsal: the plan.
+        spec: the cluster.
+        clock: the time of the cluster and of the engine.
+        folder: an empty folder for the run's journal.
+        recorder: records the observations and the events of the run; the caller closes it.
+        on_poll: is called after each poll.
+
+    Raises:
+        JournalProblem: the journal cannot be written.
+    """
+    cluster = SimulatedCluster(spec, clock)
+    ports = ClusterPorts(cluster.reader(), cluster.writer())
+    recording = None if recorder is None else RunRecording(recorder, rehearsal.name)
+    with _journal(folder, clock, recording) as journal:
+        if recorder is not None:
+            recorder.begin(spec.name)
+        journal.append(rehearsal.first)
+        run = Run(rehearsal.name).fold(journal.kept)
+        epochs = _epochs(cluster, run.tracks)
+        began, began_s = clock.now(), clock.monotonic()
+        observer = Observer(ports.reader, clock)
+        source: ObservationSource = observer
+        if recorder is not None:
+            source = RecordingSource(observer, recorder)
+        stage = Stage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
+        watch = _Watch(stage, clock, began_s, on_poll)
+        engine = Engine(
+            run,
+            journal,
+            stage,
+            ports,
+            clock,
+            recording=(lambda: NOT_RECORDED) if recording is None else recording.state,
+            leave_when=watch.why_leave,
+            figure=CanaryFigure(Producers(cluster)),
+        )
+        try:
+            await engine.execute(msgspec.structs.replace(_OWNER, until=rehearsal.until))
+            ended_s = stage.last_headway_s if watch.gave_up else clock.monotonic()
+            await stage.outlast_faults()
+        finally:
+            await observer.aclose()
+        return Played(
+            entries=tuple(journal.kept),
+            began=began,
+            lasted_s=ended_s - began_s,
+            ended_by=_ended_by(run, gave_up=watch.gave_up),
+            why=run.left or "",
+            leader_epoch_bumps=sum(
+                epoch - epochs.get(tp, 0) for tp, epoch in _epochs(cluster, run.tracks).items()
+            ),
+            peaks=stage.peaks,
+            stalls=stage.stalls,
+            hits=stage.hits,
+            missed=stage.missed,
+        )
+
+
+class _Watch:
+    """Leaves a run that stands still, and reports each poll."""
+
+    def __init__(self, stage: Stage, clock: Clock, began_s: float, on_poll: OnPoll) -> None:
+        self._stage, self._clock, self._began_s, self._on_poll = stage, clock, began_s, on_poll
+        self.gave_up = False
+
+    def why_leave(self, run: Run, seen: Observation | None) -> str | None:
+        """Return why the run is to be left now; None to go on."""
+        self._on_poll(run, self._clock.monotonic() - self._began_s)
+        if (paused := when_paused(run, seen)) is not None:
+            return paused
+        still_s = self._clock.monotonic() - self._stage.last_headway_s
+        most_s = run.options.stall_timeout_s + STANDSTILL_S
+        if self._stage.awaits_faults or still_s < most_s:
+            return None
+        self.gave_up = True
+        return f"no headway for {as_duration(most_s)}"
+
+
+@contextmanager
+def _journal(folder: Path, clock: Clock, recording: RunRecording | None) -> Iterator[_KeptJournal]:
+    path = folder / "journal.db"
+    Journal.create(path, clock).close()
+    with _KeptJournal.open(path, clock) as journal:
+        journal.kept = []
+        journal.pass_on = recording.take if recording is not None else _nobody
+        yield journal
+
+
+def _nobody(_entries: Iterable[JournalEntry]) -> None:
+    """Take entries, and do nothing."""
+
+
+def _epochs(
+    cluster: SimulatedCluster, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    known = ((tp, cluster.controller.get(tp)) for tp in partitions)
+    return {tp: found.leader_epoch for tp, found in known if found is not None}
+
+
+def _ended_by(run: Run, *, gave_up: bool) -> EndedBy:
+    if run.ended:
+        return EndedBy.RUN
+    return EndedBy.STANDSTILL if gave_up else EndedBy.LEFT

@@ -1,0 +1,75 @@
+"""The twin of a cluster: a scenario file's cluster, and how fast its brokers take in copies."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.text import clean
+from ktui.planning.simulate.copy_rates import ASSUMED, Span
+from ktui.simulated.layout import ClusterSpec
+from ktui.simulated.scenario.library import load_scenario
+
+SIMULATED = "simulated"
+"""The cluster ids of twins begin with this word, so no figure of theirs passes for a real one."""
+
+
+class Pace(enum.StrEnum):
+    """Which end of the range of copy rates a twin has."""
+
+    SLOW = "slow"
+    USUAL = "usual"
+    FAST = "fast"
+
+
+class Twin(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster to rehearse on."""
+
+    name: str
+    """The name for people: the file's, cleaned for the terminal."""
+    spec: ClusterSpec
+    rates: Span = ASSUMED
+    """Bytes a second that a broker takes in, over all the replicas that are copied to it."""
+    recorded: bool = False
+    """Whether the rates were seen on the cluster; False where they are assumed."""
+
+    @property
+    def paces(self) -> tuple[Pace, ...]:
+        """The twins to play: one where the rate is exact, else one for each part of the range."""
+        exact = self.rates.low == self.rates.high
+        return (Pace.USUAL,) if exact else (Pace.SLOW, Pace.USUAL, Pace.FAST)
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the simulated cluster, which no real cluster has."""
+        name = self.spec.name
+        return name if name.startswith(SIMULATED) else f"{SIMULATED}-{name}"
+
+    def rate(self, pace: Pace) -> float:
+        """Return the copy rate into each broker, in bytes a second."""
+        return {
+            Pace.SLOW: self.rates.low,
+            Pace.USUAL: self.rates.middle,
+            Pace.FAST: self.rates.high,
+        }[pace]
+
+    def cluster(self, pace: Pace) -> ClusterSpec:
+        """Return the cluster whose brokers copy at that pace, marked as simulated by its id."""
+        rate = self.rate(pace)
+        brokers = tuple(msgspec.structs.replace(b, copy_in=rate) for b in self.spec.brokers)
+        return msgspec.structs.replace(self.spec, brokers=brokers, name=self.cluster_id)
+
+    def at(self, rate: float) -> Twin:
+        """Return the same twin with an exact copy rate, in bytes a second."""
+        return msgspec.structs.replace(self, rates=Span(rate, rate, rate))
+
+
+def load_twin(path: Path) -> Twin:
+    """Read a twin from a scenario file. Only its cluster and its topics count.
+
+    Raises:
+        FileProblem: the file cannot be read, or its contents are impossible; with the line.
+    """
+    return Twin(name=clean(str(path)), spec=load_scenario(path).spec)

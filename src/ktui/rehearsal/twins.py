@@ -1,0 +1,153 @@
+"""Rehearse a plan on the twins of a cluster: the slow, the usual and the fast one."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from ktui import __version__
+from ktui.execution.errors import RunProblem
+from ktui.execution.run.events import Started
+from ktui.recording.recorder import Recorder
+from ktui.rehearsal.play import Rehearsal, play
+from ktui.rehearsal.summary import Summary, summarise
+from ktui.rehearsal.twin import SIMULATED, Pace, Twin
+from ktui.simulated.clock import VirtualClock
+
+FEW = 200
+"""So many partitions are rehearsed sooner than another process has started."""
+
+
+class RehearsedTwin(msgspec.Struct, frozen=True, kw_only=True):
+    """One twin, and what the plan did to it."""
+
+    pace: Pace
+    rate: float
+    """Bytes a second that each of its brokers takes in at most, over all copies."""
+    summary: Summary
+    recording: str | None = None
+    """The folder of its recording; None if it was not recorded."""
+    recording_problem: str | None = None
+    """Why the recording is not whole; None if it is."""
+
+
+class _Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One twin to play."""
+
+    rehearsal: Rehearsal
+    twin: Twin
+    pace: Pace
+    start: datetime
+    folder: Path
+    """A folder for its journal, not made yet."""
+    record: Path | None
+
+
+def rehearse(
+    rehearsal: Rehearsal, twin: Twin, *, start: datetime, record: Path | None = None
+) -> tuple[RehearsedTwin, ...]:
+    """Rehearse a plan on each twin, from the slowest to the fastest.
+
+    Large plans are played in processes of their own, as many at a time as there are cores.
+
+    Args:
+        rehearsal: the plan.
+        twin: the cluster with its range of copy rates.
+        start: the wall time of the twins at the start of the run.
+        record: the folder for a recording of the usual twin; None for none.
+
+    Raises:
+        JournalProblem: a temporary journal cannot be written.
+        RunProblem: the system has ended one of the processes.
+    """
+    with tempfile.TemporaryDirectory(prefix="ktui-rehearse-") as folder:
+        tasks = [
+            _Task(
+                rehearsal=rehearsal,
+                twin=twin,
+                pace=pace,
+                start=start,
+                folder=Path(folder) / pace,
+                record=record if pace is Pace.USUAL else None,
+            )
+            for pace in twin.paces
+        ]
+        at_once = min(_cores(), len(tasks))
+        if at_once == 1 or _partitions(rehearsal) <= FEW:
+            return tuple(map(_play, tasks))
+        return _play_side_by_side(tasks, at_once)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _play_side_by_side(tasks: Sequence[_Task], at_once: int) -> tuple[RehearsedTwin, ...]:
+    """Play each twin in a process of its own; none of them outlives an interrupt or an error.
+
+    Raises:
+        RunProblem: the system has ended one of the processes.
+    """
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(at_once, mp_context=context, initializer=_ignore_interrupts)
+    try:
+        return tuple(pool.map(_play, tasks))
+    except BrokenProcessPool:
+        raise RunProblem(
+            "the system has ended a process of the rehearsal, perhaps for lack of memory. Rehearse "
+            "one twin at a time, with --assume-rate"
+        ) from None
+    except BaseException:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Leave an interrupt from the terminal to the process that has started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _partitions(rehearsal: Rehearsal) -> int:
+    return next((e.partitions for e in rehearsal.first if isinstance(e, Started)), 0)
+
+
+def _play(task: _Task) -> RehearsedTwin:
+    clock = VirtualClock(task.start, leaping=True)
+    recorder = None
+    if task.record is not None:
+        recorder = Recorder(
+            task.record,
+            clock,
+            cluster=f"{task.twin.name} ({SIMULATED})",
+            program=f"ktui {__version__} rehearse",
+        )
+    task.folder.mkdir()
+    spec = task.twin.cluster(task.pace)
+    try:
+        played = asyncio.run(play(task.rehearsal, spec, clock, task.folder, recorder=recorder))
+    finally:
+        if recorder is not None:
+            recorder.close()
+    path = None if recorder is None else recorder.path
+    return RehearsedTwin(
+        pace=task.pace,
+        rate=task.twin.rate(task.pace),
+        summary=summarise(played),
+        recording=None if path is None else str(path),
+        recording_problem=None if recorder is None else recorder.problem,
+    )

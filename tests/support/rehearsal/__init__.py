@@ -1,0 +1,1 @@
+"""Small twins and plans, rehearsed in no time."""

@@ -1,0 +1,36 @@
+"""The twins of a cluster: their copy rates, and where they are played."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.rehearsal import twins
+from ktui.rehearsal.twin import Pace
+from ktui.rehearsal.twins import rehearse
+from ktui.simulated.clock import FIRST_MOMENT
+from support.rehearsal.small_twins import TWIN, rehearsal_of
+
+ALONE = Plan((PartitionTarget("empty", 0, (1, 2, 4)),))
+
+
+def test_twins_played_in_processes_of_their_own_give_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rehearsal = rehearsal_of(ALONE, "load x2 at 0s")
+    here = rehearse(rehearsal, TWIN, start=FIRST_MOMENT)
+    monkeypatch.setattr(twins, "FEW", 0)
+    monkeypatch.setattr(twins, "_cores", lambda: 2)
+
+    apart = rehearse(rehearsal, TWIN, start=FIRST_MOMENT)
+
+    assert apart == here
+    assert [twin.pace for twin in here] == [Pace.SLOW, Pace.USUAL, Pace.FAST]
+    assert [twin.rate for twin in here] == [20e6, 50e6, 100e6]
+
+
+def test_a_twin_never_has_the_id_of_its_cluster() -> None:
+    spec = TWIN.cluster(Pace.SLOW)
+
+    assert (TWIN.spec.name, spec.name) == ("prod", "simulated-prod")
+    assert {broker.copy_in for broker in spec.brokers} == {20e6}
