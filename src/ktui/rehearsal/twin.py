@@ -11,6 +11,7 @@ from ktui.cluster.text import clean
 from ktui.planning.simulate.copy_rates import ASSUMED, Span
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
+from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
 
 SIMULATED = "simulated"
 """The cluster ids of twins begin with this word, so no figure of theirs passes for a real one."""
@@ -72,4 +73,18 @@ def load_twin(path: Path) -> Twin:
     Raises:
         FileProblem: the file cannot be read, or its contents are impossible; with the line.
     """
-    return Twin(name=clean(str(path)), spec=load_scenario(path).spec)
+    scenario = load_scenario(path)
+    return twin_of(clean(str(path)), scenario.spec, scenario.snapshot)
+
+
+def twin_of(name: str, spec: ClusterSpec, snapshot: SnapshotInfo | None) -> Twin:
+    """Return the twin of a cluster, with the copy rates of its snapshot, or else assumed ones."""
+    if snapshot is None:
+        return Twin(name=name, spec=spec)
+    rates = snapshot.rates
+    return Twin(
+        name=name,
+        spec=spec,
+        rates=Span(rates.slow, rates.usual, rates.fast),
+        recorded=rates.source is RatesFrom.RECORDED,
+    )

@@ -56,6 +56,8 @@ EXEMPT: Mapping[str, str] = {
     "progress": "polls a real cluster; tests/kafka/reassign/test_reassign.py",
     "reassign": "starts an engine process; tests/kafka/reassign/test_reassign.py",
     "record --context": "records until its end in real time; tests/unit/cli/record/test_record.py",
+    "rehearse plan.json --context": "measures for a minute; "
+    "tests/unit/cli/rehearse/test_rehearse_a_cluster.py",
     "snapshot": "measures for a minute; tests/unit/cli/snapshot/test_snapshot.py",
     "resume": "starts an engine process; tests/unit/cli/start/test_resume.py",
     "runs import": "takes a cluster; tests/unit/cli/run/test_imported_runs.py",

@@ -12,15 +12,17 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.plan_report import finding_line
-from ktui.cli.rehearse.options import RehearseOptions, rehearse_options
+from ktui.cli.rehearse.options import RehearseOptions, TwinSource, rehearse_options
 from ktui.cli.rehearse.report import Report, rehearsal_json, rehearsal_text
+from ktui.cli.twin.taking import twin_notes, twin_of_cluster
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import default_name
 from ktui.planning.check.findings import Allowances
+from ktui.planning.plan import Plan
 from ktui.quantities import as_count
 from ktui.rehearsal.prepare import PlanToRehearse, Prepared, prepare
 from ktui.rehearsal.thresholds import check
-from ktui.rehearsal.twin import Twin, load_twin
+from ktui.rehearsal.twin import Twin, load_twin, twin_of
 from ktui.rehearsal.twins import rehearse
 
 DOES_NOT_HOLD = 3
@@ -28,21 +30,16 @@ DOES_NOT_HOLD = 3
 
 @click.command("rehearse")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
-@click.option(
-    "--on",
-    "twin_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    required=True,
-    help="The twin: a scenario file. Only its cluster and its topics count.",
-)
 @common.json_option
 @allowance_options
 @rehearse_options
 def command(
-    path: Path, twin_file: Path, *, json: bool, allowed: Allowances, how: RehearseOptions
+    path: Path, *, source: TwinSource, json: bool, allowed: Allowances, how: RehearseOptions
 ) -> None:
     """Carry out PLAN on a simulated twin of its cluster, and show what it would do. Sends nothing.
+
+    The twin is a snapshot of the cluster, taken now, or with --on a file that `ktui snapshot` or
+    you have made: then no cluster is needed.
 
     The engine, its limits and its throttles are those of `ktui start`; time passes as fast as it
     can. Where the copy rate is not known, there are three twins: a slow, a usual and a fast one.
@@ -50,8 +47,8 @@ def command(
     Exit code 0 when every partition comes to its target on each twin and all thresholds hold, 3
     when not, 2 when a start would be refused or an option cannot be used.
     """
-    source, plan = read_plan_argument(path)
-    twin = twin_of(twin_file)
+    plan_source, plan = read_plan_argument(path)
+    twin = _twin(source, plan)
     if how.rate is not None:
         twin = twin.at(float(how.rate))
     faults = how.faults(twin.spec)
@@ -68,7 +65,7 @@ def command(
         twin,
     )
     for finding in prepared.findings:
-        print_note(finding_line(source, finding))
+        print_note(finding_line(plan_source, finding))
     if prepared.rehearsal is None:
         _end_without_rehearsal(prepared)
     if sys.stderr.isatty():
@@ -81,7 +78,7 @@ def command(
         record=how.record,
     )
     report = Report(
-        plan=source,
+        plan=plan_source,
         twin=twin,
         given_rate=how.rate is not None,
         findings=prepared.findings,
@@ -92,13 +89,20 @@ def command(
     sys.exit(0 if report.holds else DOES_NOT_HOLD)
 
 
-def twin_of(file: Path) -> Twin:
-    """Return the twin to rehearse on: the only place that knows where twins come from.
+def _twin(source: TwinSource, plan: Plan) -> Twin:
+    """Return the twin to rehearse on: that of a file, or one of the cluster as it is now.
 
     Raises:
-        FileProblem: the file cannot be used; with the line.
+        BadInput: there is no twin of the cluster, or an option cannot be used.
+        ClusterError: the cluster cannot be read.
+        FileProblem: a file cannot be used; with the line.
     """
-    return load_twin(file)
+    if source.file is not None:
+        return load_twin(source.file)
+    taken = twin_of_cluster(source.cluster, plan, source.reading, source.state)
+    for line in twin_notes(taken):
+        print_note(line)
+    return twin_of(source.cluster.name, taken.spec, taken.info)
 
 
 def _end_without_rehearsal(prepared: Prepared) -> NoReturn:

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.common import Verb, grouped, parse_time
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import Verb, grouped, parse_time, state_dir_option
 from ktui.cli.options.limits import (
     GivenLimits,
     complete_limits,
@@ -30,7 +32,9 @@ from ktui.cli.options.throttle import (
     throttle_options,
     with_throttle,
 )
+from ktui.cli.twin.taking import TwinReading, twin_reading_options
 from ktui.cluster.clock import SystemClock
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
@@ -67,6 +71,52 @@ class RehearseOptions(msgspec.Struct, frozen=True, kw_only=True):
             BadInput: one cannot be used.
         """
         return tuple(_fault(text, spec) for text in self.events)
+
+
+class TwinSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the twin comes from: a file, or a cluster."""
+
+    file: Path | None
+    choice: ClusterChoice
+    reading: TwinReading
+    state: StateDir
+
+    def check(self) -> None:
+        """Refuse a file together with options of a cluster.
+
+        Raises:
+            BadInput: both are given.
+        """
+        of_cluster = [
+            f"--{name.replace('_', '-')}"
+            for name, value in self.choice._asdict().items()
+            if value is not None
+        ]
+        named = self.reading.named or next(iter(of_cluster), None)
+        if self.file is not None and named is not None:
+            raise BadInput(
+                f"{named}: with --on, nothing is read from a cluster. Leave one of them out"
+            )
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster.
+
+        Raises:
+            BadInput: no cluster is named, or its connection settings cannot be used.
+            FileProblem: the config file cannot be used, or has no such context.
+        """
+        return self.choice.cluster()
+
+    @property
+    def context(self) -> Context:
+        """The context whose limits and throttle a start would take; without a cluster, none.
+
+        Raises:
+            BadInput: no cluster is named, or its connection settings cannot be used.
+            FileProblem: the config file cannot be used, or has no such context.
+        """
+        return Context() if self.file is not None else self.cluster.context
 
 
 def _fault(text: str, spec: ClusterSpec) -> Fault:
@@ -122,6 +172,16 @@ _threshold_options = grouped(
 )
 
 _OPTIONS = (
+    click.option(
+        "--on",
+        "file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Rehearse on this twin, a scenario file. Only its cluster and its topics count.",
+    ),
+    cluster_options,
+    twin_reading_options,
+    state_dir_option,
     limits_options_without(),
     throttle_options,
     rehearsed_run_options,
@@ -147,7 +207,7 @@ _OPTIONS = (
 
 
 def rehearse_options(verb: Verb[R]) -> Verb[R]:
-    """Add the options of a rehearsal; passes them as `how`, a `RehearseOptions`."""
+    """Add the options of a rehearsal; passes `source`, a `TwinSource`, and `how`."""
 
     @wraps(verb)
     def with_options(
@@ -160,19 +220,24 @@ def rehearse_options(verb: Verb[R]) -> Verb[R]:
         assume_rate: str | None,
         **values: Any,
     ) -> R:
+        source = TwinSource(
+            **{name: values.pop(name) for name in ("file", "choice", "reading", "state")}
+        )
+        source.check()
+        context = source.context
         limits, excludes = new_run_limits(limits)
         now = SystemClock().now()
         own = {name: values.pop(name) for name in ("events", "thresholds", "record")}
         how = RehearseOptions(
-            limits=complete_limits({}, limits),
+            limits=complete_limits(context.limits, limits),
             exclude_internal=excludes,
-            options=_run_options(options, throttle, schedule),
+            options=_run_options(options, throttle, schedule, context),
             until=parse_until(until, now),
             now=now,
             rate=parse_assumed_rate(assume_rate),
             **own,
         )
-        return verb(**values, how=how)
+        return verb(**values, source=source, how=how)
 
     decorated: Verb[R] = with_options
     for option in reversed(_OPTIONS):
@@ -182,7 +247,7 @@ def rehearse_options(verb: Verb[R]) -> Verb[R]:
 
 
 def _run_options(
-    options: RunOptions, throttle: ThrottleOptions, schedule: SetSchedule
+    options: RunOptions, throttle: ThrottleOptions, schedule: SetSchedule, context: Context
 ) -> RunOptions:
     """Return the options of the run, without what only the real world has.
 
@@ -201,5 +266,5 @@ def _run_options(
         )
     chosen = schedule.applied_to(options.schedule)
     return with_throttle(
-        msgspec.structs.replace(options, schedule=chosen, record=False), throttle, Context()
+        msgspec.structs.replace(options, schedule=chosen, record=False), throttle, context
     )

@@ -1,0 +1,162 @@
+"""Take the twin of a real cluster, with copy rates that were recorded or are assumed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import msgspec
+
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import print_note
+from ktui.cli.options import common
+from ktui.cli.options.common import Verb, grouped
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.text import clean
+from ktui.execution.host.state_dir import StateDir
+from ktui.insights.file import insights_of, read_insights
+from ktui.planning.plan import Plan
+from ktui.quantities import as_bytes, as_count, as_duration, as_rate
+from ktui.simulated.layout import VERSIONS
+from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.twin.rates import rates_of
+from ktui.simulated.twin.scope import CannotSnapshot
+from ktui.simulated.twin.take import ClusterTwin, Hide, keep, take_twin
+
+R = TypeVar("R")
+_MEASURED = "60s"
+
+
+class TwinReading(msgspec.Struct, frozen=True):
+    """How a cluster is read for its twin."""
+
+    measure: str | None = None
+    insights: Path | None = None
+
+    @property
+    def measure_s(self) -> float:
+        """How long inbound rates are measured, in seconds; 0 for not at all.
+
+        Raises:
+            BadInput: the time cannot be used.
+        """
+        return common.parse_time("--measure", _MEASURED if self.measure is None else self.measure)
+
+    @property
+    def named(self) -> str | None:
+        """An option that is given; None without any."""
+        if self.measure is not None:
+            return "--measure"
+        return None if self.insights is None else "--insights"
+
+
+twin_reading_options: Callable[[Verb[R]], Verb[R]] = grouped(
+    "reading",
+    TwinReading,
+    {
+        "measure": click.option(
+            "--measure",
+            metavar="TIME",
+            help=f"Measure for this time what producers write, such as 5m; {_MEASURED} by default. "
+            "0 for not at all.",
+        ),
+        "insights": click.option(
+            "--insights",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Take the copy rates from these insights. Default: those of the state directory.",
+        ),
+    },
+)
+"""Adds the options of how a cluster is read; passes them as `reading`, a `TwinReading`."""
+
+
+def twin_of_cluster(
+    cluster: Cluster,
+    plan: Plan | None,
+    reading: TwinReading,
+    state: StateDir,
+    hide: Hide = keep,
+) -> ClusterTwin:
+    """Read a cluster, say so, and return its twin.
+
+    Raises:
+        BadInput: there is no twin of this cluster, or an option cannot be used.
+        ClusterError: the cluster cannot be read, or sizes may not be.
+        FileProblem: the insights cannot be used.
+    """
+    measure_s = reading.measure_s
+    if measure_s:
+        print_note(f"reading {cluster.name}, and measuring for {as_duration(measure_s)}")
+    try:
+        return asyncio.run(_take(cluster, plan, reading, state, hide))
+    except CannotSnapshot as problem:
+        raise BadInput(str(problem)) from None
+
+
+def twin_contents(twin: ClusterTwin) -> str:
+    """Count what is in a twin, for people."""
+    topics = twin.spec.topics
+    partitions = sum(len(topic.replicas) for topic in topics)
+    held = sum(topic.size(number) for topic in topics for number in range(len(topic.replicas)))
+    brokers, of = as_count(len(twin.spec.brokers), "broker"), as_count(len(topics), "topic")
+    return f"{as_count(partitions, 'partition')} of {of} on {brokers}, {as_bytes(held)}"
+
+
+def twin_notes(twin: ClusterTwin) -> Iterator[str]:
+    """Yield what was assumed, and what is left out."""
+    rates = twin.info.rates
+    figures = f"{as_rate(rates.usual)} ({as_rate(rates.slow)} to {as_rate(rates.fast)})"
+    if rates.source is RatesFrom.RECORDED:
+        yield f"a broker takes copies in at {figures}, as recorded runs show"
+    else:
+        yield (
+            f"a broker takes copies in at {figures}: assumed, for no recorded run shows it. See: "
+            "ktui insights"
+        )
+    for note in twin.notes:
+        yield f"note: {note}"
+
+
+async def _take(
+    cluster: Cluster, plan: Plan | None, reading: TwinReading, state: StateDir, hide: Hide
+) -> ClusterTwin:
+    version = _version(await cluster.release())
+    async with aclosing(cluster.reader()) as reader:
+        return await take_twin(
+            reader,
+            SystemClock(),
+            rates=partial(_rates, reading.insights, state),
+            plan=plan,
+            measure_s=reading.measure_s,
+            version=version,
+            hide=hide,
+        )
+
+
+def _version(release: str | None) -> str | None:
+    """Return the version of the simulator that is closest to a release of Kafka."""
+    if release is None or release in VERSIONS:
+        return release
+    return VERSIONS[0] if release.startswith("before") else VERSIONS[-1]
+
+
+def _rates(path: Path | None, state: StateDir, cluster_id: str) -> SnapshotRates:
+    """Return the rates of a cluster: by the file that is named, or by the state directory."""
+    if path is None:
+        return rates_of(insights_of(state.path, cluster_id))
+    insights = read_insights(path)
+    found = insights.of(cluster_id)
+    if found is None:
+        known = ", ".join(each.cluster_id for each in insights.clusters) or "none"
+        raise BadInput(
+            f"--insights {path}: there are no insights into cluster {clean(cluster_id)}. Known "
+            f"clusters: {clean(known)}"
+        )
+    return rates_of(found)
