@@ -19,6 +19,7 @@ from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import (
     BROKERS_BY_MINUTE,
+    CAUGHT_UP,
     FORECASTS,
     LINES,
     MOVES,
@@ -38,7 +39,7 @@ _TABLES = {
     table.name: table
     for table in (
         LINES, POLLS, QUARANTINE, RUN_EVENTS, SAMPLES, BROKERS_BY_MINUTE, MOVES, RATES, RUNS,
-        STATES, FORECASTS, WHAT_IF,
+        STATES, FORECASTS, CAUGHT_UP, WHAT_IF,
     )
 }  # fmt: skip
 

@@ -39,7 +39,7 @@ TABLES = tuple(
 """All tables, by name."""
 _COMPUTED = {
     tables.ETA_BACKTEST.name: (
-        f"SELECT *, make_timestamptz(t * 1000) AS at FROM ({FORECASTS_WITH_TRUTH})"  # noqa: S608 - fixed
+        f"SELECT *, epoch_ms(t) AT TIME ZONE 'UTC' AS at FROM ({FORECASTS_WITH_TRUTH})"  # noqa: S608 - fixed
     )
 }
 """The rows of each table that has no files."""
