@@ -82,6 +82,8 @@ def most_reassigning(polls: DataFrame) -> DataFrame:
 def inflows(intakes: DataFrame, runs: DataFrame) -> DataFrame:
     """Sum up the bytes into each broker, by the number of replicas that it added at once.
 
+    A minute counts for the run under way at its first reading.
+
     Args:
         intakes: the table INTAKES.
         runs: the table RUNS, for the run under way at a time.
