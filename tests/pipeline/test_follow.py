@@ -307,7 +307,7 @@ def test_all_runs_are_replayed_once_and_then_only_those_of_clusters_with_new_dat
     asked: list[DerivedOptions] = []
     monkeypatch.setattr(running, "_replay", lambda *_: None)
     monkeypatch.setattr(
-        running, "_write_simulated", lambda _v, _w, _s, _k, options, _t: asked.append(options)
+        running, "_write_simulated", lambda _v, _w, _k, options, _t: asked.append(options)
     )
     heard, requested = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
 
