@@ -13,6 +13,7 @@ from bench.forecast.baselines import (
     SmoothedRate,
     left_by_throttle_s,
 )
+from bench.forecast.settling import Settled, Settling
 from bench.forecast.stored import StoredRun
 from ktui.execution.run.events import (
     Added,
@@ -31,7 +32,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.insights.prior import Prior
-from ktui.pipeline.forecast.replay import RUN, DecodedPoll, EtaReplay, Forecast
+from ktui.pipeline.forecast.replay import RUN, DecodedPoll, EtaReplay
 from ktui.progress.timeline import Range
 from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import from_wall_ms
@@ -150,22 +151,22 @@ def replay(stored: StoredRun, prior: Prior | None = None) -> ReplayedRun:
         prior: the rates of earlier runs of its cluster; None without any.
     """
     replayed, watch = EtaReplay(lambda _cluster_id: prior, EVERY_MS), _Watch()
-    found: list[tuple[Forecast, float | None]] = []
-    for forecast in replayed.forecasts(watch.watch(stored.events())):
-        by_throttle = None
-        if forecast.scope == RUN and forecast.run_id is not None:
-            run = replayed.run(forecast.run_id)
-            by_throttle = left_by_throttle_s(run, replayed.progress.timelines)
-        found.append((forecast, by_throttle))
-    found += [(forecast, None) for forecast in replayed.unsettled]
+    settling, found = Settling(), list[tuple[Settled, float | None]]()
+    for settled in settling.settle(replayed.replay(watch.watch(stored.events()))):
+        by_throttle, run_id = None, settled.forecast.run_id
+        if settled.forecast.scope == RUN and run_id is not None:
+            by_throttle = left_by_throttle_s(replayed.run(run_id), replayed.progress.timelines)
+        found.append((settled, by_throttle))
+    found += [(settled, None) for settled in settling.unsettled(replayed.state.growths)]
     return ReplayedRun(stored, watch.outcome, list(_moments(stored, watch.outcome, found)))
 
 
 def _moments(
-    stored: StoredRun, outcome: RunOutcome, found: list[tuple[Forecast, float | None]]
+    stored: StoredRun, outcome: RunOutcome, found: list[tuple[Settled, float | None]]
 ) -> Iterator[Moment]:
     smoothed: dict[tuple[str | None, int | None], SmoothedRate] = {}
-    for forecast, by_throttle in sorted(found, key=lambda each: each[0].t):
+    for settled, by_throttle in sorted(found, key=lambda each: each[0].forecast.t):
+        forecast = settled.forecast
         of = smoothed.setdefault((forecast.topic, forecast.partition), SmoothedRate())
         by_smoothed = of.left_s(forecast.t / 1000, forecast.share)
         if forecast.share is None:
@@ -176,7 +177,7 @@ def _moments(
             SMOOTHED: by_smoothed,
             BY_THROTTLE: by_throttle,
         }
-        went_s = _as_it_went_s(forecast, outcome)
+        went_s = _as_it_went_s(settled, outcome)
         cut_t = next((t for t in outcome.disturbed_t if t > forecast.t), None)
         if went_s is None:
             cut_t = outcome.last_t if cut_t is None else cut_t
@@ -195,9 +196,9 @@ def _moments(
         )
 
 
-def _as_it_went_s(forecast: Forecast, outcome: RunOutcome) -> float | None:
-    if forecast.scope != RUN:
-        return forecast.truth_s
+def _as_it_went_s(settled: Settled, outcome: RunOutcome) -> float | None:
+    if settled.forecast.scope != RUN:
+        return settled.truth_s
     if outcome.ended_t is None:
         return None
-    return max(0.0, (outcome.ended_t - forecast.t) / 1000)
+    return max(0.0, (outcome.ended_t - settled.forecast.t) / 1000)

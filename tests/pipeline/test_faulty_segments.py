@@ -41,7 +41,7 @@ def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out all tables: a test is only about which segments are read."""
-    monkeypatch.setattr(running, "_write", lambda *_: ({}, None))
+    monkeypatch.setattr(running, "_write", lambda *_: running.Written({}))
     monkeypatch.setattr(running, "_replay", lambda *_: None)
 
 

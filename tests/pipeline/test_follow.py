@@ -43,7 +43,7 @@ def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out all tables: a test is only about which segments are read, and when."""
-    monkeypatch.setattr(running, "_write", lambda *_: ({}, None))
+    monkeypatch.setattr(running, "_write", lambda *_: running.Written({}))
     monkeypatch.setattr(running, "_replay", lambda *_: None)
 
 
@@ -307,7 +307,7 @@ def test_all_runs_are_replayed_once_and_then_only_those_of_clusters_with_new_dat
     asked: list[DerivedOptions] = []
     monkeypatch.setattr(running, "_replay", lambda *_: None)
     monkeypatch.setattr(
-        running, "_write_simulated", lambda _v, _w, _s, _k, options, _t: asked.append(options)
+        running, "_write_simulated", lambda _v, _w, _k, options, _t: asked.append(options)
     )
     heard, requested = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
 

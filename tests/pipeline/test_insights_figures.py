@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.forecast import insights
-from ktui.pipeline.lake.tables import ETA_BACKTEST
+from ktui.pipeline.forecast.eta_errors import eta_errors
+from ktui.pipeline.tables.evidence import stalls_with_cause
 
 _STATES = (
-    "cluster_id string, topic string, topic_id string, partition int, state string, "
-    "began_t long, ended_t long"
+    "cluster_id string, topic string, topic_id string, partition int, listing long, "
+    "listing_t long, state string, began_t long, ended_t long"
 )
 _SAMPLES = (
     "cluster_id string, topic string, topic_id string, partition int, t long, adding array<int>, "
@@ -23,7 +25,7 @@ _SAMPLES = (
 
 
 def stalled(partition: int, seconds: int, state: str = "stalled") -> tuple[Any, ...]:
-    return ("a", "orders", None, partition, state, 1_000, 1_000 + seconds * 1000)
+    return ("a", "orders", None, partition, 1, 0, state, 1_000, 1_000 + seconds * 1000)
 
 
 def seen(partition: int, t: int = 1_000, *, shadowed: bool = False, **how: Any) -> tuple[Any, ...]:
@@ -65,9 +67,10 @@ def test_a_stall_is_attributed_to_the_strongest_cause_in_its_first_minute(
         seen(8, t=30_000, isr=[1, 4, 5]),
         seen(9, down=[4]),
     ]
-    found = insights._stalls(
+    stalls_seen = stalls_with_cause(
         spark.createDataFrame(states, _STATES), spark.createDataFrame(samples, _SAMPLES)
-    ).collect()
+    )
+    found = insights._stalls(stalls_seen).collect()
     stalls = [insights._stall(row) for row in found]
     assert {(one.cause, one.count, one.seconds) for one in stalls} == {
         ("target broker down", 1, 10.0),
@@ -83,7 +86,9 @@ def forecast_at(share: float, truth_s: float, *forecasts: float | None) -> dict[
     left_s, linear_s, recent_s = forecasts
     return {
         "cluster_id": "a",
+        "session": "s",
         "scope": "run",
+        "run_id": "r",
         "share": share,
         "truth_s": truth_s,
         "left_s": left_s,
@@ -95,8 +100,8 @@ def forecast_at(share: float, truth_s: float, *forecasts: float | None) -> dict[
 def test_forecasts_are_compared_only_at_moments_where_all_of_them_exist(
     spark: SparkSession,
 ) -> None:
-    columns = ("cluster_id", "scope", "share", "truth_s", "left_s", "linear_s", "recent_s")
-    kinds = ", ".join(f"{c} {ETA_BACKTEST.schema[c].dataType.simpleString()}" for c in columns)
+    columns = "cluster_id string, session string, scope string, run_id string"
+    columns += ", share double, truth_s double, left_s double, linear_s double, recent_s double"
     rows = [
         forecast_at(0.51, 100.0, 110.0, 150.0, 50.0),
         forecast_at(0.55, 100.0, 90.0, 130.0, 150.0),
@@ -106,8 +111,9 @@ def test_forecasts_are_compared_only_at_moments_where_all_of_them_exist(
         forecast_at(0.54, 4.0, 400.0, 4.0, 4.0),
         forecast_at(1.0, 10.0, 10.0, 20.0, None),
     ]
-    found = insights._eta(spark.createDataFrame([tuple(r.values()) for r in rows], kinds)).collect()
+    compared = spark.createDataFrame([tuple(r.values()) for r in rows], columns)
+    found = insights._eta(eta_errors(compared)).collect()
     half, end = sorted(map(insights._eta_error, found), key=lambda error: error.decile)
     assert (half.decile, half.moments, half.told) == (5, 3, 0.8)
-    assert [round(x or 0, 3) for x in (half.ktui, half.linear, half.recent)] == [0.1, 0.3, 0.5]
+    assert (half.ktui, half.linear, half.recent) == pytest.approx((0.1, 0.3, 0.5), rel=0.01)
     assert (end.decile, end.moments, end.ktui, end.told) == (9, 0, None, 1.0)

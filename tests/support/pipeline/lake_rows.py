@@ -23,6 +23,7 @@ from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.run.run import PipelineRequest, run
+from ktui.pipeline.sql.duck_lake import DuckLake
 from ktui.pipeline.tables.all import derived_tables
 from ktui.pipeline.tables.shared import Shared
 
@@ -104,6 +105,9 @@ def lake_table(lake: Path, table: Table) -> pa.Table:
     parts = manifest.tables.get(table.name, {}).values()
     files = [str(lake / file.path) for part in parts for file in part.files]
     schema = to_arrow_schema(table.schema, timezone="UTC")
+    if table in schemas.VIEWS:
+        found = DuckLake.open(str(lake)).rows(f"FROM {table.name}")
+        return pa.Table.from_pylist(found, schema)
     if not files:
         return schema.empty_table()
     folders = pa.schema([schema.field(name) for name in table.partition_columns])

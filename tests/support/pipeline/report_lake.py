@@ -19,7 +19,8 @@ from ktui.pipeline.lake.records import ReportFacts
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import (
     BROKERS_BY_MINUTE,
-    ETA_BACKTEST,
+    CAUGHT_UP,
+    FORECASTS,
     LINES,
     MOVES,
     POLLS,
@@ -38,7 +39,7 @@ _TABLES = {
     table.name: table
     for table in (
         LINES, POLLS, QUARANTINE, RUN_EVENTS, SAMPLES, BROKERS_BY_MINUTE, MOVES, RATES, RUNS,
-        STATES, ETA_BACKTEST, WHAT_IF,
+        STATES, FORECASTS, CAUGHT_UP, WHAT_IF,
     )
 }  # fmt: skip
 
@@ -67,7 +68,7 @@ def rows_of(facts: ReportFacts) -> dict[str, list[dict[str, Any]]]:
     of_run = {"cluster_id": facts.cluster_id, "run": run.run, "run_id": run.run_id}
     samples = {(s.key, s.t): s for s in facts.slowest}
     return {
-        "runs": [_row(run)],
+        "runs": [_row(run) | {"outcomes": [("done", run.partitions)]}],
         "moves": [_row(move) | of_run for move in facts.moves],
         "states": [_row(one) | of_run for one in facts.intervals],
         "rates": [_row(one) | of_run for one in facts.rates],
@@ -80,7 +81,7 @@ def rows_of(facts: ReportFacts) -> dict[str, list[dict[str, Any]]]:
             of_run | {"t": seen.t, "brokers": [1, 4], "alive": [1, 4]} for seen in facts.in_flight
         ],
         "lines": [of_run | {"segment": SEGMENT, "kind": "run"}],
-        "eta_backtest": [_row(g) | of_run | {"scope": "run"} for g in facts.guesses],
+        "forecasts": [_row(g) | of_run | {"scope": "run"} for g in facts.guesses],
         "what_if": [_row(one) | of_run for one in facts.what_ifs],
     }
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
 import pytest
+from bench.forecast.settling import Settled, Settling
 
 from ktui.pacing.limits import Limits
-from ktui.pipeline.forecast.replay import EVERY_MS, PARTITION, RUN, EtaReplay, Forecast
+from ktui.pipeline.forecast.replay import EVERY_MS, PARTITION, RUN, DecodedPoll, EtaReplay, Forecast
 from ktui.pipeline.forecast.session_stream import session_events
+from ktui.recording.lines import RunLine
 from support.recordings.drained_recordings import MB, drained
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 600 * MB, 200 * MB, 800 * MB]
@@ -20,15 +25,19 @@ def segments(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def forecasts(segments: list[bytes]) -> list[Forecast]:
-    return list(EtaReplay().forecasts(session_events(segments, "simulated")))
+def forecasts(segments: list[bytes]) -> list[Settled]:
+    return settled(session_events(segments, "simulated"))
 
 
-def of(scope: str, forecasts: list[Forecast]) -> list[Forecast]:
-    return [each for each in forecasts if each.scope == scope]
+def settled(events: Iterable[DecodedPoll | RunLine]) -> list[Settled]:
+    return list(Settling().settle(EtaReplay().replay(events)))
 
 
-def test_a_run_is_forecast_from_its_first_seconds_to_its_end(forecasts: list[Forecast]) -> None:
+def of(scope: str, forecasts: list[Settled]) -> list[Forecast]:
+    return [each.forecast for each in forecasts if each.forecast.scope == scope]
+
+
+def test_a_run_is_forecast_from_its_first_seconds_to_its_end(forecasts: list[Settled]) -> None:
     run = of(RUN, forecasts)
     assert {each.run_id for each in run} == {"run@1"}
     shares = [each.share for each in run if each.share is not None]
@@ -39,27 +48,28 @@ def test_a_run_is_forecast_from_its_first_seconds_to_its_end(forecasts: list[For
 
 
 def test_each_run_and_partition_has_at_most_one_forecast_in_five_seconds(
-    forecasts: list[Forecast],
+    forecasts: list[Settled],
 ) -> None:
-    places = [(e.scope, e.topic, e.partition, e.t // EVERY_MS) for e in forecasts]
+    places = [(e.scope, e.topic, e.partition, e.t // EVERY_MS) for e, _ in forecasts]
     assert len(places) == len(set(places))
 
 
-def test_a_partition_is_forecast_until_it_is_in_sync(forecasts: list[Forecast]) -> None:
+def test_a_partition_is_forecast_until_it_is_in_sync(forecasts: list[Settled]) -> None:
     partitions = of(PARTITION, forecasts)
     assert {each.topic for each in partitions} == {f"t{n}" for n in range(len(SIZES))}
     assert {each.run_id for each in partitions} == {"run@1"}
-    for each in partitions:
-        assert each.truth_s is not None
-        assert each.truth_s >= 0
-    late = [e for e in partitions if e.predicted is not None and (e.share or 0) > 0.5]
-    off = sorted(
-        abs(e.predicted.middle - (e.truth_s or 0)) for e in late if e.predicted is not None
-    )
+    off = []
+    for each, truth_s in forecasts:
+        if each.scope == PARTITION:
+            assert truth_s is not None
+            assert truth_s >= 0
+            if each.predicted is not None and (each.share or 0) > 0.5:
+                off.append(abs(each.predicted.middle - truth_s))
+    off.sort()
     assert off[len(off) // 2] < 3.0
 
 
-def test_the_naive_forecasts_are_based_on_the_share_done(forecasts: list[Forecast]) -> None:
+def test_the_naive_forecasts_are_based_on_the_share_done(forecasts: list[Settled]) -> None:
     run = of(RUN, forecasts)
     began = run[0].t - 1_000
     for each in run[4:]:
@@ -73,28 +83,24 @@ def test_the_naive_forecasts_are_based_on_the_share_done(forecasts: list[Forecas
 def test_only_partitions_that_ended_have_forecasts(segments: list[bytes]) -> None:
     events = list(session_events(segments, "simulated"))
     half = events[: len(events) // 2]
-    forecasts = list(EtaReplay().forecasts(half))
+    forecasts = settled(half)
     ended = {(each.topic, each.partition) for each in of(PARTITION, forecasts)}
     assert 0 < len(ended) < len(SIZES)
 
 
 def test_segments_in_any_order_and_duplicated_give_the_same_forecasts(
-    segments: list[bytes], forecasts: list[Forecast]
+    segments: list[bytes], forecasts: list[Settled]
 ) -> None:
-    again = EtaReplay().forecasts(session_events([*segments, *segments[::-1]], "simulated"))
-    assert list(again) == forecasts
+    again = settled(session_events([*segments, *segments[::-1]], "simulated"))
+    assert again == forecasts
 
 
 def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[bytes]) -> None:
-    import msgspec  # noqa: PLC0415 - this test alone changes lines
-
-    from ktui.recording.lines import RunLine  # noqa: PLC0415 - as above
-
     events = []
     for each in session_events(segments, "simulated"):
         strange = isinstance(each, RunLine) and each.entry == 3
         raw = msgspec.Raw(b'{"event": "of a newer ktui"}')
         events.append(msgspec.structs.replace(each, event=raw) if strange else each)
-    forecasts = list(EtaReplay().forecasts(events))
+    forecasts = settled(events)
     assert not of(RUN, forecasts)
     assert of(PARTITION, forecasts)

@@ -10,11 +10,11 @@ from ktui.pipeline.run.steps import CountedSteps
 
 STEPS = (
     "looking for segments", "decoding 3 segments", "lines", "samples", "polls and run events",
-    "states", "moves", "spans", "batches", "runs", "rates", "brokers",
+    "states", "moves", "spans", "batches", "runs", "rates", "brokers", "intakes",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("insights", "of"), [(False, 12), (True, 16)])
+@pytest.mark.parametrize(("insights", "of"), [(False, 13), (True, 17)])
 def test_each_step_is_told_with_its_number_of_all_that_this_run_has(
     *, insights: bool, of: int
 ) -> None:
@@ -36,4 +36,4 @@ def test_the_time_left_follows_from_the_time_taken_once_a_fifth_is_done() -> Non
         steps(step)
 
     assert not any("left" in each for each in told[:2])
-    assert told[5] == "6 of 12: states, about 23 s left"
+    assert told[5] == "6 of 13: states, about 24 s left"

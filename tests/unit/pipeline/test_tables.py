@@ -13,7 +13,8 @@ from ktui.pipeline.lake.schema import Table
 
 PAGE = Path(__file__).parents[3] / "docs" / "pipeline.md"
 DERIVED = (
-    tables.FORECASTS, tables.CAUGHT_UP, tables.REPLAYS, tables.ETA_BACKTEST, tables.INSIGHTS,
+    tables.FORECASTS, tables.CAUGHT_UP, tables.REPLAYS, tables.ETA_BACKTEST, tables.ETA_ERRORS,
+    tables.INSIGHTS,
     tables.WHAT_IF,
 )  # fmt: skip
 """Tables described in docs/insights.md, or internal to the pipeline."""
@@ -47,4 +48,4 @@ def test_partition_columns_are_columns_of_the_table(table: Table) -> None:
 
 
 def test_table_names_are_unique() -> None:
-    assert len({table.name for table in TABLES}) == len(TABLES) == 12
+    assert len({table.name for table in TABLES}) == len(TABLES) == 13

@@ -85,6 +85,52 @@ def test_a_column_that_an_older_ktui_did_not_write_is_null(tmp_path: Path) -> No
     assert _opened(lake).execute("SELECT cluster_id, plan FROM runs").fetchall() == [("a", None)]
 
 
+def test_forecasts_are_compared_with_the_end_of_their_run_or_copy(tmp_path: Path) -> None:
+    one, other = {"cluster_id": "a", "session": "s"}, {"cluster_id": "a", "session": "t"}
+    run = {"scope": "run", "run_id": "done@1", "t": 1_000}
+    copy = {"scope": "partition", "topic": "orders", "partition": 0, "since": 3, "t": 2_000}
+    lake = write_lake(
+        tmp_path / "lake",
+        {
+            "polls": [one | {"seq": 3}, one | {"seq": 4, "shadowed": True}, other | {"seq": 3}],
+            "runs": [
+                _run("done@1", 11_000, done=2),
+                _run("cancelled@1", 11_000, done=1),
+                _run("under way@1", None, done=2),
+            ],
+            "caught_up": [one | copy | {"ended_t": 5_500}],
+            "forecasts": [
+                one | run | {"seq": 3, "left_s": 9.0},
+                one | run | {"seq": 4},
+                one | run | {"seq": 3, "t": 11_001},
+                one | run | {"seq": 3, "run_id": "cancelled@1"},
+                one | run | {"seq": 3, "run_id": "under way@1"},
+                one | copy | {"seq": 3},
+                one | copy | {"seq": 3, "since": 1},
+                other | copy | {"seq": 3},
+            ],
+        },
+    )
+    (lake / NAME).write_bytes(views_sql(_manifest(lake), f"file://{lake}"))
+
+    found = _opened(lake).execute(
+        'SELECT scope, run_id, topic, t, epoch_ms("at"), left_s, truth_s FROM eta_backtest '
+        "ORDER BY t"
+    )
+
+    assert found.fetchall() == [
+        ("run", "done@1", None, 1_000, 1_000, 9.0, 10.0),
+        ("partition", None, "orders", 2_000, 2_000, None, 3.5),
+    ]
+
+
+def _run(run_id: str, ended_t: int | None, *, done: int) -> dict[str, Any]:
+    """Return the row of a run of two partitions."""
+    outcomes = [("done", done), ("cancelled", 2 - done)]
+    columns = {"ended_t": ended_t, "partitions": 2, "outcomes": outcomes}
+    return {"cluster_id": "a", "run_id": run_id, **columns}
+
+
 def test_views_of_a_lake_in_s3_name_it_by_the_scheme_that_duckdb_knows(tmp_path: Path) -> None:
     lake = write_lake(tmp_path / "lake", {"runs": [{"cluster_id": "a"}]})
 

@@ -24,6 +24,7 @@ from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import MOST_BYTES, Unreadable, read_input
+from ktui.pipeline.lake.tables import VIEWS
 from ktui.pipeline.lake.views import TABLES, type_name
 from ktui.pipeline.sql.duck_lake import DuckLake, Result
 from ktui.pipeline.sql.query_error import BadQuery
@@ -115,7 +116,7 @@ def _print_tables(lake: DuckLake) -> None:
     quoted = lake.quoted_names()
     for each in TABLES:
         rows = sum(part.rows for part in lake.manifest.tables.get(each.name, {}).values())
-        click.echo(f"{each.name}  {rows:,} rows")
+        click.echo(f"{each.name}  {'a view' if each in VIEWS else f'{rows:,} rows'}")
         lines = [
             (
                 f'  "{field.name}"' if field.name in quoted else f"  {field.name}",

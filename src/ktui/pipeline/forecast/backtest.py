@@ -1,4 +1,4 @@
-"""The live view's time left at every moment of every recorded run, compared with the truth."""
+"""The live view's time left at every moment of every recorded session, and the ends of copies."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType
 
 from ktui.pipeline.forecast import saved_state
-from ktui.pipeline.forecast.replay import RUN, CaughtUp, EtaReplay, Forecast
+from ktui.pipeline.forecast.replay import CaughtUp, EtaReplay, Forecast
 from ktui.pipeline.forecast.saved_state import FORMAT, SavedState
 from ktui.pipeline.forecast.session_stream import SessionStream
 from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.schema import TEXT, Table, column, require_columns, struct_of
-from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, POLLS, REPLAYS, RUNS
-from ktui.pipeline.tables.windows import as_timestamp
+from ktui.pipeline.lake.schema import TEXT, Table, column, struct_of
+from ktui.pipeline.lake.tables import CAUGHT_UP, FORECASTS, REPLAYS
 from ktui.recording.lines import Head
 from ktui.recording.reading import GoodLine, read_lines
 
@@ -63,41 +62,6 @@ def replayed_rows(rows: DataFrame, table: Table) -> DataFrame:
     """Select one table's rows from what `replayed` returns."""
     (kind,) = (name for name, each in _KINDS.items() if each == table)
     return fit_to_table(rows.where(F.col(kind).isNotNull()).select(f"{kind}.*"), table)
-
-
-def eta_backtest(
-    forecasts: DataFrame, caught_up: DataFrame, polls: DataFrame, runs: DataFrame
-) -> DataFrame:
-    """Make the table ETA_BACKTEST: forecasts with the truth.
-
-    Args:
-        forecasts: the table FORECASTS.
-        caught_up: the table CAUGHT_UP.
-        polls: the table POLLS; forecasts of shadowed polls are left out.
-        runs: the table RUNS, for when each run ended. Runs that did not end with every partition
-            done are left out.
-    """
-    rows = require_columns(forecasts, FORECASTS)
-    polls = require_columns(polls, POLLS, ("cluster_id", "session", "seq", "shadowed"))
-    seen = polls.where(~F.col("shadowed")).select("cluster_id", "session", "seq")
-    rows = rows.join(seen, ["cluster_id", "session", "seq"], "left_semi")
-    ends = require_columns(caught_up, CAUGHT_UP)
-    rows = rows.join(ends, ["cluster_id", "session", "topic", "partition", "since"], "left")
-    rows = rows.join(_done(runs), ["cluster_id", "run_id"], "left")
-    ended_t = F.when(F.col("scope") == RUN, F.col("run_ended_t")).otherwise(F.col("ended_t"))
-    truth = (ended_t - F.col("t")) / 1000
-    rows = rows.withColumns({"truth_s": truth, "at": as_timestamp("t")}).where("truth_s >= 0")
-    return fit_to_table(rows, ETA_BACKTEST)
-
-
-def _done(runs: DataFrame) -> DataFrame:
-    """Select the runs that ended with every partition done."""
-    runs = require_columns(
-        runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions")
-    )
-    return runs.where("ended_t is not null and outcomes['done'] = partitions").select(
-        "cluster_id", "run_id", F.col("ended_t").alias("run_ended_t")
-    )
 
 
 _AT_ONCE = 10_000

@@ -13,13 +13,8 @@ from ktui import __version__
 from ktui.insights.insights import ClusterInsights, Insights
 from ktui.pipeline.forecast.insights import Sources, insights, rows
 from ktui.pipeline.lake import tables
-from ktui.pipeline.lake import tables as schemas
-from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.tables.listings import listed_samples
-from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.run_folds import run_folds
-from ktui.pipeline.tables.shared import Shared
 from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.table import Models, models, what_if
@@ -37,21 +32,22 @@ class DerivedOptions(msgspec.Struct, frozen=True):
 
 
 PLAYED_BY = (
-    schemas.SAMPLES,
-    schemas.RUN_EVENTS,
-    stage_schemas.STATES,
-    stage_schemas.MOVES,
-    stage_schemas.BATCHES,
-    stage_schemas.RUNS,
-    stage_schemas.RATES,
-    stage_schemas.BROKERS_BY_MINUTE,
-    tables.ETA_BACKTEST,
+    tables.POLLS,
+    tables.RUN_EVENTS,
+    tables.STATES,
+    tables.MOVES,
+    tables.SPANS,
+    tables.BATCHES,
+    tables.RUNS,
+    tables.RATES,
+    tables.INTAKES,
+    tables.ETA_ERRORS,
 )
 """The tables that `simulated_tables` needs."""
 
 
 def simulated_tables(
-    written: Mapping[str, DataFrame], asked: DerivedOptions, shared: Shared | None = None
+    written: Mapping[str, DataFrame], asked: DerivedOptions, folds: DataFrame | None = None
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield `what_if` and `insights`. Write each table before asking for the next.
 
@@ -59,22 +55,16 @@ def simulated_tables(
         written: the tables of `PLAYED_BY`, by name. The caller adds each yielded table once it is
             written.
         asked: the grid, the window, and which runs.
-        shared: what follows from these samples and events, where it is computed already.
+        folds: the runs of these events, where they are computed already.
     """
-    if shared is None:
-        pairs = rate_pairs(listed_samples(written[schemas.SAMPLES.name])).persist()
-        folds = run_folds(written[schemas.RUN_EVENTS.name])
-    else:
-        pairs, folds = shared.pairs, shared.folds
-    taken = steps(written[schemas.RUN_EVENTS.name], folds, written[stage_schemas.STATES.name])
-    taken = taken.persist()
+    events = written[tables.RUN_EVENTS.name]
+    folds = run_folds(events) if folds is None else folds
+    taken = steps(events, folds, written[tables.STATES.name]).persist()
     try:
-        fitted = _fitted(written, pairs, taken)
+        fitted = _fitted(written, taken)
         yield tables.WHAT_IF, _what_if(written, fitted, asked)
-        yield tables.INSIGHTS, _insights(written, pairs, taken, fitted)
+        yield tables.INSIGHTS, _insights(written, taken, fitted)
     finally:
-        if shared is None:
-            pairs.unpersist()
         taken.unpersist()
 
 
@@ -91,42 +81,36 @@ def whole_insights(table: DataFrame) -> Insights:
     return Insights(made_at=made_at, version=__version__, clusters=tuple(clusters))
 
 
-def _fitted(written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame) -> Models:
-    runs = written[stage_schemas.RUNS.name]
-    known = fetch_fit_inputs(
-        inflows(pairs, runs), taken, most_reassigning(written[schemas.SAMPLES.name])
-    )
-    of_runs = runs.select("cluster_id", "run_id").collect()
-    return models(known, [(row.cluster_id, row.run_id) for row in of_runs])
+def _fitted(written: Mapping[str, DataFrame], taken: DataFrame) -> Models:
+    runs = written[tables.RUNS.name]
+    flows = inflows(written[tables.INTAKES.name], runs)
+    most = most_reassigning(written[tables.POLLS.name])
+    return models(*fetch_fit_inputs(flows, taken, most, runs))
 
 
 def _what_if(written: Mapping[str, DataFrame], fitted: Models, asked: DerivedOptions) -> DataFrame:
     return what_if(
-        written[schemas.RUN_EVENTS.name],
-        written[stage_schemas.RUNS.name],
-        written[stage_schemas.BATCHES.name],
-        written[stage_schemas.RATES.name],
+        written[tables.RUN_EVENTS.name],
+        written[tables.RUNS.name],
+        written[tables.BATCHES.name],
+        written[tables.RATES.name],
         models=fitted,
         cells=asked.cells,
         window_s=asked.window_s,
     )
 
 
-def _insights(
-    written: Mapping[str, DataFrame], pairs: DataFrame, taken: DataFrame, fitted: Models
-) -> DataFrame:
+def _insights(written: Mapping[str, DataFrame], taken: DataFrame, fitted: Models) -> DataFrame:
     made = insights(
         Sources(
-            samples=written[schemas.SAMPLES.name],
-            states=written[stage_schemas.STATES.name],
-            moves=written[stage_schemas.MOVES.name],
-            runs=written[stage_schemas.RUNS.name],
-            eta_backtest=written[tables.ETA_BACKTEST.name],
+            spans=written[tables.SPANS.name],
+            moves=written[tables.MOVES.name],
+            runs=written[tables.RUNS.name],
+            eta_errors=written[tables.ETA_ERRORS.name],
             what_if=written[tables.WHAT_IF.name],
             curves={cluster: model.curve for cluster, model in fitted.whole.items()},
-            pairs=pairs,
             steps=taken,
         )
     )
-    spark = pairs.sparkSession
+    spark = taken.sparkSession
     return spark.createDataFrame(list(rows(made)), tables.INSIGHTS.schema)

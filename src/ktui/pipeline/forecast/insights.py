@@ -23,76 +23,67 @@ from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
 from ktui.insights.start_options import limit_options
 from ktui.pacing.limits import Limits
-from ktui.pipeline.lake.records import Sample
-from ktui.pipeline.tables.stall_cause import (
-    HELD_AFTER_MS,
-    IN_SYNC,
-    LOOKED_AT_MS,
-    MOST_TELLING,
-    STALLED,
-    cause_in,
-)
-from ktui.pipeline.tables.windows import PARTITION
+from ktui.pipeline.forecast.eta_errors import KTUI, LINEAR, MOMENTS, RECENT, TOLD, median_error
+from ktui.pipeline.tables.evidence import rate_of_class
+from ktui.pipeline.tables.fetch import fetch_all
 from ktui.recording.milliseconds import from_wall_ms
 
 TELLING_BYTES = 1_000_000
 """Smaller copies say nothing about a rate."""
 CLASSES = (0, 100 << 20, 1 << 30, 10 << 30)
 """The lower bounds of the size classes of partitions, in bytes."""
-TELLING_S = 5.0
-"""Forecasts closer to the end do not count: nobody cares how far off they are."""
 LATEST = 20
 """Insights have the advice for so many of a cluster's latest runs."""
 STEP_S = 3.0
 """Seconds that a step takes beside copying, where no recorded step shows it."""
 
 _SPREAD = (0.1, 0.5, 0.9)
-_JUDGED = (
-    "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
-    "described", "ends", "rates",
-)  # fmt: skip
-"""The columns of a sample that show the cause of a stall."""
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The inputs of insights: tables of the lake, and three results computed from them."""
+    """The inputs of insights: tables of the lake, and results computed from them."""
 
-    samples: DataFrame
-    states: DataFrame
+    spans: DataFrame
     moves: DataFrame
     runs: DataFrame
-    eta_backtest: DataFrame
+    eta_errors: DataFrame
     what_if: DataFrame
     curves: Mapping[str, RateCurve]
     """The curve of the rate into a broker, by cluster."""
-    pairs: DataFrame
-    """As returned by `measures.rate_pairs`."""
     steps: DataFrame
     """As returned by `what_if.fit.steps`."""
 
 
 def insights(of: Sources) -> list[ClusterInsights]:
     """Compute the insights of every cluster; only some hundred rows of each are fetched."""
-    advice = _fetched(_advice(of.what_if, of.runs), "began_t")
+    found = fetch_all(
+        {
+            "pairs": _pairs(of.spans),
+            "sizes": _sizes(of.moves),
+            "stalls": _stalls(of.spans),
+            "eta": _eta(of.eta_errors),
+            "advice": _advice(of.what_if, of.runs),
+            "rates": _rates(of.moves),
+            "steps": _steps(of.steps),
+            "clusters": _clusters(of.moves, of.runs),
+        }
+    )
+    advice = _by(found["advice"], "began_t", "run_id")
     parts: list[Mapping[str, dict[str, Any]]] = [
-        _by_cluster("pairs", _fetched(_pairs(of.pairs), "leader", "broker"), _pair),
-        _by_cluster("sizes", _fetched(_sizes(of.moves), "size_class"), _size),
-        _by_cluster(
-            "stalls", reversed(_fetched(_stalls(of.states, of.samples), "seconds")), _stall
-        ),
-        _by_cluster("eta", _fetched(_eta(of.eta_backtest), "scope", "decile"), _eta_error),
+        _by_cluster("pairs", _by(found["pairs"], "leader", "broker"), _pair),
+        _by_cluster("sizes", _by(found["sizes"], "size_class"), _size),
+        _by_cluster("stalls", reversed(_by(found["stalls"], "seconds", "cause")), _stall),
+        _by_cluster("eta", _by(found["eta"], "scope", "decile"), _eta_error),
         _by_cluster("advice", (row for row in advice if row.recommended), _advised),
         _by_cluster("withheld", (row for row in advice if not row.recommended), _withheld),
-        _priors(of.moves, of.steps, of.curves),
+        _priors(found["rates"], found["steps"], of.curves),
     ]
-    clusters = _fetched(_clusters(of.moves, of.runs), "cluster_id")
-    return [_assembled(row, parts) for row in clusters]
+    return [_assembled(row, parts) for row in _by(found["clusters"], "cluster_id")]
 
 
-def _fetched(rows: DataFrame, *by: str) -> list[Row]:
-    """Fetch rows, and sort them here, nulls first: in Spark it takes a job of its own."""
-    found = rows.collect()
-    return sorted(found, key=lambda row: [(row[name] is not None, row[name]) for name in by])
+def _by(rows: Iterable[Row], *names: str) -> list[Row]:
+    """Sort rows by some columns, nulls first: in Spark it takes a job of its own."""
+    return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in names])
 
 
 def _assembled(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> ClusterInsights:
@@ -136,13 +127,15 @@ def _spread(row: Row) -> Spread:
     return Spread(p10, p50, p90, row["count"])
 
 
-def _pairs(pairs: DataFrame) -> DataFrame:
-    rate = F.col("messages") * F.col("message_bytes") * 1000 / F.col("ms")
-    grew = pairs.where("messages > 0 AND message_bytes IS NOT NULL AND leader IS NOT NULL")
+def _pairs(spans: DataFrame) -> DataFrame:
     return (
-        grew.withColumn("bytes_s", rate)
+        spans.select("cluster_id", F.inline("copies"))
+        .withColumn("bytes_s", rate_of_class("rate_class"))
         .groupBy("cluster_id", "leader", "broker")
-        .agg(*_percentiles("bytes_s"))
+        .agg(
+            F.percentile("bytes_s", list(_SPREAD), F.col("count")).alias("spread"),
+            F.sum("count").alias("count"),
+        )
     )
 
 
@@ -168,16 +161,22 @@ def _size(row: Row) -> SizeRate:
     return SizeRate(CLASSES[row.size_class], ends[row.size_class], _spread(row))
 
 
-def _priors(
-    moves: DataFrame, steps: DataFrame, curves: Mapping[str, RateCurve]
-) -> dict[str, dict[str, Any]]:
+def _rates(moves: DataFrame) -> DataFrame:
     telling = _of_size(moves).where(F.col("each") >= TELLING_BYTES)
-    rates = telling.groupBy("cluster_id").agg(
+    return telling.groupBy("cluster_id").agg(
         *_percentiles("rate_bytes_p50"), F.count_distinct("run_id").alias("runs")
     )
+
+
+def _steps(steps: DataFrame) -> DataFrame:
     beside = F.median((F.col("took_ms") - F.col("copying_ms")) / 1000)
-    taken = steps.where("adds").groupBy("cluster_id").agg(beside.alias("step_s")).collect()
-    step_s = {row.cluster_id: row.step_s for row in taken}
+    return steps.where("adds").groupBy("cluster_id").agg(beside.alias("step_s"))
+
+
+def _priors(
+    rates: Iterable[Row], steps: Iterable[Row], curves: Mapping[str, RateCurve]
+) -> dict[str, dict[str, Any]]:
+    step_s = {row.cluster_id: row.step_s for row in steps}
     return {
         row.cluster_id: {
             "prior": Prior(
@@ -187,68 +186,32 @@ def _priors(
                 runs=row.runs,
             )
         }
-        for row in rates.collect()
+        for row in rates
         if row.cluster_id in curves
     }
 
 
-def _stalls(states: DataFrame, samples: DataFrame) -> DataFrame:
-    """Count stalls by cause: the most telling one in the samples of a stall's first minute.
-
-    Stalls, their samples and the cause are those of `stall_cause.stalls`, `stall_cause.looked_at`
-    and `stall_cause.cause_in`.
-    """
-    held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
-    from_t = F.when(held, F.col("began_t") + HELD_AFTER_MS).otherwise(F.col("began_t"))
-    stalled = states.where((F.col("state") == STALLED) | held).select(
-        *PARTITION, from_t.alias("from_t"), "ended_t"
-    )
-    seen = samples.where(~F.col("shadowed")).select(*PARTITION, "t", F.struct(*_JUDGED).alias("it"))
-    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in PARTITION]
-    until_t = F.greatest(F.least("ended_t", F.col("from_t") + LOOKED_AT_MS), F.col("from_t") + 1)
-    both = stalled.alias("one").join(
-        seen.alias("other"), [*same, F.col("t") >= F.col("from_t"), F.col("t") < until_t], "left"
-    )
-    # Spark warns about annotations that it cannot evaluate: a lambda has none
-    place = F.udf(lambda sample: _place(sample), "int", useArrow=False)  # noqa: PLW0108
-    each = (*(f"one.{name}" for name in PARTITION), "from_t", "ended_t")
-    judged = both.groupBy(*each).agg(F.min(place("it")).alias("place"))
-    lasted = (F.sum(F.col("ended_t") - F.col("from_t")) / 1000).alias("seconds")
-    return judged.groupBy("cluster_id", "place").agg(F.count("*").alias("count"), lasted)
-
-
-def _place(sample: Row | None) -> int:
-    """Return the place of a sample's cause in `MOST_TELLING`."""
-    if sample is None:
-        return len(MOST_TELLING) - 1
-    cause, _ = cause_in(msgspec.convert(sample.asDict(recursive=True), Sample))
-    return MOST_TELLING.index(cause)
+def _stalls(spans: DataFrame) -> DataFrame:
+    """Count stalls by cause."""
+    each = spans.select("cluster_id", F.inline("stalls"))
+    lasted = (F.sum(F.col("ended_t") - F.col("began_t")) / 1000).alias("seconds")
+    return each.groupBy("cluster_id", "cause").agg(F.count("*").alias("count"), lasted)
 
 
 def _stall(row: Row) -> StallCause:
-    return StallCause(MOST_TELLING[row.place].value, row["count"], row.seconds)
+    return StallCause(row.cause, row["count"], row.seconds)
 
 
-def _eta(table: DataFrame) -> DataFrame:
+def _eta(errors: DataFrame) -> DataFrame:
     """Compare the forecasts at the moments at which all of them had a value."""
-    all_known = F.expr("left_s IS NOT NULL AND linear_s IS NOT NULL AND recent_s IS NOT NULL")
-    decile = F.least(F.floor(F.col("share") * 10), F.lit(9)).cast("int")
 
-    def off(name: str) -> Column:
-        error = F.abs(F.col(name) - F.col("truth_s")) / F.col("truth_s")
-        return F.median(F.when(all_known, error))
+    def counted(kind: str) -> Column:
+        return F.coalesce(F.sum(F.when(F.col("kind") == kind, F.col("count"))), F.lit(0))
 
-    telling = table.where((F.col("truth_s") >= TELLING_S) & F.col("share").isNotNull())
-    return (
-        telling.withColumn("decile", decile)
-        .groupBy("cluster_id", "scope", "decile")
-        .agg(
-            F.count_if(all_known).alias("moments"),
-            off("left_s").alias("ktui"),
-            off("linear_s").alias("linear"),
-            off("recent_s").alias("recent"),
-            F.avg(F.col("left_s").isNotNull().cast("int")).alias("told"),
-        )
+    return errors.groupBy("cluster_id", "scope", "decile").agg(
+        counted(KTUI).alias("moments"),
+        *(median_error(kind).alias(kind) for kind in (KTUI, LINEAR, RECENT)),
+        (counted(TOLD) / counted(MOMENTS)).alias("told"),
     )
 
 

@@ -30,7 +30,7 @@ PriorOf = Callable[[str], Prior | None]
 """Returns the rates of earlier runs by cluster id."""
 
 
-class Forecast(msgspec.Struct):
+class Forecast(msgspec.Struct, frozen=True):
     """The live view's forecast at one moment, and two naive ones. Times left are in seconds."""
 
     run_id: str | None
@@ -50,9 +50,6 @@ class Forecast(msgspec.Struct):
     """The live view's forecast; None where the view showed none."""
     linear_s: float | None
     recent_s: float | None
-    truth_s: float | None = None
-    """Set by `EtaReplay.forecasts` for partitions; for a run it is known once all of its sessions
-    are."""
 
 
 class DecodedPoll(msgspec.Struct, frozen=True):
@@ -100,13 +97,36 @@ class Growth(msgspec.Struct):
         self.forecast_ms = t
         return True
 
-    def linear_s(self, t: int, share: float | None) -> float | None:
+    def forecast(
+        self,
+        seen: DecodedPoll,
+        share: float | None,
+        predicted: Range | None,
+        run_id: str | None,
+        tp: TopicPartition | None = None,
+    ) -> Forecast:
+        """Return the forecast for a partition, or without one for a run."""
+        return Forecast(
+            run_id=run_id,
+            scope=RUN if tp is None else PARTITION,
+            topic=None if tp is None else tp.topic,
+            partition=None if tp is None else tp.partition,
+            since=self.since,
+            seq=seen.seq,
+            t=seen.t,
+            share=share,
+            predicted=predicted,
+            linear_s=self._linear_s(seen.t, share),
+            recent_s=self._recent_s(seen.t, share),
+        )
+
+    def _linear_s(self, t: int, share: float | None) -> float | None:
         """Return the seconds left at the mean rate so far."""
         if not share:
             return None
         return (t - self.began_ms) / 1000 * (1 - share) / share
 
-    def recent_s(self, t: int, share: float | None) -> float | None:
+    def _recent_s(self, t: int, share: float | None) -> float | None:
         """Return the seconds left at the rate of the last ten seconds."""
         if share is None or not self.points or self.points[0][0] > t - RECENT_MS:
             return None
@@ -178,8 +198,6 @@ class EtaReplay:
         self._every_ms = every_ms
         self.state = ReplayState() if state is None else state
         self._runs = {run_id: _Followed(each, prior_of) for run_id, each in self.state.runs.items()}
-        self._open: dict[tuple[str, int, int], list[Forecast]] = {}
-        """Those of `forecasts` whose copies have not ended."""
 
     @property
     def progress(self) -> Progress:
@@ -193,30 +211,6 @@ class EtaReplay:
             KeyError: the session has had no event of it so far.
         """
         return self._runs[run_id].run
-
-    @property
-    def unsettled(self) -> Iterator[Forecast]:
-        """The forecasts for partitions that had not caught up at the end, and still might."""
-        for (topic, number, since), forecasts in self._open.items():
-            growth = self.state.growths.get(TopicPartition(topic, number))
-            if growth is not None and growth.since == since:
-                yield from forecasts
-
-    def forecasts(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast]:
-        """Yield the forecasts; those for partitions, with the truth, once it has caught up.
-
-        Args:
-            events: polls and events of runs, in the session's order.
-        """
-        for each in self.replay(events):
-            if isinstance(each, CaughtUp):
-                for forecast in self._open.pop((each.topic, each.partition, each.since), ()):
-                    forecast.truth_s = (each.ended_t - forecast.t) / 1000
-                    yield forecast
-            elif each.topic is None or each.partition is None or each.since is None:
-                yield each
-            else:
-                self._open.setdefault((each.topic, each.partition, each.since), []).append(each)
 
     def replay(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast | CaughtUp]:
         """Yield each forecast when it is made, and each end of a partition's copy.
@@ -274,19 +268,7 @@ class EtaReplay:
             growth.grow(seen.t, share)
             if growth.due(seen.t, self._every_ms):
                 growth.since = seen.seq if growth.since is None else growth.since
-                yield Forecast(
-                    run_id=run_of.get(tp),
-                    scope=PARTITION,
-                    topic=tp.topic,
-                    partition=tp.partition,
-                    since=growth.since,
-                    seq=seen.seq,
-                    t=seen.t,
-                    share=share,
-                    predicted=timeline.left_s,
-                    linear_s=growth.linear_s(seen.t, share),
-                    recent_s=growth.recent_s(seen.t, share),
-                )
+                yield growth.forecast(seen, share, timeline.left_s, run_of.get(tp), tp)
 
     def _of_run(
         self,
@@ -305,19 +287,7 @@ class EtaReplay:
         share = copied.share if copied.whole else run.over / max(1, len(run.tracks))
         growth.grow(seen.t, share)
         if growth.due(seen.t, self._every_ms):
-            yield Forecast(
-                run_id=run_id,
-                scope=RUN,
-                topic=None,
-                partition=None,
-                since=None,
-                seq=seen.seq,
-                t=seen.t,
-                share=share,
-                predicted=copied.left_s,
-                linear_s=growth.linear_s(seen.t, share),
-                recent_s=growth.recent_s(seen.t, share),
-            )
+            yield growth.forecast(seen, share, copied.left_s, run_id)
 
 
 def _share(timeline: Timeline) -> float | None:

@@ -27,12 +27,14 @@ from ktui import __version__
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views
+from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, require_columns
 from ktui.pipeline.lake.sizing import as_one_partition, runs_small
-from ktui.pipeline.lake.tables import RECORDED
+from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED, VIEWS
+from ktui.pipeline.lake.with_truth import SOURCES, with_truth
 
 WRITTEN_BY = "lake_version"
 """The column that Spark reads from the names of versions' folders; no table may have it."""
@@ -107,6 +109,9 @@ class Lake:
 
     def table(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
         """Return a table's rows of some clusters; None for all clusters."""
+        if table == ETA_BACKTEST:
+            compared = with_truth(*(self.table(each, clusters) for each in SOURCES))
+            return fit_to_table(compared.withColumn("at", F.timestamp_millis("t")), table)
         parts = self.manifest.tables.get(table.name, {})
         chosen = [parts[each] for each in parts if clusters is None or each in clusters]
         folders = (folder for part in chosen for folder in part.folders)
@@ -157,6 +162,7 @@ class NewVersion:
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
         self._written: dict[str, dict[str, TablePart]] = {}
         """The parts written so far, by table and cluster."""
+        self._dropped: list[str] = []
 
     def known(self, table: Table) -> frozenset[str]:
         """Return those of `clusters` that have a part of a table, empty or not, since before."""
@@ -207,6 +213,10 @@ class NewVersion:
     def keep(self, table: Table) -> None:
         """Keep a recorded table that has no new rows, and none to merge."""
         self._add_parts(table, ())
+
+    def drop(self, table: Table) -> None:
+        """Drop what a table has of `clusters`, so that a later version makes it anew."""
+        self._dropped.append(table.name)
 
     def write(self, table: Table, rows: DataFrame, merged: Versions | None = None) -> DataFrame:
         """Write rows of a table for `clusters`, and return them as written.
@@ -320,8 +330,13 @@ class NewVersion:
 
     def _tables(self) -> dict[str, dict[str, TablePart]]:
         tables = {name: dict(parts) for name, parts in self._before.tables.items()}
+        for view in VIEWS:  # an older ktui wrote files for them
+            tables.pop(view.name, None)
         for name, parts in self._written.items():
             tables[name] = tables.get(name, {}) | parts
+        for name in self._dropped:
+            kept = tables.get(name, {}).items()
+            tables[name] = {each: part for each, part in kept if each not in self.clusters}
         return tables
 
     def _tidy(self, keep: Collection[str]) -> None:

@@ -87,7 +87,26 @@ ETA_BACKTEST = Table(
         column("truth_s", DOUBLE, "the time that was really left, s"),
     ),
 )
-"""One row every five seconds for each run and partition that reached its end."""
+"""One row every five seconds for each run and partition that reached its end. A view: see
+`lake.truths`."""
+
+VIEWS = (ETA_BACKTEST,)
+"""The tables that readers compute from others. They have no files."""
+
+ETA_ERRORS = Table(
+    "eta_errors",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("session", TEXT),
+        column("scope", TEXT, "run or partition"),
+        column("run_id", TEXT, "null for partitions", null=True),
+        column("decile", INT, "the tenth of the share done, from 0"),
+        column("kind", TEXT, "ktui, linear or recent; moments and told count all that matter"),
+        column("error_class", INT, "error within 1% of 1.02^error_class of the truth", null=True),
+        column("count", LONG),
+    ),
+)
+"""Internal to the pipeline: the forecasts whose truth is known, counted by error."""
 
 INSIGHTS = Table(
     "insights",
@@ -328,11 +347,45 @@ SPANS = Table(
         column("began_t", LONG, _MS),
         column("ended_t", LONG, "null while it has not ended", null=True),
         column("facts", TEXT, "SHA-256 of what the run did, hex; null of a listing", null=True),
+        column(
+            "copies",
+            array_of(
+                column("leader", INT),
+                column("broker", INT),
+                column("rate_class", INT),
+                column("count", LONG),
+            ),
+            "of a listing: measured rates from broker to broker, each within 1% of "
+            "1.02^rate_class B/s; null of a run",
+            null=True,
+        ),
+        column(
+            "stalls",
+            array_of(column("began_t", LONG), column("ended_t", LONG), column("cause", TEXT)),
+            "of a listing: when it stood still, and why; null of a run",
+            null=True,
+        ),
     ),
 )
 """What may not be cut in two: each listing of a partition, to the sample after it, and everything
 that a run did with a partition. Internal to the pipeline: with it a version finds the moves that
-new rows may change."""
+new rows may change, and insights need no samples."""
+
+INTAKES = Table(
+    "intakes",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("broker", INT),
+        column("minute", MOMENT, "the start of the minute"),
+        column("at_once", LONG, "replicas that the broker added at once"),
+        column("throttle", LONG, "its follower throttle, B/s", null=True),
+        column("t", LONG, "of the first reading, ms since 1970 in UTC, normalised"),
+        column("ms", LONG, "between readings, ms"),
+        column("bytes", LONG, "B copied to it in that time"),
+    ),
+)
+"""One row for each broker and minute, number of replicas added at once, and throttle. Internal to
+the pipeline: the model of copying is fitted on it."""
 
 
 _WHERE = (

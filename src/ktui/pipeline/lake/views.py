@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.truths import FORECASTS_WITH_TRUTH
 
 NAME = "views.sql"
 TABLES = tuple(
@@ -36,6 +37,12 @@ TABLES = tuple(
     )
 )
 """All tables, by name."""
+_COMPUTED = {
+    tables.ETA_BACKTEST.name: (
+        f"SELECT *, epoch_ms(t) AT TIME ZONE 'UTC' AS at FROM ({FORECASTS_WITH_TRUTH})"  # noqa: S608 - fixed
+    )
+}
+"""The rows of each table that has no files."""
 
 Source = Callable[[Table, Sequence[str]], str]
 """Returns SQL that selects a table's rows from some of its files; with names as in the manifest."""
@@ -72,7 +79,8 @@ def create_views(manifest: Manifest, source: Source) -> str:
 
     A table without rows is an empty view. A column that an older ktui did not write is null.
     """
-    return "".join(_view(table, manifest, source) for table in TABLES)
+    computed_last = sorted(TABLES, key=lambda table: table in tables.VIEWS)
+    return "".join(_view(table, manifest, source) for table in computed_last)
 
 
 def parquet_files(folder: str) -> Source:
@@ -133,9 +141,10 @@ def _view(table: Table, manifest: Manifest, source: Source) -> str:
     typed = ", ".join(
         f"CAST(NULL AS {type_name(each.dataType)}) AS {_name(each.name)}" for each in table.schema
     )
-    rows = "".join(
-        f"\n  UNION ALL BY NAME {source(table, names)}" for names in _by_version(table, manifest)
-    )
+    selects = [source(table, names) for names in _by_version(table, manifest)]
+    if table in tables.VIEWS:
+        selects = [_COMPUTED[table.name]]
+    rows = "".join(f"\n  UNION ALL BY NAME {each}" for each in selects)
     comments = "".join(
         f"COMMENT ON COLUMN {named}.{_name(each.name)} IS {text(each.metadata['comment'])};\n"
         for each in table.schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -18,13 +18,13 @@ from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import (
+    INTAKES,
     LINES,
     POLLS,
     QUARANTINE,
     RECORDED,
     RUN_EVENTS,
     SAMPLES,
-    SPANS,
 )
 from ktui.pipeline.run.steps import OnStep
 from ktui.pipeline.tables.patch import News
@@ -70,15 +70,16 @@ def add_recorded(
         copies = keep(normalize.copies(old.unionByName(lines)))
         sessions = keep(normalize.sessions(copies.where("counts")))
         changed = None
-        if known := version.known(SPANS):
+        if known := version.known(INTAKES):
             settled = old.where(F.col("cluster_id").isin(*sorted(known)))
             changed = keep(changed_lines(settled, copies, sessions))
+        resettled = set[str]()
         if any(version.rows_by_version(each, RECORDED) for each in sorted(version.clusters)):
             of_old = copies if changed is None else changed
-            version.merged = _merged(version, of_old, new.by_cluster)
+            version.merged, resettled = _merged(version, of_old, new.by_cluster)
         unsettled = version.to_merge(SAMPLES)
         samples = _write(version, decoded, copies, sessions, new, tell)
-        yield None if changed is None else _news(version, changed, samples, unsettled)
+        yield None if changed is None else _news(version, changed, samples, unsettled, resettled)
 
 
 def decoded_rows(decoded: DataFrame, kind: str) -> DataFrame:
@@ -88,18 +89,27 @@ def decoded_rows(decoded: DataFrame, kind: str) -> DataFrame:
 
 def _merged(
     version: NewVersion, changed: DataFrame, new_rows: Mapping[str, int]
-) -> dict[str, frozenset[str]]:
-    """Choose for each cluster the versions whose rows are written again."""
-    rows = changed.where(F.col(WRITTEN_BY).isNotNull()).select("cluster_id", WRITTEN_BY)
+) -> tuple[dict[str, frozenset[str]], set[str]]:
+    """Choose for each cluster the versions whose rows are written again.
+
+    Returns:
+        These versions, and the sessions with changed lines of before.
+    """
+    rows = changed.where(F.col(WRITTEN_BY).isNotNull())
     needed: defaultdict[str, set[str]] = defaultdict(set)
-    for cluster, name in rows.distinct().collect():
+    sessions = set[str]()
+    for cluster, session, name in (
+        rows.select("cluster_id", "session", WRITTEN_BY).distinct().collect()
+    ):
         needed[cluster].add(f"{VERSION}{name}")
-    return {
+        sessions.add(session)
+    merged = {
         cluster: versions_to_merge(
             version.rows_by_version(cluster, RECORDED), needed[cluster], count
         )
         for cluster, count in new_rows.items()
     }
+    return merged, sessions
 
 
 def _write(
@@ -136,7 +146,11 @@ def _write(
 
 
 def _news(
-    version: NewVersion, changed: DataFrame, samples: DataFrame, unsettled: DataFrame
+    version: NewVersion,
+    changed: DataFrame,
+    samples: DataFrame,
+    unsettled: DataFrame,
+    resettled: Collection[str],
 ) -> News:
     """Find the first changed sample of each partition, and the runs with changed events.
 
@@ -145,13 +159,15 @@ def _news(
         changed: as returned by `changed_lines`.
         samples: those that are written now.
         unsettled: those of before that are written again.
+        resettled: the sessions with changed lines of before.
     """
-    known = version.known(SPANS)
+    known = version.known(INTAKES)
     runs = changed.where("happened").select("run_id").distinct().collect()
     both = unsettled.unionByName(samples).where(~F.col("shadowed"))
     of_changed = both.join(changed.select(*normalize.COPY), [*normalize.COPY], "left_semi")
     return News(
         first=of_changed.groupBy(*PARTITION).agg(F.min("t").alias("t")),
         run_ids=sorted(row["run_id"] for row in runs),
+        sessions=sorted(resettled),
         old=lambda table: version.table(table, known),
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from typing import NamedTuple
 
 import msgspec
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -22,17 +23,22 @@ from ktui.pipeline.forecast.derived import (
 )
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
-from ktui.pipeline.lake.files import LocalFiles, lake_files
+from ktui.pipeline.lake.files import LakeFiles, LocalFiles, lake_files
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import is_small, sized
 from ktui.pipeline.lake.tables import (
+    ETA_ERRORS,
     INSIGHTS,
+    INTAKES,
+    POLLS,
     RECORDED,
     RUN_EVENTS,
+    RUNS,
     SAMPLES,
 )
+from ktui.pipeline.run.forecast_errors import NewTruths, write_errors
 from ktui.pipeline.run.recorded_tables import NewRows, add_recorded, decoded_rows
 from ktui.pipeline.run.session_replays import drop_states, write_forecasts
 from ktui.pipeline.run.steps import CountedSteps, OnStep
@@ -122,55 +128,67 @@ def read_segments(
         new, missed = segment_files.new_segments(spark, found.files, settled)
         first = segment_files.without_duplicates(new, settled)
         version = NewVersion(spark, files, before)
-        read: Collection[str] = ()
-        damaged: Collection[str] = ()
-        newer = {_digits(each): each.newer_format for each in settled if each.newer_format}
-        written: dict[str, DataFrame] = {}
-        shared: Shared | None = None
+        decoded, written = Decoded(), Written({})
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
             contents = segment_files.contents(spark, first)
-            decoded = version.stage(decode(request.choice)(contents))
-            read, damaged, rows = _read(decoded)
-            new_rows = NewRows(rows, damaged=bool(damaged))
-            unknown = decoded_rows(decoded, "newer").collect()
-            newer |= {row.segment: row.version for row in unknown}
-            damaged = sorted((*damaged, *map(_newer_format, unknown)))
-            version.clusters = frozenset(rows)
-            if rows:
-                written, shared = _write(version, decoded, new_rows, tell, stack)
-                _replay(version, written, (*before.segments, *first), request.asked, tell)
+            rows = version.stage(decode(request.choice)(contents))
+            decoded = _read(rows)
+            version.clusters = frozenset(decoded.rows)
+        if decoded.rows:
+            written = _write(version, rows, decoded, tell, stack)
+            _replay(version, written, (*before.segments, *first), request.asked, tell)
         clusters = tuple(sorted(version.clusters))
         if request.asked is not None:
-            _write_simulated(version, written, shared, before.clusters, request.asked, tell)
-        known = {each.sha256 for each in settled}
-        taken = [
-            msgspec.structs.replace(each, newer_format=newer.get(_digits(each)))
-            for each in new
-            if each.sha256 in known or _digits(each) in {*read, *newer}
-        ]
+            known = before.tables.get(INTAKES.name, {})
+            _write_simulated(version, written, known, request.asked, tell)
+        taken = _taken(new, settled, decoded)
         after = version.commit(taken) if taken or version.clusters else before
         if after is before:
             version.unstage()  # rows of segments that are not selected
-        insights = None
-        if request.asked is not None and after.version:
-            insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
-            replace_in_version(files, after, INSIGHTS_FILE, encode(insights))
+        insights = None if request.asked is None else _write_insights(spark, files, after)
     return PipelineOutcome(
         found=len(found.files),
-        read=len(read),
+        read=len(decoded.read),
         copies=len(new) - len(first),
         unfinished=found.unfinished,
         clusters=clusters,
         manifest=after,
         written=after is not before,
-        problems=(*found.problems, *missed, *damaged),
+        problems=(*found.problems, *missed, *decoded.damaged),
         insights=insights,
     )
 
 
-def _read(decoded: DataFrame) -> tuple[Collection[str], Collection[str], Mapping[str, int]]:
-    """Return decoded rows' segments, a sentence for each damaged file, and rows by cluster."""
+class Written(NamedTuple):
+    """What a version has of the clusters with new rows."""
+
+    tables: dict[str, DataFrame]
+    """By name, and as `new` the new lines."""
+    folds: DataFrame | None = None
+    """All of their runs, where these are folded already."""
+    run_ids: Collection[str] = ()
+    """The runs with new or changed events; not those of clusters of which all is new."""
+    sessions: Collection[str] = ()
+    """The sessions with changed lines of before."""
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """What was decoded of new segments, which are named by the first digits of their checksums."""
+
+    read: Collection[str] = ()
+    """The segments that could be read."""
+    newer: Mapping[str, int] = {}
+    """The formats of those that a newer ktui wrote."""
+    damaged: Sequence[str] = ()
+    """A sentence for each damaged file, and each in a newer format."""
+    quarantined: bool = False
+    rows: Mapping[str, int] = {}
+    """By cluster."""
+
+
+def _read(decoded: DataFrame) -> Decoded:
+    """Count decoded rows in one job."""
     place = ("cluster_id", "segment")
     counts = F.count("*").alias("rows")
     bad = decoded.select("quarantine.*").where("segment is not null")
@@ -181,12 +199,43 @@ def _read(decoded: DataFrame) -> tuple[Collection[str], Collection[str], Mapping
         whole = decoded.select(f"{kind}.cluster_id", f"{kind}.segment")
         whole = whole.where("segment is not null").groupBy(*place).agg(counts)
         found = found.unionByName(whole, allowMissingColumns=True)
-    rows = found.collect()
+    newer = found.unionByName(decoded_rows(decoded, "newer"), allowMissingColumns=True).collect()
+    rows = [row for row in newer if row["version"] is None]
+    unknown = [row for row in newer if row["version"] is not None]
     of_clusters = Counter[str]()
     for row in rows:
         of_clusters[row["cluster_id"]] += row["rows"]
-    damaged = sorted(_damage(row) for row in rows if row["first"] is not None)
-    return {row["segment"] for row in rows}, damaged, of_clusters
+    bad_rows = [row for row in rows if row["first"] is not None]
+    return Decoded(
+        read={row["segment"] for row in rows},
+        newer={row["segment"]: row["version"] for row in unknown},
+        damaged=sorted((*map(_damage, bad_rows), *map(_newer_format, unknown))),
+        quarantined=bool(bad_rows),
+        rows=of_clusters,
+    )
+
+
+def _taken(
+    new: Iterable[SegmentRead], settled: Collection[SegmentRead], decoded: Decoded
+) -> list[SegmentRead]:
+    """Return the new segments that the lake has now, or had under other names."""
+    formats = {_digits(each): each.newer_format for each in settled if each.newer_format}
+    formats |= decoded.newer
+    known = {each.sha256 for each in settled}
+    return [
+        msgspec.structs.replace(each, newer_format=formats.get(_digits(each)))
+        for each in new
+        if each.sha256 in known or _digits(each) in {*decoded.read, *formats}
+    ]
+
+
+def _write_insights(spark: SparkSession, files: LakeFiles, version: Manifest) -> Insights | None:
+    """Write the file of insights of a version; None where nothing was recorded yet."""
+    if not version.version:
+        return None
+    insights = whole_insights(Lake(spark, files, version).table(INSIGHTS))
+    replace_in_version(files, version, INSIGHTS_FILE, encode(insights))
+    return insights
 
 
 def _newer_format(row: Row) -> str:
@@ -203,25 +252,26 @@ def _damage(row: Row) -> str:
 
 
 def _write(
-    version: NewVersion, decoded: DataFrame, new: NewRows, tell: OnStep, stack: ExitStack
-) -> tuple[dict[str, DataFrame], Shared | None]:
+    version: NewVersion, rows: DataFrame, decoded: Decoded, tell: OnStep, stack: ExitStack
+) -> Written:
     """Write what was recorded, and all tables derived from it.
 
-    Returns:
-        The tables by name, and what Spark keeps of them until `stack` is closed; None where not
-        everything is computed.
+    What Spark keeps of them is freed once `stack` is closed.
     """
-    written = {"new": decoded_rows(decoded, "line")}
-    shared: Shared | None = None
-    with add_recorded(version, decoded, new, tell) as news:
+    written = {"new": decoded_rows(rows, "line")}
+    folds: DataFrame | None = None
+    new = NewRows(decoded.rows, damaged=decoded.quarantined)
+    with add_recorded(version, rows, new, tell) as news:
         written |= {table.name: version.written(table) for table in RECORDED}
         samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
         changes = Shared.of_events(samples, events) if news is None else news
         if isinstance(changes, Shared):
-            shared = changes
-            stack.callback(shared.unpersist)
+            folds = changes.folds
+            stack.callback(changes.unpersist)
         _write_each(version, written, derived_tables(samples, events, changes), tell)
-    return written, shared
+    if news is None:
+        return Written(written, folds)
+    return Written(written, folds, news.run_ids, news.sessions)
 
 
 def _write_each(
@@ -239,38 +289,51 @@ def _write_each(
 
 def _replay(
     version: NewVersion,
-    written: dict[str, DataFrame],
+    written: Written,
     segments: Collection[SegmentRead],
     asked: DerivedOptions | None,
     tell: OnStep,
 ) -> None:
     """Replay the sessions with new lines; without insights, forget how far they were replayed."""
+    made = written.tables
     if asked is None:
-        drop_states(version, written["new"])
-    else:
-        write_forecasts(version, written, segments, tell)
+        drop_states(version, made["new"])
+        version.drop(ETA_ERRORS)
+        return
+    ends, anew = write_forecasts(version, made, segments, tell)
+    tell(ETA_ERRORS.name)
+    truths = NewTruths(ends, {*anew, *written.sessions}, written.run_ids)
+    write_errors(version, made[POLLS.name], made[RUNS.name], truths)
+    made[ETA_ERRORS.name] = version.written(ETA_ERRORS)
 
 
 def _write_simulated(
     version: NewVersion,
-    written: Mapping[str, DataFrame],
-    shared: Shared | None,
+    written: Written,
     known: Collection[str],
     asked: DerivedOptions,
     tell: OnStep,
 ) -> None:
-    """Simulate runs: those of clusters with new rows, or all of the lake if asked for."""
+    """Simulate runs: those of clusters with new rows, or all of the lake if asked for.
+
+    Args:
+        version: the new version.
+        written: what it has so far.
+        known: the clusters whose runs can be simulated by the version before.
+        asked: which runs, and how.
+        tell: is called with the name of each step as it begins.
+    """
     new = version.clusters
     version.clusters = frozenset(known) - new if asked.anew else frozenset()
     if not new | version.clusters:
         return
-    if version.clusters:
-        shared = None  # it has nothing of their samples
-    sources = {table.name: version.table(table) for table in PLAYED_BY}
-    for name in sources.keys() & written.keys():
-        sources[name] = sources[name].unionByName(written[name])
+    folds = None if version.clusters else written.folds  # those folded have none of other clusters
+    sources = dict(written.tables)
+    for table in PLAYED_BY if version.clusters else ():
+        of_others, of_new = version.table(table), written.tables.get(table.name)
+        sources[table.name] = of_others if of_new is None else of_others.unionByName(of_new)
     version.clusters |= new
-    _write_each(version, sources, simulated_tables(sources, asked, shared), tell)
+    _write_each(version, sources, simulated_tables(sources, asked, folds), tell)
 
 
 def _digits(segment: SegmentRead) -> str:

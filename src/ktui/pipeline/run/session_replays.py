@@ -8,21 +8,13 @@ import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from ktui.pipeline.forecast.backtest import eta_backtest, replayed, replayed_rows
+from ktui.pipeline.forecast.backtest import replayed, replayed_rows
 from ktui.pipeline.forecast.saved_state import FORMAT
 from ktui.pipeline.ingest.segments import read_contents_again
 from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.merging import versions_to_merge
-from ktui.pipeline.lake.tables import (
-    CAUGHT_UP,
-    ETA_BACKTEST,
-    FORECASTS,
-    LINES,
-    POLLS,
-    REPLAYS,
-    RUNS,
-)
+from ktui.pipeline.lake.tables import CAUGHT_UP, FORECASTS, LINES, REPLAYS
 from ktui.pipeline.run.steps import OnStep
 
 SESSION = ("cluster_id", "session")
@@ -38,6 +30,8 @@ class _Grown(msgspec.Struct, frozen=True):
     going_on: Sessions
     """All of their new lines come after those that were replayed before."""
     anew: Sessions
+    segments: Collection[str]
+    """The segments to read: the new ones, and the older ones of `anew`."""
 
     @property
     def all(self) -> Sessions:
@@ -49,34 +43,30 @@ def write_forecasts(
     written: dict[str, DataFrame],
     segments: Collection[SegmentRead],
     tell: OnStep,
-) -> None:
-    """Write the forecasts of sessions with new lines, and the backtest of all forecasts.
+) -> tuple[DataFrame, Collection[str]]:
+    """Write the forecasts of sessions with new lines, the ends of copies, and how far replays are.
 
     Args:
         version: the new version.
-        written: all earlier tables by name, and as `new` the new lines. The backtest is added.
+        written: all earlier tables by name, and as `new` the new lines.
         segments: all segments that the lake has read, the new ones too.
         tell: is called with the name of each step as it begins.
+
+    Returns:
+        The new rows of CAUGHT_UP, and the sessions that were replayed from their first segments.
     """
     tell(FORECASTS.name)
-    lines = _unreplayed(version, written)
-    grown = _grown(version, lines)
-    of_anew = written[LINES.name].where(_among(grown.anew)).select("segment")
-    names = lines.where(_among(grown.going_on)).select("segment").unionByName(of_anew)
-    segment_ids = {row["segment"] for row in names.distinct().collect()}
-    contents = read_contents_again(version.spark, segments, segment_ids)
+    grown = _grown(version, written)
+    contents = read_contents_again(version.spark, segments, grown.segments)
     states = version.table(REPLAYS).where(_among(grown.going_on))
     rows = version.stage(replayed(contents, states))
     _write_grown(version, replayed_rows(rows, FORECASTS), grown.anew)
     kept = version.table(CAUGHT_UP).where(~_among(grown.anew))
-    version.write(CAUGHT_UP, kept.unionByName(replayed_rows(rows, CAUGHT_UP)))
+    ends = replayed_rows(rows, CAUGHT_UP)
+    version.write(CAUGHT_UP, kept.unionByName(ends))
     others = version.table(REPLAYS).where(~_among(grown.all))
     version.write(REPLAYS, _alive(others.unionByName(replayed_rows(rows, REPLAYS))))
-    tell(ETA_BACKTEST.name)
-    forecasts, caught_up = version.written(FORECASTS), version.written(CAUGHT_UP)
-    polls, runs = written[POLLS.name], written[RUNS.name]
-    version.write(ETA_BACKTEST, eta_backtest(forecasts, caught_up, polls, runs))
-    written[ETA_BACKTEST.name] = version.written(ETA_BACKTEST)
+    return ends, {session for _, session in grown.anew}
 
 
 def drop_states(version: NewVersion, lines: DataFrame) -> None:
@@ -102,16 +92,24 @@ def _unreplayed(version: NewVersion, written: Mapping[str, DataFrame]) -> DataFr
     return lines.unionByName(old.select(*columns))
 
 
-def _grown(version: NewVersion, lines: DataFrame) -> _Grown:
+def _grown(version: NewVersion, written: Mapping[str, DataFrame]) -> _Grown:
     """Find the sessions with new lines, and those of them that go on from a state."""
-    first = lines.groupBy(*SESSION).agg(F.min("seq").alias("first"))
-    states = version.table(REPLAYS).where(F.col("format") == FORMAT).select(*SESSION, "seq")
-    goes_on = F.coalesce(F.col("first") > F.col("seq"), F.lit(col=False)).alias("goes_on")
-    found = first.join(states, [*SESSION], "left").select(*SESSION, goes_on).collect()
-    return _Grown(
-        going_on=sorted((row[0], row[1]) for row in found if row["goes_on"]),
-        anew=sorted((row[0], row[1]) for row in found if not row["goes_on"]),
-    )
+    lines = _unreplayed(version, written)
+    found = lines.groupBy(*SESSION, "segment").agg(F.min("seq").alias("first")).collect()
+    first: dict[tuple[str, str], int] = {}
+    for cluster, session, _, seq in found:
+        first[cluster, session] = min(seq, first.get((cluster, session), seq))
+    last: dict[tuple[str, str], int] = {}
+    if version.known(REPLAYS):
+        states = version.table(REPLAYS).where(F.col("format") == FORMAT)
+        last = {(row[0], row[1]): row[2] for row in states.select(*SESSION, "seq").collect()}
+    going_on = sorted(each for each in first if each in last and first[each] > last[each])
+    anew = sorted(first.keys() - set(going_on))
+    segments = {row["segment"] for row in found}
+    if anew and version.known(LINES):
+        of_anew = written[LINES.name].where(_among(anew)).select("segment").distinct()
+        segments |= {row["segment"] for row in of_anew.collect()}
+    return _Grown(going_on, anew, segments)
 
 
 def _among(sessions: Sessions) -> Column:
@@ -121,6 +119,9 @@ def _among(sessions: Sessions) -> Column:
 
 def _write_grown(version: NewVersion, new: DataFrame, anew: Sessions) -> None:
     """Add forecasts to the versions of before, and take those of some sessions out of these."""
+    if not any(version.rows_by_version(each, (FORECASTS,)) for each in version.clusters):
+        version.write(FORECASTS, new)
+        return
     counts = {row[0]: row[1] for row in new.groupBy("cluster_id").count().collect()}
     needed: dict[str, set[str]] = {}
     if anew:

@@ -23,8 +23,9 @@ _FACTS = {
     "runs": 1,
     "rates": 2,
     "brokers": 5,
+    "intakes": 1,
 }
-_INSIGHTS = {"forecasts": 13, "eta_backtest": 15, "what_if": 24, "insights": 4}
+_INSIGHTS = {"forecasts": 13, "eta_errors": 5, "what_if": 24, "insights": 8}
 """The steps of a run in order, and about how many seconds each took of 170 with 58,000 samples."""
 _TELLING = 0.2
 """Before this part of a run, its pace says too little about the rest."""

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.tables.brokers import brokers
+from ktui.pipeline.tables.evidence import copies_by_rate, intakes, stalls_with_cause
 from ktui.pipeline.tables.intervals import intervals
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.measures import rate_pairs
@@ -50,22 +51,34 @@ def _computed(
 
     Args:
         samples: those of whole spans.
-        recent: those for the table of brokers; None for `samples`.
+        recent: those for the tables by minute; None for `samples`.
         shared: what follows from `samples`, and the runs.
     """
     seen, folds = shared.listed, shared.folds
     states_seen = intervals(seen).persist()
+    kept = [states_seen]
     try:
         yield tables.STATES, states(states_seen, folds)
         yield tables.MOVES, moves(seen, shared.pairs, states_seen, folds)
-        yield tables.SPANS, spans(seen, folds)
+        stalls = stalls_with_cause(states_seen, samples)
+        yield tables.SPANS, spans(seen, folds, copies_by_rate(shared.pairs), stalls)
         yield tables.BATCHES, batches(folds)
         yield tables.RUNS, runs(folds)
         yield tables.RATES, rates(folds)
         if recent is None:
-            yield tables.BROKERS_BY_MINUTE, brokers(samples, seen, shared.pairs)
+            yield from _by_minute(samples, seen, shared.pairs)
         else:
             listed = listed_samples(recent)
-            yield tables.BROKERS_BY_MINUTE, brokers(recent, listed, rate_pairs(listed))
+            pairs = rate_pairs(listed).persist()
+            kept.append(pairs)
+            yield from _by_minute(recent, listed, pairs)
     finally:
-        states_seen.unpersist()
+        for each in kept:
+            each.unpersist()
+
+
+def _by_minute(
+    samples: DataFrame, listed: DataFrame, pairs: DataFrame
+) -> Iterator[tuple[Table, DataFrame]]:
+    yield tables.BROKERS_BY_MINUTE, brokers(samples, listed, pairs)
+    yield tables.INTAKES, intakes(pairs)

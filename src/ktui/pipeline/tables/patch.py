@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, MOVES, SPANS, STATES
+from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
 from ktui.pipeline.tables.brokers import begin_of_minute
 from ktui.pipeline.tables.listings import GAP_MS
 from ktui.pipeline.tables.run_folds import run_folds
@@ -33,6 +33,8 @@ class News(NamedTuple):
     """`PARTITION` and `t` (ms) of the first sample that is new, gone or changed."""
     run_ids: Collection[str]
     """The runs with such events."""
+    sessions: Collection[str]
+    """The sessions with changed lines of before."""
     old: Callable[[Table], DataFrame]
     """Returns the rows of a derived table."""
 
@@ -47,7 +49,7 @@ class Patch:
 
     Attributes:
         samples: the samples to compute states and moves from.
-        recent: the samples to compute the table `brokers` from.
+        recent: the samples to compute the tables `brokers` and `intakes` from.
         folds: as returned by `run_folds.run_folds`: the runs to compute again.
     """
 
@@ -87,7 +89,7 @@ class Patch:
         elif table == SPANS:
             kept = self._before_cuts(old.where("run_id IS NULL"))
             kept = kept.unionByName(self._of_other_runs(old.where("run_id IS NOT NULL")))
-        elif table == BROKERS_BY_MINUTE:
+        elif table in (BROKERS_BY_MINUTE, INTAKES):
             kept, new = self._by_minute(old, recent=False), self._by_minute(new, recent=True)
         else:
             kept = self._of_other_runs(old)

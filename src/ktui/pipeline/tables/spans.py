@@ -14,15 +14,20 @@ from ktui.pipeline.lake.tables import SPANS
 from ktui.pipeline.tables.run_folds import partitions
 from ktui.pipeline.tables.windows import LISTING, PARTITION
 
+_FACTS = ("copies", "stalls")
 
-def spans(listed: DataFrame, folds: DataFrame) -> DataFrame:
+
+def spans(listed: DataFrame, folds: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFrame:
     """Combine the listings of partitions with what runs did with them.
 
     Args:
         listed: as returned by `listings.listed_samples`.
         folds: as returned by `run_folds.run_folds`.
+        copies: as returned by `evidence.copies_by_rate`.
+        stalls: as returned by `evidence.stalls_with_cause`.
     """
-    rows = run_spans(folds).unionByName(_listings(listed), allowMissingColumns=True)
+    listings = _listings(listed, copies, stalls)
+    rows = run_spans(folds).unionByName(listings, allowMissingColumns=True)
     return fit_to_table(rows, SPANS)
 
 
@@ -45,9 +50,13 @@ def run_spans(folds: DataFrame) -> DataFrame:
     )
 
 
-def _listings(listed: DataFrame) -> DataFrame:
+def _listings(listed: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFrame:
     """Select each listing, from its first sample to the partition's next one after it."""
-    is_open = F.bool_or(F.col("next_t").isNull())
-    return listed.groupBy(*LISTING, F.col("listing_t").alias("began_t")).agg(
-        F.when(~is_open, F.max("next_t")).alias("ended_t")
+    is_open = F.col("next_t").isNull().alias("is_open")
+    rows = listed.select(*LISTING, "listing_t", "next_t", is_open)
+    for facts in (copies, stalls):  # one grouping costs less than joins
+        rows = rows.unionByName(facts, allowMissingColumns=True)
+    return rows.groupBy(*LISTING, F.col("listing_t").alias("began_t")).agg(
+        F.when(~F.bool_or("is_open"), F.max("next_t")).alias("ended_t"),
+        *(F.coalesce(F.first(name, ignorenulls=True), F.array()).alias(name) for name in _FACTS),
     )

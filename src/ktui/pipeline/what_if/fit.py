@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.schema import require_columns
-from ktui.pipeline.lake.tables import RUN_EVENTS, RUNS, SAMPLES, STATES
+from ktui.pipeline.lake.tables import INTAKES, POLLS, RUN_EVENTS, RUNS, STATES
+from ktui.pipeline.tables.fetch import fetch_all
 from ktui.pipeline.tables.run_folds import steps as all_steps
 from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
 from ktui.pipeline.what_if.model import InflowSample, RecordedStep
@@ -29,70 +30,72 @@ class FitInputs(msgspec.Struct, frozen=True):
 
 
 def fetch_fit_inputs(
-    inflows: DataFrame, steps: DataFrame, most_moving: DataFrame
-) -> Mapping[str, FitInputs]:
-    """Fetch the results of `inflows`, `steps` and `most_reassigning` by cluster.
+    inflows: DataFrame, steps: DataFrame, most_moving: DataFrame, runs: DataFrame
+) -> tuple[Mapping[str, FitInputs], list[tuple[str, str]]]:
+    """Fetch the results of `inflows`, `steps` and `most_reassigning` by cluster, and all run ids.
 
     The result is small, however long the recordings are.
+
+    Returns:
+        The inputs by cluster, and each run's cluster and id.
     """
+    found = fetch_all(
+        {
+            "inflows": inflows,
+            "steps": steps,
+            "most": most_moving,
+            "runs": runs.select("cluster_id", "run_id"),
+        }
+    )
     flows: defaultdict[str, list[InflowSample]] = defaultdict(list)
     taken: defaultdict[str, list[RecordedStep]] = defaultdict(list)
-    for row in inflows.collect():
+    for row in found["inflows"]:
         seconds = row.ms / 1000
         flows[row.cluster_id].append(
-            InflowSample(row.run_id, row.broker, row.at_once, seconds, row.bytes, row.throttle)
+            InflowSample(
+                row.run_id, row.broker, row.at_once, seconds, float(row.bytes), row.throttle
+            )
         )
-    for row in steps.collect():
+    for row in found["steps"]:
         step = RecordedStep(
             row.run_id, adds=row.adds, took_s=row.took_ms / 1000, copying_s=row.copying_ms / 1000
         )
         taken[row.cluster_id].append(step)
-    most = {row.cluster_id: row.partitions for row in most_moving.collect()}
-    return {
+    most = {row.cluster_id: row.partitions for row in found["most"]}
+    inputs = {
         cluster: FitInputs(tuple(flows[cluster]), tuple(taken[cluster]), most.get(cluster, 0))
         for cluster in {**flows, **taken}
     }
+    return inputs, sorted((row.cluster_id, row.run_id) for row in found["runs"])
 
 
-def most_reassigning(samples: DataFrame) -> DataFrame:
+def most_reassigning(polls: DataFrame) -> DataFrame:
     """Count the most partitions of a cluster that one poll saw being reassigned.
 
     Returns:
         One row for each `cluster_id`: `partitions`.
     """
-    samples = require_columns(
-        samples, SAMPLES, ("cluster_id", "session", "seq", "adding", "removing")
-    )
-    listed = samples.where("size(adding) > 0 OR size(removing) > 0")
-    polls = listed.groupBy("cluster_id", "session", "seq").agg(F.count("*").alias("partitions"))
-    return polls.groupBy("cluster_id").agg(F.max("partitions").alias("partitions"))
+    polls = require_columns(polls, POLLS, ("cluster_id", "reassigning"))
+    return polls.groupBy("cluster_id").agg(F.max("reassigning").alias("partitions"))
 
 
-def inflows(pairs: DataFrame, runs: DataFrame) -> DataFrame:
+def inflows(intakes: DataFrame, runs: DataFrame) -> DataFrame:
     """Sum up the bytes into each broker, by the number of replicas that it added at once.
 
-    A broker reports all its replicas in one response, so readings of the same time belong together.
-    Times at which the message size of some replica is not known are left out.
+    A minute counts for the run under way at its first reading.
 
     Args:
-        pairs: as returned by `measures.rate_pairs`.
+        intakes: the table INTAKES.
         runs: the table RUNS, for the run under way at a time.
 
     Returns:
         One row for each `cluster_id`, `run_id` (null outside of any run), `broker`, `at_once` and
         `throttle` (B/s, or null): `ms`, `bytes`.
     """
-    grew = pairs.where("messages > 0").groupBy("cluster_id", "broker", "read_t")
-    readings = grew.agg(
-        F.count("*").alias("at_once"),
-        F.avg("ms").alias("ms"),
-        F.sum(F.col("messages") * F.col("message_bytes")).alias("bytes"),
-        F.max("throttle").alias("throttle"),
-        F.count_if(F.col("message_bytes").isNull()).alias("unknown"),
-    ).where("unknown = 0")
+    intakes = require_columns(intakes, INTAKES)
     key = ("cluster_id", "run_id", "broker", "at_once", "throttle")
     return (
-        _in_time_of(readings, runs, "read_t")
+        _in_time_of(intakes, runs, "t")
         .groupBy(*key)
         .agg(F.sum("ms").alias("ms"), F.sum("bytes").alias("bytes"))
     )

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from ktui.execution.run import events
 from ktui.pipeline.lake.records import (
-    ForecastRecord,
     InFlightCounts,
     Inflow,
     Interval,
@@ -27,6 +26,7 @@ from ktui.pipeline.lake.records import (
     Span,
     WhatIf,
 )
+from ktui.pipeline.report.data.forecasts import run_forecasts
 from ktui.pipeline.report.data.idle import idle_spans
 from ktui.pipeline.report.data.inflow import MINUTE_MS, bin_ms, inflow
 from ktui.pipeline.report.data.lake import Tables, counts_by_poll, records
@@ -54,14 +54,7 @@ def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
         intervals=tuple(without_overlaps(seen)),
         limits=tuple(_limits(happened)) if subject.run else (),
         rates=tuple(_rates(tables, subject)),
-        guesses=tuple(
-            records(
-                tables,
-                "eta_backtest",
-                ForecastRecord,
-                subject.where() & (pc.field("scope") == "run"),
-            )
-        ),
+        guesses=tuple(run_forecasts(tables, subject)),
         what_ifs=tuple(records(tables, "what_if", WhatIf, subject.where())),
     )
     return _with_samples(_with_polls(facts, happened, tables, subject), tables, subject)
