@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
+from textual._queue import Queue
+from textual.app import App, ScreenError
+from textual.message_pump import MessagePump
+from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.screen import Screen
 
 _NAP_S = 1 / 50
 _LITTLE_S = _NAP_S / 20
 """Processor time that even an idle app takes in a nap."""
+_ANSWER_S = 30.0
+_TURNS = 100
+"""Most turns in which widgets are asked: an animated one always has messages."""
 
 
 async def _wait_for_idle(_least_s: float = _NAP_S, most_s: float = 10.0) -> None:
@@ -36,6 +44,77 @@ def _idle_is_idle() -> Iterator[None]:
     """Let tests go on when the app is idle, and not when it only waits for the processor."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.pilot.wait_for_idle", _wait_for_idle)
+        yield
+
+
+async def _wait_for_screen(pilot: Pilot[object]) -> bool:
+    """Wait until neither the app, its screen nor any widget has a message to process.
+
+    Textual asks each of them at each key, all answer, and each answer lets a widget look whether it
+    has to be drawn. Here those that wait for a message are left alone, mostly all but one or two;
+    and those that get messages of others meanwhile are asked, too.
+    """
+    app = pilot.app
+    for turn in range(_TURNS):
+        busy = _busy(app, first=not turn)
+        if not busy:
+            break
+        if not await _answered(app, busy):
+            return False
+    return True
+
+
+def _busy(app: App[object], *, first: bool) -> list[MessagePump]:
+    """Return who processes messages or has some to process; at first, app and screen too."""
+    try:
+        screen = app.screen
+    except ScreenError:  # the app has ended
+        return []
+    always = [app, screen]
+    return [
+        each
+        for each in (*always, *screen.walk_children())
+        if _is_busy(each) or (first and each in always)
+    ]
+
+
+def _is_busy(pump: MessagePump) -> bool:
+    queue: Queue[Any] = pump._message_queue
+    return pump.is_running and (bool(queue.values) or not queue.ready_event._waiters)
+
+
+async def _answered(app: App[object], busy: list[MessagePump]) -> bool:
+    """Wait until all have processed what they have; return whether they have, and none failed."""
+    asked: set[MessagePump] = set()
+    answered = asyncio.Event()
+
+    def answer(pump: MessagePump) -> None:
+        asked.discard(pump)
+        if not asked:
+            answered.set()
+
+    for pump in busy:
+        if pump.call_later(answer, pump):  # otherwise it is closing
+            asked.add(pump)
+    if asked:
+        waits = [asyncio.create_task(e.wait()) for e in (answered, app._exception_event)]
+        _, pending = await asyncio.wait(
+            waits, timeout=_ANSWER_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in pending:
+            task.cancel()
+        if len(pending) == len(waits):
+            raise WaitForScreenTimeout
+    else:
+        await asyncio.sleep(0)
+    return not asked
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _only_busy_widgets_are_asked() -> Iterator[None]:
+    """Let a pilot wait for the widgets that have something to do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pilot, "_wait_for_screen", _wait_for_screen)
         yield
 
 

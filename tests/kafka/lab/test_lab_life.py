@@ -185,7 +185,12 @@ def test_a_lab_ended_with_keep_comes_up_again_with_its_data_and_ended_without_le
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)],
+    [
+        (signal.SIGKILL, -9),
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.soak),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.soak),
+    ],
 )
 def test_a_lab_whose_starter_is_killed_midway_leaves_nothing_behind(
     folder: Path, number: signal.Signals, code: int

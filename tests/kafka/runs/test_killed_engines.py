@@ -76,8 +76,13 @@ def let_go(lab: Lab, moves: Moves) -> Iterator[Callable[[], None]]:
     remove_throttles(connection, adding)
 
 
-@pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "kills"),
+    [
+        (Shape.GENTLE, FEW),
+        *(pytest.param(shape, MANY, marks=pytest.mark.soak) for shape in SHAPES),
+    ],
+)
 def test_every_step_is_taken_once_however_often_engines_are_killed(
     lab: Lab, shell: Shell, moves: Moves, let_go: Callable[[], None], shape: Shape, kills: int
 ) -> None:

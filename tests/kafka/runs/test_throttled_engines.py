@@ -56,16 +56,19 @@ def puts_back(event: AnyRunEvent) -> bool:
 
 Moment = Callable[[AnyRunEvent], bool]
 KILLED = {
-    "gentle, with no request in flight": (Shape.GENTLE, (answers,) * 3),
     "kip-435, with no request in flight": (Shape.KIP_435, (answers,) * 2),
 }
+KILLED_MORE = {"gentle, with no request in flight": (Shape.GENTLE, (answers,) * 3)}
 KILLED_MID_REQUEST = {  # a request in flight may arrive for up to a minute
     f"{shape.value}, mid-request": (shape, (finds, throttles, answers, takes_off, puts_back))
     for shape in SHAPES
 }
 CASES = [
     *(pytest.param(*case, id=name) for name, case in KILLED.items()),
-    *(pytest.param(*c, id=name, marks=pytest.mark.soak) for name, c in KILLED_MID_REQUEST.items()),
+    *(
+        pytest.param(*case, id=name, marks=pytest.mark.soak)
+        for name, case in {**KILLED_MORE, **KILLED_MID_REQUEST}.items()
+    ),
 ]
 
 

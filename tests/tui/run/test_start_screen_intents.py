@@ -44,8 +44,7 @@ def shown(watch: RunWatched, name: str) -> str:
 def labels(watch: RunWatched) -> list[str]:
     """Return the labels of the fields that are shown in the first step."""
     lines = watch.app.screen.query("SourceForm .line")
-    shown = [line for line in lines if line.display and not line.has_class("-away")]
-    return [str(line.query("Static").first().render()) for line in shown]
+    return [str(line.query("Static").first().render()) for line in lines if line.display]
 
 
 INTENTIONS = {

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from ktui.lab.java import Java, find_java
@@ -83,6 +84,19 @@ def test_each_java_has_its_own_archive() -> None:
     _leave_behind()
 
     assert "SharedArchiveFile" not in _jvm_options(Java("/usr/bin/java", 17, "17.0.16+8"))
+
+
+@pytest.mark.usefixtures("cache")
+def test_environments_that_are_links_to_one_spark_share_its_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _leave_behind()
+    link = tmp_path / "linked"
+    link.symlink_to(Path(pyspark.__file__).parent)
+
+    monkeypatch.setattr(pyspark, "__file__", str(link / "__init__.py"))
+
+    assert "SharedArchiveFile" in _jvm_options()
 
 
 @pytest.mark.parametrize("used_again", [True, False])

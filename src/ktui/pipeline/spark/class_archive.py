@@ -57,8 +57,12 @@ def shared_classes(java: Java) -> Iterator[None]:
 
 
 def _place(java: Java) -> Path:
-    """Return the prefix of the archive's path; different jars have a different one."""
-    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
+    """Return the prefix of the archive's path; different jars have a different one.
+
+    Spark's scripts resolve links to PySpark, and an archive is for jars in one place: environments
+    that are links to one have one archive.
+    """
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).resolve().parent, "jars")
     parts = (java.program, java.build, pyspark.__version__, jars, jars.stat().st_mtime_ns)
     key = sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
     return platformdirs.user_cache_path("ktui") / f"spark-{key}"

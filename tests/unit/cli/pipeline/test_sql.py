@@ -109,7 +109,10 @@ def test_nothing_outside_of_the_lake_is_read_and_nothing_at_all_is_written(
         ("SELECT 1 +\n  topc FROM moves", "line 2, at 'topc FROM moves': Referenced column"),
         ("SELEC 1", "line 1, at 'SELEC 1': syntax error at or near"),
         ("FROM mvoes", "line 1, at 'mvoes': Table with name mvoes does not exist! `ktui pip"),
-        ("SELECT CAST(topic AS INT) FROM moves", "Could not convert string 'orders' to INT32"),
+        (
+            "SELECT CAST(topic AS INT) FROM moves WHERE cluster_id = 'cluster-one'",
+            "Could not convert string 'orders' to INT32",
+        ),
         ("", "the query: give one SELECT, WITH, FROM, DESCRIBE or SUMMARIZE"),
     ],
 )

@@ -216,8 +216,8 @@ class SourceForm(Vertical):
     def _show_fields(self) -> None:
         shown = self._shown
         for _, fields in _LINES:
-            away = not any(field.name in shown for field in fields)
-            self.query_one(f"#line-{fields[0].name}").set_class(away, "-away")
+            line = self.query_one(f"#line-{fields[0].name}")
+            line.display = any(field.name in shown for field in fields)
             for field in fields if len(fields) > 1 else ():
                 for part in ("before", "plan"):
                     widget = self.query_one(f"#{part}-{field.name}")

@@ -121,7 +121,9 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
                 with Vertical(classes="form"):
                     for step in self.STEPS:
                         fields = self.fields(step.name)
-                        yield Vertical(*fields, id=f"step-{step.name}", classes="step -away")
+                        shown = Vertical(*fields, id=f"step-{step.name}", classes="step")
+                        shown.display = False  # by a class, each field in it is styled anew
+                        yield shown
                     yield Static(id="plan-answer", markup=False)
                 yield PreviewPane()
         yield FooterKeys()
@@ -185,9 +187,9 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
 
     def go_to(self, place: int) -> None:
         """Show a step, and focus its first field."""
-        self.query_one(f"#step-{self.step.name}").add_class("-away")
+        self.query_one(f"#step-{self.step.name}").display = False
         self.place = place
-        self.query_one(f"#step-{self.step.name}").remove_class("-away")
+        self.query_one(f"#step-{self.step.name}").display = True
         self.entered(self.step.name)
         self.show_step()
         self.query_one("#plan-body").scroll_home(animate=False)
@@ -199,7 +201,7 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         marks = [self.mark(step.name) for step in self.STEPS]
         self.query_one(Crumbs).show(self.place, marks)
         self.query_one("#plan-live").set_class(not self._shows_notes, "-away")
-        self.query_one("#plan-file").set_class(self.place > 0, "-away")
+        self.query_one("#plan-file").display = self.place == 0
         sections = EVERYTHING if self.has_class("-wide") else self.sections(self.step.name)
         self.query_one(PreviewPane).show_sections(sections)
         self.call_after_refresh(self.refresh_bindings)
