@@ -231,7 +231,10 @@ def _what_ktui_did(entries: Sequence[JournalEntry]) -> Iterator[str]:
     """Describe the entries that are news; the routine of steps is only counted."""
     begun = sum(isinstance(entry.event, StepBegun) for entry in entries)
     over = sum(isinstance(e.event, StepOver) and e.event.reached for e in entries)
-    yield f"it began {as_count(begun, 'step')}, and {over:,} ended well"
+    if begun or over:
+        yield f"it began {as_count(begun, 'step')}, and {over:,} ended well"
+    else:
+        yield "it began nothing, and nothing ended"
     news: Counter[str] = Counter()
     first: dict[str, list[str]] = {}
     for entry in entries:
