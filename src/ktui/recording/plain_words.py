@@ -9,10 +9,10 @@ from __future__ import annotations
 _WORDS = """
 a abandon abort abortable aborted about above absent accept acceptability acceptable accepted access
 acknowledgement acks active actively actually add added adding address adds administrative after
-again against agree aim algorithm alive all allocation allowed alone already also alter alterconfigs
-altered altering alterpartition alters among an and another answer answered answers any anything
-anywhere api append appends are arrived as asc asked asking assigned assignment assignor associated
-assumed at attempt attempted attempts auth authenticated authentication authority
+again against agree ahead aim algorithm alive all allocation allowed alone already also alter
+alterconfigs altered altering alterpartition alters among an and another answer answered answers any
+anything anywhere api append appends are arrived as asc asked asking assigned assignment assignor
+associated assumed at attempt attempted attempts auth authenticated authentication authority
 authorization authorized
 auto.leader.rebalance.enable available avoid back backslash backslashes batch batched be because
 been before begin beginning begins begun behind being believes belongs below between bind blocked
@@ -47,13 +47,13 @@ kept key keys keystore keytool kib kind kip-435 know known knows ktui lag large 
 later lead leader leader.replication.throttled.rate leader.replication.throttled.replicas leaders
 leadership leads least leave leaves led left less letters lift lifted like likely limit limits line
 list listener listing lists live load loading local locate location lock locked locks log login logs
-long longer look looks lookup lost low lower made maintained make malformed mapping mark match
-matches max maximum may mb mean meant meanwhile mechanism meet member membership memory mention
-message messages metadata metrics mib microseconds middle min min.insync.replicas minimum minute
-mismatch mismatched missing mode mon monotonically more most mostly mounts move moved movements
-moves moving ms much must name named names need needed needs negative nested network never new newer
-no nobody node non none nor not nothing now nul null number oauth object objective occurs of off
-offline offset offsets old older on once one ones ongoing only op open opened opens operation
+long long-first longer look looks lookup lost low lower made maintained make malformed mapping mark
+match matches max maximum may mb mean meant meanwhile mechanism meet member membership memory
+mention message messages metadata metrics mib microseconds middle min min.insync.replicas minimum
+minute mismatch mismatched missing mode mon monotonically more most mostly mounts move moved
+movements moves moving ms much must name named names need needed needs negative nested network never
+new newer no nobody node non none nor not nothing now nul null number oauth object objective occurs
+of off offline offset offsets old older on once one ones ongoing only op open opened opens operation
 operations operator options or order org original other others otherwise our ours out outage
 outdated outside over overloaded oversize own owned owner ownership owns package parameters part
 particular partition partitions pass passed password path pause paused peak peer pem per permission

@@ -108,7 +108,7 @@ async def test_a_signalled_engine_leaves_only_in_flight_replicas_throttled_until
     fill(world.connection, topic_name, [1, 2], bytes_each=3 * MIB)  # 0 is copied at once
     before = all_settings(world.connection)
     targets = [(1, 2, 5), (1, 2, 4), (1, 2, 4), (1, 2, 5)]
-    follower = begin(shell, topic_name, targets, "100kB", "--partitions", "2")
+    follower = begin(shell, topic_name, targets, "100kB", "--partitions", "2", "--order", "topic")
     shell.wait_for(RUN, Answered, 3)
 
     os.kill(shell.owner(RUN).pid, signal.SIGTERM)
