@@ -347,8 +347,13 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
         raise _without_effect(INTERNAL, limits.shape)
     if values.get("order") == Order.LONG_FIRST:
         raise _without_effect("order", limits.shape, instead=Order.TOPIC)
-    order = Order.TOPIC if limits.order is Order.LONG_FIRST else limits.order
+    order = order_without_gentle(limits.order)
     return msgspec.structs.replace(limits, order=order, internal=InternalOrder.NONE)
+
+
+def order_without_gentle(order: Order) -> Order:
+    """Return an order as it is in the other shapes."""
+    return Order.TOPIC if order is Order.LONG_FIRST else order
 
 
 def parse_broker_limits(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from ktui.cluster.partition import Brokers
 from ktui.pacing.decision import WantedPartition
-from ktui.pacing.situation import Situation
+
+PartitionT = TypeVar("PartitionT", bound=msgspec.Struct)
 
 _TWENTIETH = 20
 
@@ -38,18 +40,30 @@ def bytes_ahead(partitions: Sequence[Copies]) -> list[int]:
     return [each.bytes if each.bytes > least else 0 for each in partitions]
 
 
-def put_long_first(wanted: Sequence[WantedPartition]) -> list[WantedPartition]:
-    """Return partitions that have not begun, with the bytes by which each goes ahead."""
-    copies = [_copies(each.situation, each.size) for each in wanted]
+def copies_to(target: Brokers, replicas: Brokers, leader: int | None, size: int) -> Copies:
+    """Return what is copied of a partition; without a leader, by its preferred one."""
+    receivers = tuple(broker for broker in target if broker not in replicas)
+    return Copies(replicas[0] if leader is None else leader, receivers, size)
+
+
+def with_bytes_ahead(
+    partitions: Sequence[PartitionT], copies: Callable[[PartitionT], Copies]
+) -> list[PartitionT]:
+    """Return partitions, each with the bytes by which it goes ahead in its field `ahead`."""
     return [
         each if not ahead else msgspec.structs.replace(each, ahead=ahead)
-        for each, ahead in zip(wanted, bytes_ahead(copies), strict=True)
+        for each, ahead in zip(partitions, bytes_ahead(list(map(copies, partitions))), strict=True)
     ]
 
 
-def _copies(now: Situation, size: int) -> Copies:
-    leader = now.replicas[0] if now.leader is None else now.leader
-    return Copies(leader, tuple(b for b in now.target if b not in now.replicas), size)
+def put_long_first(wanted: Sequence[WantedPartition]) -> list[WantedPartition]:
+    """Return partitions that have not begun, with the bytes by which each goes ahead."""
+    return with_bytes_ahead(wanted, _copies)
+
+
+def _copies(wanted: WantedPartition) -> Copies:
+    now = wanted.situation
+    return copies_to(now.target, now.replicas, now.leader, wanted.size)
 
 
 def _bytes_by_broker(partitions: Iterable[Copies]) -> Counter[int]:

@@ -97,12 +97,12 @@ def _twin(source: TwinSource, plan: Plan) -> Twin:
         ClusterError: the cluster cannot be read.
         FileProblem: a file cannot be used; with the line.
     """
-    if source.file is not None:
-        return load_twin(source.file)
-    taken = twin_of_cluster(source.cluster, plan, source.reading, source.state)
+    if isinstance(source.twin, Path):
+        return load_twin(source.twin)
+    taken = twin_of_cluster(source.twin, plan, source.reading, source.state)
     for line in twin_notes(taken):
         print_note(line)
-    return twin_of(source.cluster.name, taken.spec, taken.info)
+    return twin_of(source.twin.name, taken.spec, taken.info)
 
 
 def _end_without_rehearsal(prepared: Prepared) -> NoReturn:

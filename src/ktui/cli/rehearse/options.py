@@ -74,49 +74,38 @@ class RehearseOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TwinSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the twin comes from: a file, or a cluster."""
+    """Where the twin comes from."""
 
-    file: Path | None
-    choice: ClusterChoice
+    twin: Path | Cluster
+    """A file, or the cluster."""
     reading: TwinReading
     state: StateDir
 
-    def check(self) -> None:
-        """Refuse a file together with options of a cluster.
-
-        Raises:
-            BadInput: both are given.
-        """
-        of_cluster = [
-            f"--{name.replace('_', '-')}"
-            for name, value in self.choice._asdict().items()
-            if value is not None
-        ]
-        named = self.reading.named or next(iter(of_cluster), None)
-        if self.file is not None and named is not None:
-            raise BadInput(
-                f"{named}: with --on, nothing is read from a cluster. Leave one of them out"
-            )
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster.
-
-        Raises:
-            BadInput: no cluster is named, or its connection settings cannot be used.
-            FileProblem: the config file cannot be used, or has no such context.
-        """
-        return self.choice.cluster()
-
     @property
     def context(self) -> Context:
-        """The context whose limits and throttle a start would take; without a cluster, none.
+        """The context whose limits and throttle a start would take; an empty one for a file."""
+        return Context() if isinstance(self.twin, Path) else self.twin.context
 
-        Raises:
-            BadInput: no cluster is named, or its connection settings cannot be used.
-            FileProblem: the config file cannot be used, or has no such context.
-        """
-        return Context() if self.file is not None else self.cluster.context
+
+def _twin_source(
+    *, file: Path | None, choice: ClusterChoice, reading: TwinReading, state: StateDir
+) -> TwinSource:
+    """Choose the file or the cluster.
+
+    Raises:
+        BadInput: both or none are named, or the connection settings cannot be used.
+        FileProblem: the config file cannot be used, or has no such context.
+    """
+    if file is None:
+        return TwinSource(twin=choice.cluster(), reading=reading, state=state)
+    of_cluster = [
+        f"--{name.replace('_', '-')}"
+        for name, value in choice._asdict().items()
+        if value is not None
+    ]
+    if (named := reading.named or next(iter(of_cluster), None)) is not None:
+        raise BadInput(f"{named}: with --on, nothing is read from a cluster. Leave one of them out")
+    return TwinSource(twin=file, reading=reading, state=state)
 
 
 def _fault(text: str, spec: ClusterSpec) -> Fault:
@@ -220,10 +209,9 @@ def rehearse_options(verb: Verb[R]) -> Verb[R]:
         assume_rate: str | None,
         **values: Any,
     ) -> R:
-        source = TwinSource(
+        source = _twin_source(
             **{name: values.pop(name) for name in ("file", "choice", "reading", "state")}
         )
-        source.check()
         context = source.context
         limits, excludes = new_run_limits(limits)
         now = SystemClock().now()

@@ -6,14 +6,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from ktui import __version__
 from ktui.cluster.partition import PartitionState
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
-from ktui.pacing.long_first import Copies, bytes_ahead
+from ktui.pacing.long_first import Copies, copies_to, with_bytes_ahead
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
@@ -60,10 +58,7 @@ def planned_partitions(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
     rules = PlanRules(cluster)
     states = ((target, rules.state(target.tp)) for target in plan.partitions)
     planned = [_planned(target, state, cluster) for target, state in states if state is not None]
-    return [
-        each if not ahead else msgspec.structs.replace(each, ahead=ahead)
-        for each, ahead in zip(planned, bytes_ahead(list(map(_copies, planned))), strict=True)
-    ]
+    return with_bytes_ahead(planned, _copies)
 
 
 def hash_plan(plan: Plan) -> str:
@@ -83,9 +78,7 @@ def chunked(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
 
 
 def _copies(planned: Planned) -> Copies:
-    leader = planned.original[0] if planned.leader is None else planned.leader
-    receivers = tuple(broker for broker in planned.target if broker not in planned.original)
-    return Copies(leader, receivers, planned.size)
+    return copies_to(planned.target, planned.original, planned.leader, planned.size)
 
 
 def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSnapshot) -> Planned:

@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.errors import Operation
 from ktui.pacing.decision import WantedPartition
-from ktui.pacing.limits import SHAPES, Limits, Order, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape, order_without_gentle
 from ktui.planning.check.coordinators import CoordinatorMoves, coordinator_moves
 from ktui.planning.check.disks import (
     DiskLoad,
@@ -297,7 +297,7 @@ def _shaped(limits: Limits, shape: Shape) -> Limits:
     """The same limits in one of the shapes: some belong to gentle."""
     if shape is Shape.GENTLE:
         return msgspec.structs.replace(limits, shape=shape)
-    order = Order.TOPIC if limits.order is Order.LONG_FIRST else limits.order
+    order = order_without_gentle(limits.order)
     return msgspec.structs.replace(
         limits, shape=shape, extra_replicas=None, cut_together=None, order=order
     )
