@@ -35,6 +35,7 @@ from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
+from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.plan.step_screen import StepScreen
 from ktui.tui.screens.report import ReportScreen
@@ -71,6 +72,7 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (RunsScreen, RunTable),
     (InsightsScreen,),
     (StartScreen, StepScreen, *_FIELDS),
+    (RehearsalScreen,),
     (AddScreen, StepScreen, *_FIELDS),
     (CancelScreen, Dialog),
     (ConfirmScreen, Dialog),

@@ -99,8 +99,7 @@ def command(
             given_rate=how.rate is not None,
             findings=prepared.findings,
         )
-        shown = show_rehearsal(live, speed or USUAL_SPEED)
-        click.echo(shown or "closed before the end of the rehearsal", err=not shown)
+        click.echo(show_rehearsal(live, speed or USUAL_SPEED))
         return
     if sys.stderr.isatty():
         twins = as_count(len(twin.paces), "twin")

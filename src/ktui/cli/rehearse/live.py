@@ -63,13 +63,12 @@ class _Closed(NamedTuple):
 
     again: bool
     report: str
-    """Empty if the rehearsal was not over."""
     speed: float
     theme: str
 
 
 def show_rehearsal(live: LivePlan, speed: float) -> str:
-    """Rehearse a plan in the view until it is closed; return the report, empty before its end."""
+    """Rehearse a plan in the view until that is closed, and return the report as of then."""
     theme = load_config().theme
     while True:
         closed = asyncio.run(_show(live, speed, theme))
@@ -83,8 +82,7 @@ async def _show(live: LivePlan, speed: float, theme: str | None) -> _Closed:
     clock = ScaledClock(speed, fastest=FASTEST)
     async with rehearsal_app(live, clock, theme) as (app, shown):
         await show_app(app)
-        report = await shown.report() if shown.outcome and not app.plays_again else ""
-        return _Closed(app.plays_again, report, clock.speed, app.theme)
+        return _Closed(app.plays_again, await shown.report(), clock.speed, app.theme)
 
 
 @asynccontextmanager
@@ -188,7 +186,7 @@ class ShownRehearsal:
         try:
             self._on_stage.parse(event)
         except FaultProblem as problem:
-            raise BadCommand(f"{problem}.") from None
+            raise BadCommand(str(problem)) from None
 
     def let_happen(self, event: str) -> str:
         """Let something happen to the twin, now or at the moment that it names; return an answer.
@@ -199,7 +197,7 @@ class ShownRehearsal:
         try:
             fault = self._on_stage.let_happen(event)
         except FaultProblem as problem:
-            raise BadCommand(f"{problem}.") from None
+            raise BadCommand(str(problem)) from None
         return f"{fault.text}: {_when(fault, self._on_stage.now_s)}"
 
     @property
@@ -224,7 +222,7 @@ class ShownRehearsal:
                 given_rate=live.given_rate,
                 findings=live.findings,
                 twins=twins,
-                checks=check(twins, Thresholds()),
+                checks=check(twins, Thresholds()) if self.outcome else (),
             )
             return rehearsal_text(report, colours=False)
 

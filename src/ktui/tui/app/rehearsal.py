@@ -132,20 +132,31 @@ class RehearsalApp(SimulatedApp):
         """The broker of the row; of a partition the one that copies, else its first replica."""
         if isinstance(self.screen, BrokersScreen):
             return self.screen.selected
-        tp, last = self.selected, self.progress.last
-        state = None if tp is None or last is None else last.partitions.get(tp)
-        if state is None:
-            return None
-        return next(iter((*state.adding, *state.replicas)), None)
+        kept, added = self._replicas_under_cursor
+        return next(iter((*added, *kept)), None)
+
+    @property
+    def _replicas_under_cursor(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The replicas that the partition of the row has, and those that it gets."""
+        tp, last, attached = self.selected, self.progress.last, self.attached
+        if tp is None:
+            return (), ()
+        state = None if last is None else last.partitions.get(tp)
+        if state is not None:
+            return [b for b in state.replicas if b not in state.adding], state.adding
+        track = None if attached is None else attached.run.tracks.get(tp)
+        if track is None:
+            return (), ()
+        return track.original, [b for b in track.target if b not in track.original]
 
     def _choices(self, broker: int) -> Sequence[BreakChoice]:
         tp, last = self.selected, self.progress.last
-        state = None if tp is None or last is None else last.partitions.get(tp)
+        kept, _ = self._replicas_under_cursor
         return break_choices(
             broker,
             up=last is not None and broker in last.online,
-            topic=None if tp is None or state is None else tp.topic,
-            replicas=0 if state is None else len(state.replicas) - len(state.adding),
+            topic=None if tp is None or not kept else tp.topic,
+            replicas=len(kept),
         )
 
     def action_play_again(self) -> None:

@@ -94,7 +94,7 @@ def report_content(report: str) -> Content:
 
 
 def _line(line: str) -> Content:
-    if line.isupper() or line.lstrip().startswith(("SLOW ", "USUAL")):
+    if line.isupper():
         return Content.styled(line, "$header")
     subject, _, _ = line.partition(":")
     if ": does not hold (" in line:
