@@ -78,11 +78,13 @@ async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(most, mp_context=context, initializer=ignore_interrupts)
     try:
         yield pool
-    except BrokenProcessPool:
-        raise RunProblem(LOST_PROCESS) from None
-    except BaseException:
+    except BaseException as error:
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise RunProblem(LOST_PROCESS) from None
+        if isinstance(error, OSError):
+            raise RunProblem(f"the processes of the rehearsal cannot be had: {error}") from None
         raise
     finally:
         await asyncio.to_thread(pool.shutdown, cancel_futures=True)

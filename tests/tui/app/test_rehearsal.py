@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from ktui.cli.rehearse.live import LivePlan, ShownRehearsal, rehearsal_app
 from ktui.pacing.limits import Limits
 from ktui.rehearsal.play import Rehearsal
+from ktui.rehearsal.played import Played
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.record import FASTEST
 from ktui.tui.app.rehearsal import RehearsalApp
@@ -60,6 +61,11 @@ def plan() -> Rehearsal:
     return rehearsal_of(ONTO_4, limits=ONE_BY_ONE)
 
 
+@pytest.fixture(scope="module")
+def headless() -> Played:
+    return played(ONTO_4, limits=ONE_BY_ONE)
+
+
 @asynccontextmanager
 async def rehearsing(
     plan: Rehearsal, size: tuple[int, int] = (80, 24)
@@ -76,7 +82,7 @@ async def rehearsing(
 
 
 async def test_a_plan_is_played_as_simulated_and_its_report_has_the_figures_of_the_headless_one(
-    plan: Rehearsal,
+    plan: Rehearsal, headless: Played
 ) -> None:
     async with rehearsing(plan) as view:
         await view.until(lambda: "run moves  RUNNING" in view.text)
@@ -88,7 +94,6 @@ async def test_a_plan_is_played_as_simulated_and_its_report_has_the_figures_of_t
         await view.say("2 of 2 at target: i shows the report")
         await view.press("i")
         await view.say("at target            2 of 2")
-        headless = played(ONTO_4, limits=ONE_BY_ONE)
         report = await view.shown.report()
         figures = {line[:18].strip(): line[18:].strip() for line in report.splitlines()}
         assert figures["time"] == f"{headless.lasted_s:.0f} s"
