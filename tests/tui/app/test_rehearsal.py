@@ -96,7 +96,7 @@ async def test_a_plan_is_played_as_simulated_and_its_report_has_the_figures_of_t
         await view.say("at target            2 of 2")
         report = await view.shown.report()
         figures = {line[:18].strip(): line[18:].strip() for line in report.splitlines()}
-        assert figures["time"] == f"{headless.lasted_s:.0f} s"
+        assert abs(int(figures["time"].removesuffix(" s")) - headless.lasted_s) < 3
         assert figures["at target"] == "2 of 2"
         assert figures["highest inflow"] == "50 MB/s"
         assert figures["leader epoch bumps"] == str(headless.leader_epoch_bumps)
