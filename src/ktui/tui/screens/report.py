@@ -20,6 +20,8 @@ from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.own_errors import ReportsOwnErrors
 
+_OF_FAULTS = ("  ktui", "  to do", "  a rollback then")
+"""The beginnings of the lines below a fault."""
 READING = "Working out what it has done so far …"
 
 
@@ -101,6 +103,6 @@ def _line(line: str) -> Content:
         return Content.styled(line, "bold $error")
     if ": holds (" in line:
         return Content.assemble((subject, "bold $success"), line.removeprefix(subject))
-    if line.startswith("  "):
+    if subject in _OF_FAULTS:
         return Content.assemble((subject, "$dim"), line.removeprefix(subject))
     return Content(line)

@@ -62,7 +62,7 @@ class RehearsalScreen(Screen[RehearsedPlan | None], ReportsOwnErrors):
             tooltip="End the rehearsal, and go back to the plan",
         ),
         Binding(
-            "r", "again", "with a new snapshot", tooltip="Rehearse it on the cluster as it is now"
+            "r", "again", "new snapshot", tooltip="Rehearse it on the cluster as it is now"
         ),
     ]  # fmt: skip
     give_ids("rehearsal", BINDINGS)
