@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stderr
 from datetime import datetime
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from ktui.execution.errors import RunProblem
@@ -74,6 +76,8 @@ async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
         RunProblem: the system has ended one of the processes.
     """
     before = set(multiprocessing.active_children())
+    with redirect_stderr(sys.__stderr__):  # a view has put one without a file in its place
+        resource_tracker.ensure_running()
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(most, mp_context=context, initializer=ignore_interrupts)
     try:

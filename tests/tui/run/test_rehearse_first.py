@@ -85,8 +85,8 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
             "prod-eu", twins, measure_s=0, clock=cluster.clock
         )
         await choose(watch, tmp_path)
-        assert "^r rehearse first" in watch.text
-        await watch.press("ctrl+r")
+        assert "^y rehearse first" in watch.text
+        await watch.press("ctrl+y")
         await watch.say("at target")
         assert "drain-3.json on a simulated twin, prod-eu. Nothing was sent." in watch.text
         assert watch.line("at target").split() == ["at", "target", *["2", "of", "2"] * 3]
@@ -103,7 +103,7 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
         await settled(watch)
         await go_to(watch, "start")
         await watch.until(lambda: "as it was typed before" in facts(watch))
-        await watch.press("ctrl+r")
+        await watch.press("ctrl+y")
         await watch.say("at target")
         assert twins.taken == 1
         await watch.press("escape")
@@ -119,7 +119,7 @@ async def test_the_view_goes_on_beside_a_rehearsal_which_escape_cancels(tmp_path
         endless = Endless()
         watch.engines.rehearser = endless
         await choose(watch, tmp_path)
-        await watch.press("ctrl+r")
+        await watch.press("ctrl+y")
         await watch.say("measuring …")
         assert "esc cancel" in watch.text
         await watch.press("e")

@@ -55,7 +55,7 @@ class StartScreen(PlanScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         *enter_bindings("start", "Start the run, once its name is typed"),
         Binding(
-            "ctrl+r", "rehearse", "rehearse first", key_display="^r", priority=True,
+            "ctrl+y", "rehearse", "rehearse first", key_display="^y", priority=True,
             id="plan.rehearse-first",
             tooltip="Play the plan with these limits on simulated twins of the cluster",
         ),
