@@ -53,21 +53,24 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 Acts = tuple[tuple[float, OutsideEvent], ...]
 
 
-def parse_fault(text: str, spec: ClusterSpec) -> Fault:
+def parse_fault(text: str, spec: ClusterSpec, *, now_s: float | None = None) -> Fault:
     """Read a fault, and check it against the cluster.
 
     Args:
         text: for instance `suspend 3 for 60s at 50%`.
         spec: the cluster.
+        now_s: the moment of a fault that names none, in seconds since the start of the run; None
+            where it has to name one.
 
     Raises:
         FaultProblem: the text is not a fault, or names what the cluster does not have.
     """
     match = _AT.fullmatch(text.strip())
-    if match is None:
+    if match is None and now_s is None:
         raise FaultProblem("it has no time. End it with `at 40%` of the work, or `at 10m`")
-    verb, _, rest = match["what"].strip().partition(" ")
-    return Fault(text=clean(text.strip()), at=_moment(match["when"]), acts=_acts(verb, rest, spec))
+    at = Moment(after_s=now_s) if match is None else _moment(match["when"])
+    verb, _, rest = (text if match is None else match["what"]).strip().partition(" ")
+    return Fault(text=clean(text.strip()), at=at, acts=_acts(verb, rest, spec))
 
 
 def _acts(verb: str, rest: str, spec: ClusterSpec) -> Acts:
@@ -215,5 +218,7 @@ _FAULTS: Mapping[str, tuple[str, Callable[[str, ClusterSpec], Acts]]] = {
     "delete": ("delete TOPIC", _delete),
     "controller": ("controller moves", _controller),
 }
+FAULT_VERBS = tuple(_FAULTS)
+"""The first words of all faults but those of settings."""
 FAULT_FORMS = (*(form for form, _ in _FAULTS.values()), _SETTING_FORM)
 """The forms of all faults, for help and docs."""

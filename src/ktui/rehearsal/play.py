@@ -1,8 +1,8 @@
-"""Carry a plan out on a twin, in virtual time or by any clock."""
+"""Carry a plan out on a twin, to its end, in virtual time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -34,9 +34,6 @@ from ktui.simulated.producers import Producers
 STANDSTILL_S = 600.0
 """Seconds without headway, beyond --stall-timeout, after which nothing is waited for any more."""
 _OWNER = Owned(pid=0, host="twin", user="rehearsal")
-
-OnPoll = Callable[[Run, float], None]
-"""Called after each poll with the run and the seconds since its start, for a view."""
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +72,6 @@ async def play(
     folder: Path,
     *,
     recorder: Recorder | None = None,
-    on_poll: OnPoll = lambda _run, _s: None,
 ) -> Played:
     """Carry a plan out on a simulated cluster until the run ends, is left, or stands still.
 
@@ -87,7 +83,6 @@ async def play(
         clock: the time of the cluster and of the engine.
         folder: an empty folder for the run's journal.
         recorder: records the observations and the events of the run; the caller closes it.
-        on_poll: is called after each poll.
 
     Raises:
         JournalProblem: the journal cannot be written.
@@ -100,14 +95,14 @@ async def play(
             recorder.begin(spec.name)
         journal.append(rehearsal.first)
         run = Run(rehearsal.name).fold(journal.kept)
-        epochs = _epochs(cluster, run.tracks)
+        epochs = leader_epochs(cluster, run.tracks)
         began, began_s = clock.now(), clock.monotonic()
         observer = Observer(ports.reader, clock)
         source: ObservationSource = observer
         if recorder is not None:
             source = RecordingSource(observer, recorder)
         stage = Stage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
-        watch = _Watch(stage, clock, began_s, on_poll)
+        watch = _Watch(stage, clock)
         engine = Engine(
             run,
             journal,
@@ -130,9 +125,7 @@ async def play(
             lasted_s=ended_s - began_s,
             ended_by=_ended_by(run, gave_up=watch.gave_up),
             why=run.left or "",
-            leader_epoch_bumps=sum(
-                epoch - epochs.get(tp, 0) for tp, epoch in _epochs(cluster, run.tracks).items()
-            ),
+            leader_epoch_bumps=epoch_bumps(epochs, leader_epochs(cluster, run.tracks)),
             peaks=stage.peaks,
             stalls=stage.stalls,
             hits=stage.hits,
@@ -141,15 +134,14 @@ async def play(
 
 
 class _Watch:
-    """Leaves a run that stands still, and reports each poll."""
+    """Leaves a run that stands still."""
 
-    def __init__(self, stage: Stage, clock: Clock, began_s: float, on_poll: OnPoll) -> None:
-        self._stage, self._clock, self._began_s, self._on_poll = stage, clock, began_s, on_poll
+    def __init__(self, stage: Stage, clock: Clock) -> None:
+        self._stage, self._clock = stage, clock
         self.gave_up = False
 
     def why_leave(self, run: Run, seen: Observation | None) -> str | None:
         """Return why the run is to be left now; None to go on."""
-        self._on_poll(run, self._clock.monotonic() - self._began_s)
         if (paused := when_paused(run, seen)) is not None:
             return paused
         still_s = self._clock.monotonic() - self._stage.last_headway_s
@@ -174,11 +166,17 @@ def _nobody(_entries: Iterable[JournalEntry]) -> None:
     """Take entries, and do nothing."""
 
 
-def _epochs(
+def leader_epochs(
     cluster: SimulatedCluster, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
+    """Return the leader epoch of each partition that exists."""
     known = ((tp, cluster.controller.get(tp)) for tp in partitions)
     return {tp: found.leader_epoch for tp, found in known if found is not None}
+
+
+def epoch_bumps(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int]) -> int:
+    """Count the leader epochs that have begun, over all partitions."""
+    return sum(epoch - before.get(tp, 0) for tp, epoch in after.items())
 
 
 def _ended_by(run: Run, *, gave_up: bool) -> EndedBy:

@@ -11,6 +11,9 @@ from ktui.execution.run.events import JournalEntry
 from ktui.progress.health import HealthCounts
 from ktui.progress.timeline import Cause, StallKind
 
+AFTERWARDS_S = 60.0
+"""Seconds after a fault in which its consequences are looked at."""
+
 
 class EndedBy(enum.StrEnum):
     """How a rehearsal has ended."""

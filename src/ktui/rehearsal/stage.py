@@ -15,12 +15,10 @@ from ktui.execution.run.run import Run
 from ktui.progress.health import Health, HealthCounts, health
 from ktui.progress.timeline import Cause, Stall, StallKind, Timeline
 from ktui.rehearsal.faults import Fault
-from ktui.rehearsal.played import BrokerPeak, Hit, SeenStall
+from ktui.rehearsal.played import AFTERWARDS_S, BrokerPeak, Hit, SeenStall
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
 
-AFTERWARDS_S = 60.0
-"""Seconds after a fault in which its consequences are looked at."""
 _GAP_S = 15.0
 """A stall that is seen again within so many seconds has lasted all the time."""
 _NOTICEABLE = 1 / 2_000
@@ -66,8 +64,7 @@ class Stage(SourceWrapper):
         self._last_act_s = 0.0
         """Seconds from the start until the last scheduled act of a fault."""
         for fault in self._by_time:
-            for delay_s, act in fault.acts:
-                self._schedule((fault.at.after_s or 0.0) + delay_s, act)
+            self._schedule_acts(fault)
 
     async def poll(self, interest: Interest) -> Observation:
         """Poll the twin once.
@@ -86,9 +83,22 @@ class Stage(SourceWrapper):
         """Wait until the last fault is a minute ago, although the run is over."""
         pending = [hit.at_s for hit in self._hits if hit.health is None]
         if pending:
-            await self._cluster.clock.sleep(max(pending) + AFTERWARDS_S - self._now_s())
+            await self._cluster.clock.sleep(max(pending) + AFTERWARDS_S - self.now_s)
             self._cluster.catch_up()
             await self._judge_health()
+
+    def add(self, fault: Fault) -> None:
+        """Take in a fault while the plan is carried out; its moment has not passed yet."""
+        if fault.at.share is not None:
+            self._by_share.append(fault)
+            return
+        self._by_time.append(fault)
+        self._schedule_acts(fault)
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the start of the run."""
+        return self._cluster.clock.monotonic() - self._began_s
 
     @property
     def peaks(self) -> tuple[BrokerPeak, ...]:
@@ -118,13 +128,10 @@ class Stage(SourceWrapper):
     @property
     def awaits_faults(self) -> bool:
         """Whether something is still to happen at its time, which may set the run going again."""
-        return self._now_s() < self._last_act_s
-
-    def _now_s(self) -> float:
-        return self._cluster.clock.monotonic() - self._began_s
+        return self.now_s < self._last_act_s
 
     def _let_faults_happen(self) -> None:
-        now_s = self._now_s()
+        now_s = self.now_s
         for fault in [each for each in self._by_time if (each.at.after_s or 0.0) <= now_s]:
             self._by_time.remove(fault)  # the cluster's schedule has let it happen
             self._hits.append(Hit(text=fault.text, at_s=fault.at.after_s or 0.0))
@@ -139,6 +146,10 @@ class Stage(SourceWrapper):
                     self._schedule(now_s + delay_s, act)
                 else:
                     self._cluster.do(act)
+
+    def _schedule_acts(self, fault: Fault) -> None:
+        for delay_s, act in fault.acts:
+            self._schedule((fault.at.after_s or 0.0) + delay_s, act)
 
     def _schedule(self, after_s: float, act: OutsideEvent) -> None:
         self._last_act_s = max(self._last_act_s, after_s)
@@ -179,7 +190,7 @@ class Stage(SourceWrapper):
             stall = timeline.stall
             if stall is not None and stall.alarm:
                 seen.setdefault((stall.kind, stall.cause, stall.broker), []).append(stall)
-        now_s = self._now_s()
+        now_s = self.now_s
         for key, stalls in seen.items():
             number = self._open.get(key)
             before = None if number is None else self._stalls[number]
@@ -213,7 +224,7 @@ class Stage(SourceWrapper):
 
         Where the cluster does not answer, the count comes with a later poll.
         """
-        now_s = self._now_s()
+        now_s = self.now_s
         for number, hit in enumerate(self._hits):
             if hit.health is None and now_s - hit.at_s >= AFTERWARDS_S:
                 with suppress(ClusterError):

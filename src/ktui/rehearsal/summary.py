@@ -22,8 +22,7 @@ from ktui.planning.names import join_some
 from ktui.progress.causes import advice
 from ktui.progress.health import HealthCounts
 from ktui.quantities import as_count
-from ktui.rehearsal.played import EndedBy, Hit, Played, SeenStall
-from ktui.rehearsal.stage import AFTERWARDS_S
+from ktui.rehearsal.played import AFTERWARDS_S, EndedBy, Hit, Played, SeenStall
 
 PARTS = 10
 """The moments at which a stop is looked at: so many, equally far apart, without start and end."""

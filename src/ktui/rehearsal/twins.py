@@ -27,6 +27,8 @@ from ktui.simulated.clock import VirtualClock
 FEW = 200
 """So many partitions are rehearsed sooner than another process has started."""
 
+LOST_PROCESS = "the system has ended a process of the rehearsal, perhaps for lack of memory"
+
 
 class RehearsedTwin(msgspec.Struct, frozen=True, kw_only=True):
     """One twin, and what the plan did to it."""
@@ -41,7 +43,7 @@ class RehearsedTwin(msgspec.Struct, frozen=True, kw_only=True):
     """Why the recording is not whole; None if it is."""
 
 
-class _Task(msgspec.Struct, frozen=True, kw_only=True):
+class TwinTask(msgspec.Struct, frozen=True, kw_only=True):
     """One twin to play."""
 
     rehearsal: Rehearsal
@@ -71,43 +73,58 @@ def rehearse(
         RunProblem: the system has ended one of the processes.
     """
     with tempfile.TemporaryDirectory(prefix="ktui-rehearse-") as folder:
-        tasks = [
-            _Task(
-                rehearsal=rehearsal,
-                twin=twin,
-                pace=pace,
-                start=start,
-                folder=Path(folder) / pace,
-                record=record if pace is Pace.USUAL else None,
-            )
-            for pace in twin.paces
-        ]
-        at_once = min(_cores(), len(tasks))
+        tasks = twin_tasks(rehearsal, twin, start=start, folder=Path(folder), record=record)
+        at_once = min(cores(), len(tasks))
         if at_once == 1 or _partitions(rehearsal) <= FEW:
-            return tuple(map(_play, tasks))
+            return tuple(map(play_twin, tasks))
         return _play_side_by_side(tasks, at_once)
 
 
-def _cores() -> int:
+def twin_tasks(
+    rehearsal: Rehearsal, twin: Twin, *, start: datetime, folder: Path, record: Path | None = None
+) -> list[TwinTask]:
+    """Return the task of each twin, from the slowest to the fastest.
+
+    Args:
+        rehearsal: the plan.
+        twin: the cluster with its range of copy rates.
+        start: the wall time of the twins at the start of the run.
+        folder: the folder below which each twin gets one.
+        record: the folder for a recording of the usual twin; None for none.
+    """
+    return [
+        TwinTask(
+            rehearsal=rehearsal,
+            twin=twin,
+            pace=pace,
+            start=start,
+            folder=folder / pace,
+            record=record if pace is Pace.USUAL else None,
+        )
+        for pace in twin.paces
+    ]
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _play_side_by_side(tasks: Sequence[_Task], at_once: int) -> tuple[RehearsedTwin, ...]:
+def _play_side_by_side(tasks: Sequence[TwinTask], at_once: int) -> tuple[RehearsedTwin, ...]:
     """Play each twin in a process of its own; none of them outlives an interrupt or an error.
 
     Raises:
         RunProblem: the system has ended one of the processes.
     """
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(at_once, mp_context=context, initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(at_once, mp_context=context, initializer=ignore_interrupts)
     try:
-        return tuple(pool.map(_play, tasks))
+        return tuple(pool.map(play_twin, tasks))
     except BrokenProcessPool:
         raise RunProblem(
-            "the system has ended a process of the rehearsal, perhaps for lack of memory. Rehearse "
-            "one twin at a time, with --assume-rate"
+            f"{LOST_PROCESS}. Rehearse one twin at a time, with --assume-rate"
         ) from None
     except BaseException:
         for process in multiprocessing.active_children():
@@ -117,7 +134,7 @@ def _play_side_by_side(tasks: Sequence[_Task], at_once: int) -> tuple[RehearsedT
         pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
+def ignore_interrupts() -> None:
     """Leave an interrupt from the terminal to the process that has started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -126,7 +143,12 @@ def _partitions(rehearsal: Rehearsal) -> int:
     return next((e.partitions for e in rehearsal.first if isinstance(e, Started)), 0)
 
 
-def _play(task: _Task) -> RehearsedTwin:
+def play_twin(task: TwinTask) -> RehearsedTwin:
+    """Rehearse a plan on one twin.
+
+    Raises:
+        JournalProblem: the temporary journal cannot be written.
+    """
     clock = VirtualClock(task.start, leaping=True)
     recorder = None
     if task.record is not None:

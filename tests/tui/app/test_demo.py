@@ -18,7 +18,8 @@ from ktui.cluster.throttle_settings import RATES, REPLICAS
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.simulated.scenario.record import FASTEST
-from ktui.tui.app.demo import DemoApp, PlayNext, poll_interval_s
+from ktui.tui.app.demo import DemoApp, PlayNext
+from ktui.tui.app.simulated import poll_interval_s
 from ktui.tui.screens.help import HelpScreen
 from support.views.screens import resize, screen_text
 from support.views.terminal import Terminal

@@ -20,7 +20,7 @@ def test_twins_played_in_processes_of_their_own_give_the_same_result(
     rehearsal = rehearsal_of(ALONE, "load x2 at 0s")
     here = rehearse(rehearsal, TWIN, start=FIRST_MOMENT)
     monkeypatch.setattr(twins, "FEW", 0)
-    monkeypatch.setattr(twins, "_cores", lambda: 2)
+    monkeypatch.setattr(twins, "cores", lambda: 2)
 
     apart = rehearse(rehearsal, TWIN, start=FIRST_MOMENT)
 

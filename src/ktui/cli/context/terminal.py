@@ -29,8 +29,13 @@ def need_terminal(instead: str = "; for pipes and scripts there is `ktui list`")
     Raises:
         BadInput: one of the three standard streams is not a terminal.
     """
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    if not has_terminal():
         raise BadInput(f"the live view needs a terminal{instead}")
+
+
+def has_terminal() -> bool:
+    """Return whether all three standard streams are a terminal."""
+    return all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def can_ask() -> bool:

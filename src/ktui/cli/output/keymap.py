@@ -15,8 +15,10 @@ from ktui.cli.context.config import Config
 from ktui.fileproblem import FileProblem
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.demo import DemoApp
+from ktui.tui.app.rehearsal import RehearsalApp
 from ktui.tui.replay.app import ReplayApp
 from ktui.tui.replay.moment_prompt import MomentPrompt
+from ktui.tui.screens.brokers.breaking import BreakList, BreakScreen
 from ktui.tui.screens.brokers.manage import ManageBrokerScreen
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.brokers.status import BrokerStatusScreen
@@ -33,8 +35,10 @@ from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
+from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.plan.step_screen import StepScreen
+from ktui.tui.screens.report import ReportScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
@@ -52,7 +56,7 @@ from ktui.tui.widgets.bindings import key_text
 from ktui.tui.widgets.choices import FormChoices
 from ktui.tui.widgets.text_field import HistoryField
 
-_APPS = (KtuiApp, DemoApp, ReplayApp)
+_APPS = (KtuiApp, DemoApp, RehearsalApp, ReplayApp)
 _FIELDS = (LimitInput, FormChoices)
 SCREENS: tuple[tuple[type, ...], ...] = (
     (WatchScreen, PartitionList, HistoryField),
@@ -60,6 +64,7 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (BrokersScreen, BrokerTable),
     (BrokerStatusScreen, Dialog),
     (ManageBrokerScreen, Dialog),
+    (BreakScreen, BreakList, Dialog),
     (DashboardScreen, PartitionMap),
     (EventsScreen, EventList),
     (LimitsScreen, RunChangeScreen, Dialog, *_FIELDS),
@@ -67,6 +72,7 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (RunsScreen, RunTable),
     (InsightsScreen,),
     (StartScreen, StepScreen, *_FIELDS),
+    (RehearsalScreen,),
     (AddScreen, StepScreen, *_FIELDS),
     (CancelScreen, Dialog),
     (ConfirmScreen, Dialog),
@@ -79,6 +85,7 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (SelectScreen,),
     (HelpScreen, SearchField),
     (StoryScreen,),
+    (ReportScreen,),
     (MomentPrompt, Dialog),
 )
 """Each screen, with the widgets on it that have keys."""

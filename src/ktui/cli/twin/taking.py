@@ -95,7 +95,7 @@ def twin_of_cluster(
     if measure_s:
         print_note(f"reading {cluster.name}, and measuring for {as_duration(measure_s)}")
     try:
-        return asyncio.run(_take(cluster, plan, reading, state, hide))
+        return asyncio.run(take_cluster_twin(cluster, plan, reading, state, hide))
     except CannotSnapshot as problem:
         raise BadInput(str(problem)) from None
 
@@ -124,9 +124,17 @@ def twin_notes(twin: ClusterTwin) -> Iterator[str]:
         yield f"note: {note}"
 
 
-async def _take(
-    cluster: Cluster, plan: Plan | None, reading: TwinReading, state: StateDir, hide: Hide
+async def take_cluster_twin(
+    cluster: Cluster, plan: Plan | None, reading: TwinReading, state: StateDir, hide: Hide = keep
 ) -> ClusterTwin:
+    """Read a cluster through a connection of its own, and return its twin.
+
+    Raises:
+        BadInput: an option cannot be used.
+        CannotSnapshot: there is no twin of this cluster.
+        ClusterError: the cluster cannot be read, or sizes may not be.
+        FileProblem: the insights cannot be used.
+    """
     version = _version(await cluster.release())
     async with aclosing(cluster.reader()) as reader:
         return await take_twin(

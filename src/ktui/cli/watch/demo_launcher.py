@@ -13,7 +13,8 @@ import msgspec
 
 from ktui.cli.output.gate import check_gate_open
 from ktui.cluster.clock import Clock
-from ktui.cluster.observer import Observer
+from ktui.cluster.observer import ObservationSource, Observer
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.access import BrokerAccess
@@ -39,8 +40,10 @@ from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.progress.timeline import Timeline
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.producers import Producers
+from ktui.tui.run_view.rehearsing import PlanRehearser
 
 ENGINE_POLLS = 10.0
 """The most polls of an engine in one real second."""
@@ -98,6 +101,8 @@ class SimulatedEngines:
     """The default throttle: none."""
     canary = True
     """The default: simulated producers measure an objective."""
+    rehearser: PlanRehearser | None = None
+    """Nothing: what would be rehearsed here is simulated already."""
 
     async def read_layout(self) -> LayoutAnswer:
         """Read what a plan is made from."""
@@ -137,7 +142,7 @@ class SimulatedEngines:
             self._state_dir, cluster_id, name, throttled=throttled, beside=check_live
         ):
             folder = make_run(self._state_dir, name, first, self._clock)
-            self._launch(folder)
+            self.launch(folder)
         return folder
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
@@ -146,7 +151,7 @@ class SimulatedEngines:
         Raises:
             RunProblem: the run has an owner already, or its journal cannot be read.
         """
-        self._launch(run, ask or _nothing)
+        self.launch(run, ask or _nothing)
 
     async def cancel_foreign(self, move: ListedReassignment) -> Settled:
         """Cancel a reassignment that no run has begun, and return the outcome."""
@@ -162,7 +167,12 @@ class SimulatedEngines:
     async def _ports(self) -> AsyncIterator[ClusterPorts]:
         yield ClusterPorts(self._cluster.reader(), self._cluster.writer())
 
-    def _launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
+    def launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
+        """Start the engine of a run that has been made, after `ask` has written its commands.
+
+        Raises:
+            RunProblem: the run has an owner already, or its journal cannot be read.
+        """
         ownership = own_run(folder)
         try:
             ask()
@@ -170,7 +180,10 @@ class SimulatedEngines:
         except BaseException:
             ownership.release()
             raise
-        task = asyncio.create_task(self._run_engine(folder, ownership, journal))
+        self.keep(asyncio.create_task(self._run_engine(folder, ownership, journal)))
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Keep a task until it is over, at the latest until the view closes."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -186,7 +199,7 @@ class SimulatedEngines:
             engine = Engine(
                 run,
                 journal,
-                observer,
+                self.watched(run, observer, lambda: engine.timelines),
                 ports,
                 self._clock,
                 check_throttle=partial(check_one_throttle, self._state_dir, cluster_id, run.name),
@@ -198,7 +211,23 @@ class SimulatedEngines:
             self._engines.append(engine)
             held.callback(self._engines.remove, engine)
             owner = ownership.holder
-            await engine.execute(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
+            owned = Owned(pid=os.getpid(), host=owner.host, user=owner.user)
+            await self.execute(engine, run, owned)
+
+    def watched(
+        self,
+        run: Run,
+        source: ObservationSource,
+        timelines: Callable[[], Mapping[TopicPartition, Timeline]],
+    ) -> ObservationSource:
+        """Return the source through which the engine of a run polls."""
+        del run, timelines
+        return source
+
+    async def execute(self, engine: Engine, run: Run, owned: Owned) -> None:
+        """Let an engine carry its run on until it leaves it."""
+        del run
+        await engine.execute(owned)
 
     async def aclose(self) -> None:
         """Stop every engine; the runs stay unfinished."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import cached_property
 
 from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
@@ -12,6 +13,7 @@ from ktui.cli.doctor.permissions import find_missing_for_throttle, permission_fi
 from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
+from ktui.cli.twin.own_loop import on_own_loop
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterPorts, ClusterReader
@@ -30,6 +32,7 @@ from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.tui.run_view.rehearsing import PlanRehearser
 
 
 class ProcessEngines:
@@ -51,6 +54,21 @@ class ProcessEngines:
     ) -> None:
         self._cluster, self._reader, self._names, self._state = cluster, reader, names, state
         self._context = cluster.context
+
+    @cached_property
+    def rehearser(self) -> PlanRehearser:
+        """Rehearses plans on twins of the cluster."""
+        # slow to import, and only a plan needs it
+        from ktui.cli.twin.rehearser import ClusterRehearser  # noqa: PLC0415
+        from ktui.cli.twin.taking import TwinReading, take_cluster_twin  # noqa: PLC0415
+
+        cluster, state, reading = self._cluster, self._state, TwinReading()
+        return ClusterRehearser(
+            cluster.name,
+            lambda plan: on_own_loop(lambda: take_cluster_twin(cluster, plan, reading, state)),
+            measure_s=reading.measure_s,
+            clock=SystemClock(),
+        )
 
     def limits(self, named: Mapping[str, object]) -> Limits:
         """Return the limits of a run that sets none."""

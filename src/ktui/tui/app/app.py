@@ -58,7 +58,8 @@ from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
 from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.run_verbs import RunVerbs
+from ktui.tui.run_view.rehearsing import RehearsalInView
+from ktui.tui.run_view.run_verbs import BadCommand, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.command_line import Action, CommandScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
@@ -127,6 +128,7 @@ class KtuiApp(App[None], Services):
         verbs: the verbs of the command line that change the run; None where this view cannot.
         filter_text: the filter to begin with, as it would be typed.
         keymap: the keys that the operator has changed, by the id of their binding.
+        twin: the rehearsal that is shown; None for none.
     """
 
     TITLE = "ktui"
@@ -159,6 +161,7 @@ class KtuiApp(App[None], Services):
         verbs: RunVerbs | None = None,
         filter_text: str = "",
         keymap: Mapping[str, str] = MappingProxyType({}),
+        twin: RehearsalInView | None = None,
     ) -> None:
         super().__init__()
         self._themes = themes
@@ -182,8 +185,10 @@ class KtuiApp(App[None], Services):
             run=self._run, runs=self._runs, cancels=self._cancels, access=brokers,
         )  # fmt: skip
         self._commands = ViewCommands(
-            self, self._run, self._cancels, verbs, runs=self._runs, brokers=self._brokers
-        )
+            self, self._run, self._cancels, verbs,
+            runs=self._runs, brokers=self._brokers, twin=twin,
+        )  # fmt: skip
+        self._twin = twin
         self._grey = GreyFilter(lambda: self.current_theme)
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
@@ -619,6 +624,18 @@ class KtuiApp(App[None], Services):
         """Close what is open over the list."""
         while self.screen is not self.watch_screen:
             await self.pop_screen()
+
+    def let_happen(self, event: str) -> None:
+        """Let something happen to the twin of a rehearsal, and answer."""
+        if self._twin is None:
+            return
+        try:
+            answer = self._twin.let_happen(event)
+        except BadCommand as problem:
+            self.notify(str(problem), title=event, severity="warning")
+        else:
+            self.notify(answer)
+            self.poll_now()
 
     def action_open_gate(self) -> None:
         """Open the cancel gate."""

@@ -20,6 +20,7 @@ from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view.plan_words import parse_plan_words, plan_verbs
+from ktui.tui.run_view.rehearsing import RehearsalInView
 from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange, RunVerbs
 from ktui.tui.screens.command_line import Action, last_word
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
@@ -42,6 +43,8 @@ _BARE = {"limits": "show_limits", "throttle": "show_throttle", "cancel": "cancel
 """The action of each verb without any word behind it."""
 _OF_BROKER = ("status", "cordon", "uncordon")
 _ID_DIGITS = 9
+_EVENT = "event"
+_EVENT_USAGE = "what happens to the twin, now or at a moment: kill 5, suspend 3 for 60s at 50%"
 _SHORT = {"q": "quit"}
 _USAGE = {
     "broker": f"{', '.join(_OF_BROKER)}, and the broker's id: status 4",
@@ -72,6 +75,10 @@ class CommandTarget(Protocol):
         """Close what is open over the list."""
         ...
 
+    def let_happen(self, event: str) -> None:
+        """Let something happen to the twin of a rehearsal."""
+        ...
+
 
 class ViewCommands:
     """Parses a line, and carries it out.
@@ -83,6 +90,7 @@ class ViewCommands:
         verbs: the verbs that change the run; None where this view cannot.
         runs: all runs, and the screen that starts one.
         brokers: the controller of brokers.
+        twin: the rehearsal that is shown; None for none.
     """
 
     def __init__(
@@ -94,9 +102,10 @@ class ViewCommands:
         *,
         runs: RunCatalog,
         brokers: BrokerController,
+        twin: RehearsalInView | None = None,
     ) -> None:
         self._app, self._run, self._cancels, self._verbs = app, run, cancels, verbs
-        self._runs, self._brokers = runs, brokers
+        self._runs, self._brokers, self._twin = runs, brokers, twin
         self.history: list[str] = []
         """The lines of this view, oldest first."""
 
@@ -106,13 +115,15 @@ class ViewCommands:
     def names(self) -> list[str]:
         """Every command."""
         verbs = () if self._verbs is None else self._verbs.usage
-        return sorted({*_SCREENS, *_BARE, *_USAGE, *verbs})
+        of_twin = () if self._twin is None else (_EVENT,)
+        return sorted({*_SCREENS, *_BARE, *_USAGE, *verbs, *of_twin})
 
     def usage(self, line: str) -> str:
         """Return a line of help for the verb; empty before there is one."""
         verb, space, _ = line.lstrip().partition(" ")
         of_run = {} if self._verbs is None else self._verbs.usage
-        words = _USAGE.get(verb) or of_run.get(verb) if space else None
+        of_twin = {} if self._twin is None else {_EVENT: _EVENT_USAGE}
+        words = ({**of_run, **_USAGE, **of_twin}).get(verb) if space else None
         return f"{verb}  {words}" if words else ""
 
     def complete(self, line: str) -> Sequence[str]:
@@ -135,6 +146,7 @@ class ViewCommands:
             "sort": (*SORTS, "reverse"),
             "theme": sorted(self._app.available_themes),
             "view": tuple(View),
+            _EVENT: () if self._twin is None else self._twin.verbs,
         }.get(verb, ())
 
     def parse(self, line: str) -> Action:
@@ -149,10 +161,9 @@ class ViewCommands:
             return self._key(verb, rest, _SCREENS[verb])
         if verb in _BARE and not rest:
             return self._key(verb, rest, _BARE[verb])
-        if verb == "plan":
-            return self._of_plan(rest)
-        if verb == "broker":
-            return self._of_broker(rest)
+        named = {"plan": self._of_plan, "broker": self._of_broker, _EVENT: self._of_twin}
+        if verb in named and verb in self.names:
+            return named[verb](rest)
         if verb in _USAGE:
             return self._of_list(verb, rest)
         if verb in self.names:
@@ -200,6 +211,15 @@ class ViewCommands:
                 self._brokers.change_cordon(broker, lift=act == "uncordon")
 
         return carry_out
+
+    def _of_twin(self, rest: str) -> Action:
+        if self._twin is not None:
+            self._twin.check(rest)
+
+        async def happen() -> None:
+            self._app.let_happen(rest)
+
+        return happen
 
     # ------------------------------------------------------------------- the list
 

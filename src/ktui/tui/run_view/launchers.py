@@ -14,6 +14,7 @@ from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.intents.read_layout import LayoutAnswer
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.tui.run_view.rehearsing import PlanRehearser
 
 
 class EngineLauncher(Protocol):
@@ -31,6 +32,11 @@ class EngineLauncher(Protocol):
     @property
     def canary(self) -> bool:
         """Whether a canary measures the objective of a run that does not say."""
+        ...
+
+    @property
+    def rehearser(self) -> PlanRehearser | None:
+        """Rehearses plans on twins of the cluster; None where there is nothing to rehearse."""
         ...
 
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:

@@ -29,6 +29,7 @@ from ktui.tui.screens.forms.limits_form import LimitInput
 from ktui.tui.screens.help_text import HelpSection, HelpText
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
@@ -251,4 +252,5 @@ def _screens() -> Iterator[tuple[str, tuple[type[Screen[Any]], ...], Iterable[ob
     yield "copy", (CopyScreen,), CopyScreen.BINDINGS
     plan = (*StartScreen.BINDINGS, *PlanScreen.BINDINGS)
     yield "start or add a plan", (PlanScreen,), plan
+    yield "rehearsal of a plan", (RehearsalScreen,), RehearsalScreen.BINDINGS
     yield "help", (), (*HelpScreen.BINDINGS, *SearchField.BINDINGS)

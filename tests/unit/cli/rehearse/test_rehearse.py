@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ktui.cli.rehearse.live import LivePlan
 from ktui.recording.reading import find_sessions
 from support.cli.call_ktui import call_ktui
 
@@ -66,6 +67,7 @@ def test_the_exit_code_is_0_if_all_holds_on_each_twin_else_3(
         (("--slo", "p99<150ms", "--sli-command", "true"), "--canary"),
         (("--replicas", "0"), "--replicas"),
         (("--throttle", "fast"), "--throttle"),
+        (("--speed", "20", "--max-time", "1h"), "--speed"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(
@@ -153,3 +155,27 @@ def test_a_recording_bears_no_id_of_a_real_cluster_so_no_forecast_of_one_takes_i
     assert session.head.cluster_id == "simulated-prod-id"
     assert session.head.cluster == "twin.yaml (simulated)"
     assert "recorded, as a simulated cluster: kept/simulated-prod-id/" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "speed"),
+    [((), 10.0), (("--speed", "50"), 50.0), (("--headless",), None), (("--max-time", "1h"), None)],
+)
+def test_on_a_terminal_the_view_shows_it_unless_a_report_is_asked_for(
+    here: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], speed: float | None
+) -> None:
+    del here
+    shown: list[float] = []
+    monkeypatch.setattr("ktui.cli.rehearse.command.has_terminal", lambda: True)
+
+    def show(live: LivePlan, at_speed: float) -> str:
+        shown.append(at_speed)
+        return f"the report of {live.plan}"
+
+    monkeypatch.setattr("ktui.cli.rehearse.live.show_rehearsal", show)
+
+    done = rehearse("--assume-rate", "100MB/s", *options)
+
+    assert done.returncode == 0
+    assert shown == ([] if speed is None else [speed])
+    assert (done.stdout == "the report of plan.json\n") is (speed is not None)

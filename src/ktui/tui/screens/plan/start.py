@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 from textual import on
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.widget import Widget
@@ -31,11 +31,13 @@ from ktui.tui.run_view.plan_choice import (
     finding_lines,
     plan_problem,
 )
+from ktui.tui.run_view.rehearsing import RehearsedPlan
 from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
 from ktui.tui.screens.plan.preview_lines import Section
+from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start_facts import start_facts
 from ktui.tui.screens.plan.step_screen import enter_bindings, show_lines
 from ktui.tui.screens.plan.steps import CHECK, LIMITS, PLAN, THROTTLE, Step, findings_of
@@ -50,9 +52,14 @@ _ALREADY = "There is a run {} already; give this one another name."
 class StartScreen(PlanScreen):
     """Returns the folder of the run that was started."""
 
-    BINDINGS: ClassVar[list[BindingType]] = enter_bindings(
-        "start", "Start the run, once its name is typed"
-    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *enter_bindings("start", "Start the run, once its name is typed"),
+        Binding(
+            "ctrl+y", "rehearse", "rehearse first", key_display="^y", priority=True,
+            id="plan.rehearse-first",
+            tooltip="Play the plan with these limits on simulated twins of the cluster",
+        ),
+    ]  # fmt: skip
     STEPS = (
         Step(PLAN, "#plan-path"),
         Step(LIMITS, "#new-replicas"),
@@ -73,6 +80,8 @@ class StartScreen(PlanScreen):
     _default_name = ""
     """The name suggested for the run; empty before a plan was read."""
     _starting = False
+    _rehearsed: tuple[NewRun, RehearsedPlan] | None = None
+    """The run that was rehearsed last, and what that has shown."""
 
     def fields(self, step: str) -> Iterator[Widget]:
         """Return the fields of a step."""
@@ -216,8 +225,54 @@ class StartScreen(PlanScreen):
         throttle = rates.with_leaders(throttled=self._throttle.leaders)
         measured = self._throttle.canary and rates.objective is not None
         canary = canary_in_words(self._run_name) if measured else ""
-        shown = start_facts(chosen.path.name, throttle, canary, preview.figures, self.form_width)
+        shown = start_facts(
+            chosen.path.name,
+            throttle,
+            canary,
+            preview.figures,
+            self.form_width,
+            rehearsed=self._rehearsed_words(chosen),
+        )
         self.query_one("#start-facts", Static).update(shown)
+
+    # -------------------------------------------------------------------- the rehearsal
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer a rehearsal where there are twins, once a plan is read."""
+        if action == "rehearse":
+            return self._engines.rehearser is not None and self._chosen is not None
+        return super().check_action(action, parameters)
+
+    async def action_rehearse(self) -> None:
+        """Rehearse the plan as it would be started now; what is typed stays."""
+        rehearser, chosen = self._engines.rehearser, self._chosen
+        limits = self._limits_form.limits()
+        if rehearser is None or chosen is None or self._starting:
+            return
+        problem = BEING_COMPUTED if self.computes else plan_problem(self._found)
+        problem = self._form_problem or problem
+        if problem or limits is None:
+            self.show_answer(problem or "", "$error")
+            return
+        wanted = self._new_run(chosen, self._run_name or self._default_name, limits)
+
+        def shown(rehearsed: RehearsedPlan | None) -> None:
+            if rehearsed is not None:
+                self._rehearsed = wanted, rehearsed
+                self._show_facts()
+
+        await self.app.push_screen(RehearsalScreen(rehearser, wanted), shown)
+
+    def _rehearsed_words(self, chosen: ChosenPlan) -> str:
+        """Return what a rehearsal has shown; empty without one of this plan."""
+        limits = self._limits_form.limits()
+        if self._rehearsed is None or limits is None or self._rehearsed[0].plan != chosen.plan:
+            return ""
+        before, rehearsed = self._rehearsed
+        now = self._new_run(chosen, before.name, limits)
+        same = msgspec.structs.replace(now, concurrent=before.concurrent) == before
+        end = rehearsed.time if rehearsed.holds else f"not to its end: {rehearsed.time}"
+        return end if same else f"as it was typed before: {end}"
 
     # ------------------------------------------------------------------------ the start
 
@@ -254,20 +309,24 @@ class StartScreen(PlanScreen):
         if problem or limits is None or self._chosen is None:
             self.show_answer(problem or "", "$error")
             return
-        new_run = NewRun(
+        new_run = self._new_run(self._chosen, name, limits)
+        self._starting = True
+        self.run_worker(self._start(new_run), group="start", exit_on_error=False)
+
+    def _new_run(self, chosen: ChosenPlan, name: str, limits: Limits) -> NewRun:
+        """Return the run as it is typed."""
+        return NewRun(
             name=name,
-            plan=self._chosen.plan,
-            plan_name=self._chosen.path.name,
+            plan=chosen.plan,
+            plan_name=chosen.path.name,
             limits=limits,
             allowed=self.query_one(PlanAllowances).allowed,
             throttle=self._throttle.rates() or NO_THROTTLE,
             throttle_leaders=self._throttle.leaders,
             canary=self._throttle.canary,
-            urgent_first=self._chosen.generated is not None,
+            urgent_first=chosen.generated is not None,
             concurrent=self._concurrent,
         )
-        self._starting = True
-        self.run_worker(self._start(new_run), group="start", exit_on_error=False)
 
     @property
     def _concurrent(self) -> bool:

@@ -16,7 +16,9 @@ from ktui.tui.screens.watch.run_banner import shape_in_words
 _LABEL = 16
 
 
-def start_facts(plan: str, throttle: str, canary: str, figures: Preflight, width: int) -> Content:
+def start_facts(
+    plan: str, throttle: str, canary: str, figures: Preflight, width: int, *, rehearsed: str = ""
+) -> Content:
     """Return the plan, what it moves, its limits, its throttle and its time, a line each.
 
     Args:
@@ -25,6 +27,7 @@ def start_facts(plan: str, throttle: str, canary: str, figures: Preflight, width
         canary: what the canary does; empty for none.
         figures: the figures under the limits and the throttle chosen.
         width: the width in cells.
+        rehearsed: how long it took in a rehearsal; empty without one.
     """
     pairs = [
         ("plan", clean(plan)),
@@ -38,6 +41,7 @@ def start_facts(plan: str, throttle: str, canary: str, figures: Preflight, width
         for line in (time_lines(figures)[:1] if figures.batches else ())
         for name, _, words in [line.partition(" ")]
     ]
+    pairs += [("rehearsed", rehearsed)] if rehearsed else []
     return Content("\n").join(
         Content.assemble((f"{'' if n else name:<{_LABEL}}", "$dim"), part)
         for name, words in pairs

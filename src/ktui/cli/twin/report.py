@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -95,8 +96,14 @@ def rehearsal_json(report: Report) -> str:
     )
 
 
-def rehearsal_text(report: Report) -> str:
-    """Return the text of a rehearsal: figures, brokers, stalls, stops, faults, and the verdict."""
+def rehearsal_text(report: Report, *, colours: bool = True) -> str:
+    """Return the text of a rehearsal: figures, brokers, stalls, stops, faults, and the verdict.
+
+    Args:
+        report: the rehearsal.
+        colours: whether the verdict is coloured for a terminal.
+    """
+    verdict = styled if colours else _plain
     blocks = [
         _head(report),
         _figures(report.twins),
@@ -106,7 +113,7 @@ def rehearsal_text(report: Report) -> str:
         *(_fault(each) for each in report.usual.faults),
         _missed(report.usual),
         _recording(report.twins),
-        _verdict(report),
+        _verdict(report, verdict),
     ]
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
 
@@ -227,7 +234,16 @@ def _recording(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
             yield f"warning: {twin.recording_problem}"
 
 
-def _verdict(report: Report) -> Iterator[str]:
+class _Style(Protocol):
+    def __call__(self, word: str, *, fg: str) -> str: ...
+
+
+def _plain(word: str, *, fg: str) -> str:
+    del fg
+    return word
+
+
+def _verdict(report: Report, style: _Style) -> Iterator[str]:
     for each in report.checks:
-        word = styled("holds", fg="green") if each.holds else styled("does not hold", fg="red")
+        word = style("holds", fg="green") if each.holds else style("does not hold", fg="red")
         yield f"{each.threshold}: {word} ({each.pace} twin): {each.found}"

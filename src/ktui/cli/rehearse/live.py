@@ -1,0 +1,236 @@
+"""A rehearsal in the live view: the usual twin, at a speed, for as long as the view is open."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ktui.cli.context.config import config_dir, load_config
+from ktui.cli.output.keymap import read_keymap
+from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.twin.report import Report, rehearsal_text
+from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cluster.observer import ObservationSource, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.pausable_clock import PausableClock
+from ktui.execution.engine.engine import Engine
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.launch import make_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import Owned
+from ktui.execution.run.run import Run
+from ktui.planning.check.findings import Finding
+from ktui.progress.timeline import Timeline
+from ktui.quantities import as_duration
+from ktui.rehearsal.faults import FAULT_VERBS, Fault, FaultProblem
+from ktui.rehearsal.live import LiveRehearsal
+from ktui.rehearsal.play import Rehearsal
+from ktui.rehearsal.summary import summarise
+from ktui.rehearsal.thresholds import Thresholds, check
+from ktui.rehearsal.twin import Pace, Twin
+from ktui.rehearsal.twins import RehearsedTwin
+from ktui.simulated.clock import ScaledClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.scenario.record import FASTEST
+from ktui.tui.app.rehearsal import RehearsalApp
+from ktui.tui.draw.themes import load_themes
+from ktui.tui.run_view.run_verbs import BadCommand
+
+_NOT_BEGUN = "The run has not begun yet."
+
+
+class LivePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan to be rehearsed in the view, with what its report says about it."""
+
+    plan: str
+    """The plan's file, cleaned for the terminal."""
+    rehearsal: Rehearsal
+    twin: Twin
+    given_rate: bool
+    """Whether an option gave the copy rate."""
+    findings: tuple[Finding, ...]
+
+
+class _Closed(NamedTuple):
+    """What a view was like when it was closed."""
+
+    again: bool
+    report: str
+    speed: float
+    theme: str
+
+
+def show_rehearsal(live: LivePlan, speed: float) -> str:
+    """Rehearse a plan in the view until that is closed, and return the report as of then."""
+    theme = load_config().theme
+    while True:
+        closed = asyncio.run(_show(live, speed, theme))
+        gc.collect()  # a cluster and its app hold each other
+        if not closed.again:
+            return closed.report
+        speed, theme = closed.speed, closed.theme
+
+
+async def _show(live: LivePlan, speed: float, theme: str | None) -> _Closed:
+    clock = ScaledClock(speed, fastest=FASTEST)
+    async with rehearsal_app(live, clock, theme) as (app, shown):
+        await show_app(app)
+        return _Closed(app.plays_again, await shown.report(), clock.speed, app.theme)
+
+
+@asynccontextmanager
+async def rehearsal_app(
+    live: LivePlan, clock: PausableClock, theme: str | None = None
+) -> AsyncIterator[tuple[RehearsalApp, ShownRehearsal]]:
+    """Start a rehearsal on the usual twin, and make an app for it; the caller runs the app."""
+    rehearsal = live.rehearsal
+    cluster = SimulatedCluster(live.twin.cluster(Pace.USUAL), clock)
+    observer = Observer(cluster.reader(), clock)
+    with temporary_folder("ktui-rehearse-") as folder:
+        state_dir = StateDir(folder)
+        on_stage = LiveRehearsal(rehearsal, cluster)
+        engines = RehearsalEngines(cluster, state_dir, clock, on_stage)
+        run = make_run(state_dir, rehearsal.name, rehearsal.first, clock)
+        shown = ShownRehearsal(live, on_stage, run)
+        app = RehearsalApp(
+            observer,
+            rehearsal=shown,
+            name=live.twin.name,
+            clock=clock,
+            pictures=Path(),
+            run=run.path,
+            theme=theme,
+            themes=load_themes(config_dir() / "themes"),
+            state_dir=state_dir,
+            engines=engines,
+            brokers=engines.brokers,
+            verbs=ShellVerbs(),
+            keymap=read_keymap(load_config()),
+        )
+        engines.launch(run)
+        try:
+            yield app, shown
+        finally:
+            await engines.aclose()
+            await observer.aclose()
+
+
+class RehearsalEngines(SimulatedEngines):
+    """Runs engines on a twin, of which that of the rehearsal is watched.
+
+    Args:
+        cluster: the twin.
+        state_dir: the state directory of the runs.
+        clock: the twin's clock.
+        on_stage: watches the rehearsal.
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        state_dir: StateDir,
+        clock: PausableClock,
+        on_stage: LiveRehearsal,
+    ) -> None:
+        super().__init__(cluster, state_dir, clock)
+        self._on_stage = on_stage
+
+    def watched(
+        self,
+        run: Run,
+        source: ObservationSource,
+        timelines: Callable[[], Mapping[TopicPartition, Timeline]],
+    ) -> ObservationSource:
+        """Return the source through which the engine of a run polls."""
+        return self._on_stage.watch(run, source, timelines)
+
+    async def execute(self, engine: Engine, run: Run, owned: Owned) -> None:
+        """Let an engine carry its run on until it leaves it."""
+        if not self._on_stage.watches(run):
+            await engine.execute(owned)
+            return
+        await engine.execute(msgspec.structs.replace(owned, until=self._on_stage.until))
+        self.keep(asyncio.create_task(self._on_stage.end(run)))
+
+
+class ShownRehearsal:
+    """The rehearsal of the view: takes what is to happen to the twin, and reports.
+
+    Args:
+        live: the plan.
+        on_stage: watches its run.
+        run: the folder of its run.
+    """
+
+    def __init__(self, live: LivePlan, on_stage: LiveRehearsal, run: RunDir) -> None:
+        self._live, self._on_stage, self._run = live, on_stage, run
+
+    @property
+    def verbs(self) -> Sequence[str]:
+        """The first words of everything that may happen."""
+        return FAULT_VERBS
+
+    def check(self, event: str) -> None:
+        """Check something that is to happen.
+
+        Raises:
+            BadCommand: it cannot happen; the message names the mistake and the fix.
+        """
+        try:
+            self._on_stage.parse(event)
+        except FaultProblem as problem:
+            raise BadCommand(str(problem)) from None
+
+    def let_happen(self, event: str) -> str:
+        """Let something happen to the twin, now or at the moment that it names; return an answer.
+
+        Raises:
+            BadCommand: it cannot happen; the message names the mistake and the fix.
+        """
+        try:
+            fault = self._on_stage.let_happen(event)
+        except FaultProblem as problem:
+            raise BadCommand(str(problem)) from None
+        return f"{fault.text}: {_when(fault, self._on_stage.now_s)}"
+
+    @property
+    def outcome(self) -> str:
+        """How the rehearsal has ended, in a few words; empty while it goes on."""
+        return self._on_stage.outcome
+
+    async def report(self) -> str:
+        """Return the report of what has come of the plan so far, or to its end."""
+        entries = (await asyncio.to_thread(RunClient(self._run).read)).entries
+        played = self._on_stage.played(entries)
+        if played is None:
+            return _NOT_BEGUN
+
+        def text() -> str:
+            live, twin = self._live, self._live.twin
+            usual = Pace.USUAL
+            twins = (RehearsedTwin(pace=usual, rate=twin.rate(usual), summary=summarise(played)),)
+            report = Report(
+                plan=live.plan,
+                twin=twin,
+                given_rate=live.given_rate,
+                findings=live.findings,
+                twins=twins,
+                checks=check(twins, Thresholds()) if self.outcome else (),
+            )
+            return rehearsal_text(report, colours=False)
+
+        return await asyncio.to_thread(text)
+
+
+def _when(fault: Fault, now_s: float) -> str:
+    if fault.at.share is not None:
+        return f"it happens at {fault.at.share:.0%} of the work"
+    after_s = fault.at.after_s or 0.0
+    return f"it happens in {as_duration(after_s - now_s)}" if after_s > now_s else "it has happened"

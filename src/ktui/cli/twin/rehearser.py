@@ -1,0 +1,142 @@
+"""Rehearse plans before their start, from the view: on twins that are taken of its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from ktui.cli.twin.report import Report, rehearsal_text
+from ktui.cli.twin.taking import twin_notes
+from ktui.cluster.clock import Clock
+from ktui.cluster.text import clean
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.launch import NewRun
+from ktui.fileproblem import FileProblem
+from ktui.planning.check.findings import Severity
+from ktui.planning.plan import Plan
+from ktui.quantities import as_duration
+from ktui.rehearsal.background import rehearse_in_background
+from ktui.rehearsal.prepare import PlanToRehearse
+from ktui.rehearsal.thresholds import Thresholds, check
+from ktui.rehearsal.twin import Pace, twin_of
+from ktui.rehearsal.twins import RehearsedTwin
+from ktui.simulated.twin.scope import CannotSnapshot
+from ktui.simulated.twin.take import ClusterTwin
+from ktui.tui.run_view.rehearsing import RehearsedPlan
+
+TakeTwin = Callable[[Plan], Awaitable[ClusterTwin]]
+
+
+class ClusterRehearser:
+    """Rehearses plans on twins of one cluster, in processes of their own.
+
+    The snapshot for a plan is kept, so that one may try other limits without another measurement.
+
+    Args:
+        name: the name of the cluster on the screen.
+        take: takes the snapshot for a plan.
+        measure_s: how long that measures what producers write, in seconds.
+        clock: the clock of the view.
+    """
+
+    def __init__(self, name: str, take: TakeTwin, *, measure_s: float, clock: Clock) -> None:
+        self._name, self._take, self._measure_s, self._clock = name, take, measure_s, clock
+        self._taken: tuple[Plan, ClusterTwin] | None = None
+
+    async def rehearse(
+        self, wanted: NewRun, progress: Callable[[str], None], *, anew: bool
+    ) -> RehearsedPlan:
+        """Take a snapshot of the cluster, and rehearse a plan on its twins; nothing is sent.
+
+        Cancelling this ends it.
+
+        Args:
+            wanted: the run as it would be started.
+            progress: is called with what is being done, in words.
+            anew: whether to take another snapshot, although the last one is of this plan.
+
+        Raises:
+            RunProblem: the plan cannot be rehearsed; the text has the reason.
+            ClusterError: the cluster cannot be read.
+        """
+        options = msgspec.structs.replace(wanted.options, record=False)
+        if (problem := options.figure_problem(options.throttle.objective)) is not None:
+            raise RunProblem(problem)
+        taken = await self._snapshot(wanted.plan, progress, anew=anew)
+        twin = twin_of(self._name, taken.spec, taken.info)
+        over: list[Pace] = []
+
+        def finished(pace: Pace | None = None) -> None:
+            over.extend(() if pace is None else (pace,))
+            paces = (f"{each}{' (done)' if each in over else ''}" for each in twin.paces)
+            progress(f"playing the plan on its twins: {', '.join(paces)}")
+
+        finished()
+        prepared, twins = await rehearse_in_background(
+            PlanToRehearse(
+                plan=wanted.plan,
+                name=wanted.name,
+                plan_name=wanted.plan_name,
+                limits=wanted.limits,
+                options=options,
+                allowed=wanted.allowed,
+            ),
+            twin,
+            start=self._clock.now(),
+            finished=finished,
+        )
+        if not twins:
+            refused = [f for f in prepared.findings if f.severity is Severity.PROBLEM]
+            why = "; ".join(each.sentence for each in refused) or "there is nothing to do"
+            raise RunProblem(f"nothing was rehearsed: {why}")
+        report = Report(
+            plan=clean(wanted.plan_name),
+            twin=twin,
+            given_rate=False,
+            findings=prepared.findings,
+            twins=twins,
+            checks=check(twins, Thresholds()),
+        )
+        return RehearsedPlan(
+            report="\n".join([rehearsal_text(report, colours=False), "", *_notes(taken)]),
+            time=_time(twins),
+            holds=report.holds,
+        )
+
+    async def _snapshot(
+        self, plan: Plan, progress: Callable[[str], None], *, anew: bool
+    ) -> ClusterTwin:
+        """Return the last snapshot if it is of this plan, else a new one.
+
+        Raises:
+            RunProblem: there is no twin of the cluster, or its insights cannot be used.
+            ClusterError: the cluster cannot be read, or sizes may not be.
+        """
+        if self._taken is not None and self._taken[0] == plan and not anew:
+            return self._taken[1]
+        measures = f", and measuring for {as_duration(self._measure_s)} what producers write"
+        progress(f"reading the cluster{measures if self._measure_s else ''}")
+        try:
+            taken = await self._take(plan)
+        except (CannotSnapshot, FileProblem) as problem:
+            raise RunProblem(str(problem)) from None
+        self._taken = plan, taken
+        return taken
+
+
+def _notes(taken: ClusterTwin) -> list[str]:
+    at = f"{taken.info.taken.astimezone():%H:%M:%S}"
+    return [f"the twins are those of a snapshot taken at {at}", *map(clean, twin_notes(taken))]
+
+
+def _time(twins: Sequence[RehearsedTwin]) -> str:
+    times = {each.pace: _shown(each) for each in twins}
+    if len(times) == 1:
+        return times[Pace.USUAL]
+    return f"{times[Pace.USUAL]} ({times[Pace.FAST]} to {times[Pace.SLOW]})"
+
+
+def _shown(twin: RehearsedTwin) -> str:
+    shown = as_duration(twin.summary.time_s)
+    return shown if twin.summary.complete else f"> {shown}"

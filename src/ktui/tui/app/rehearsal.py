@@ -1,0 +1,169 @@
+"""The app on a rehearsal: a plan on a simulated twin of its cluster, which one may break."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+
+from ktui.captions import Caption
+from ktui.cluster.observer import Observer
+from ktui.tui.app.simulated import (
+    CLOCK_BINDINGS,
+    PICTURE_BINDING,
+    QUIT_BINDING,
+    SimulatedApp,
+)
+from ktui.tui.run_view.rehearsing import RehearsalInView
+from ktui.tui.screens.brokers.breaking import (
+    BreakChoice,
+    BreakList,
+    BreakScreen,
+    break_choices,
+)
+from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.report import ReportScreen
+from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, give_ids, help_group
+
+REHEARSAL_BINDINGS = [
+    *CLOCK_BINDINGS,
+    Binding(
+        "B", "break_twin", "break it", id="app.break",
+        tooltip="Let something happen to the twin, at the broker under the cursor",
+    ),
+    Binding(
+        "i", "show_report", "report", id="app.report",
+        tooltip="Show what the plan has done to the twin so far, or to its end",
+    ),
+    Binding(
+        "R", "play_again", "again", id="app.again", tooltip="Play the rehearsal from the start"
+    ),
+    PICTURE_BINDING,
+]  # fmt: skip
+
+_OFFER = "`i` shows the report, `R` plays it again."
+
+
+class RehearsalApp(SimulatedApp):
+    """Shows a rehearsal. Once the app has ended, `plays_again` says whether to play it again.
+
+    Args:
+        source: polls the twin.
+        rehearsal: the rehearsal.
+        how: further arguments of `SimulatedApp`.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(binding for binding in APP_BINDINGS if binding.key != "q"),
+        *REHEARSAL_BINDINGS,
+        QUIT_BINDING,
+    ]
+    give_ids("app", BINDINGS)
+
+    def __init__(self, source: Observer, *, rehearsal: RehearsalInView, **how: Any) -> None:
+        super().__init__(source, twin=rehearsal, **how)
+        self._rehearsal = rehearsal
+        self.plays_again = False
+        self.watch_screen.when_quiet = (
+            "This cluster is a simulated twin, on which a plan is rehearsed.",
+            "i  what the plan has done\nB  break it\nR  play it again",
+        )
+
+    # ------------------------------------------------------------------ its end
+
+    @property
+    def captions(self) -> Sequence[Caption]:
+        """The line that offers the report, once the rehearsal is over."""
+        return () if self.caption is None else (self.caption,)
+
+    @property
+    def caption(self) -> Caption | None:
+        """That line; None while the rehearsal goes on."""
+        outcome = self._rehearsal.outcome
+        return Caption(say=f"{outcome}: {_OFFER}") if outcome else None
+
+    # ------------------------------------------------------------------ the keys
+
+    @property
+    def keys_left_out_first(self) -> tuple[str, ...]:
+        """The actions that a rehearsal needs least."""
+        return (
+            "stop_time", "slower", "show_runs", "note", "freeze", "sort", "mark", "view", "filter",
+            "picture", "play_again", "start_plan", "show_events", "cancel", "show_dashboard",
+            "pause", "show_limits", "show_throttle", "show_brokers",
+        )  # fmt: skip
+
+    def help_groups(self) -> list[HelpGroup]:
+        """Return every key of every screen, by group."""
+        breaks = (*BreakScreen.BINDINGS, *BreakList.BINDINGS)
+        return [
+            *super().help_groups(),
+            help_group("break it", breaks, self.keymap, screens=(BreakScreen,)),
+            help_group("report", ReportScreen.BINDINGS, self.keymap, screens=(ReportScreen,)),
+        ]
+
+    async def action_show_report(self) -> None:
+        """Show what the plan has done so far, or to its end."""
+        if isinstance(self.screen, ReportScreen):
+            return
+        self.clear_notifications()
+        await self.push_screen(ReportScreen(self._rehearsal))
+
+    async def action_break_twin(self) -> None:
+        """Ask what is to happen to the twin, and let it happen."""
+        last = self.progress.last
+        if last is None:
+            return
+        brokers = sorted(last.brokers)
+        broker = self._broker_under_cursor
+        if broker not in brokers:
+            broker = brokers[0]
+
+        def chosen(event: str | None) -> None:
+            if event is not None:
+                self.let_happen(event)
+
+        await self.push_screen(BreakScreen(brokers, broker, self._choices), chosen)
+
+    @property
+    def _broker_under_cursor(self) -> int | None:
+        """The broker of the row; of a partition the one that copies, else its first replica."""
+        if isinstance(self.screen, BrokersScreen):
+            return self.screen.selected
+        kept, added = self._replicas_under_cursor
+        return next(iter((*added, *kept)), None)
+
+    @property
+    def _replicas_under_cursor(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The replicas that the partition of the row has, and those that it gets."""
+        tp, last, attached = self.selected, self.progress.last, self.attached
+        if tp is None:
+            return (), ()
+        state = None if last is None else last.partitions.get(tp)
+        if state is not None:
+            return [b for b in state.replicas if b not in state.adding], state.adding
+        track = None if attached is None else attached.run.tracks.get(tp)
+        if track is None:
+            return (), ()
+        return track.original, [b for b in track.target if b not in track.original]
+
+    def _choices(self, broker: int) -> Sequence[BreakChoice]:
+        tp, last = self.selected, self.progress.last
+        kept, _ = self._replicas_under_cursor
+        return break_choices(
+            broker,
+            up=last is not None and broker in last.online,
+            topic=None if tp is None or not kept else tp.topic,
+            replicas=len(kept),
+        )
+
+    def action_play_again(self) -> None:
+        """End the app, and let its caller play the rehearsal again."""
+        self.plays_again = True
+        self.exit()
+
+    def action_quit_view(self) -> None:
+        """Close the view, and the twin with it."""
+        self.exit(message=Text("ktui: the twin has ended with its view. Nothing was sent."))

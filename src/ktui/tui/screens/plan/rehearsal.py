@@ -1,0 +1,156 @@
+"""The screen on which a plan is rehearsed before its start, on twins of the cluster."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ktui.cluster.errors import ClusterError
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.launch import NewRun
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.titled_rule import panel_title, titled_rule
+from ktui.tui.run_view.rehearsing import PlanRehearser, RehearsedPlan
+from ktui.tui.screens.report import report_content
+from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.services import services
+
+_REHEARSES = "rehearse"
+_TICK_S = 1.0
+"""Real seconds between two drawings of how long it has taken so far."""
+_GOES_ON = (
+    "The view goes on meanwhile, and all its screens open. Nothing is sent to the cluster, which is"
+    " read only."
+)
+
+
+class RehearsalScreen(Screen[RehearsedPlan | None], ReportsOwnErrors):
+    """Returns what the rehearsal has shown; None if there is nothing to show.
+
+    Args:
+        rehearser: rehearses the plan.
+        wanted: the run as it would be started.
+    """
+
+    CSS = """
+    RehearsalScreen {
+        background: $background;
+        & > #rehearsal-title { height: 1; }
+        & > VerticalScroll { padding: 1 2; scrollbar-size-vertical: 1; }
+        & #rehearsal { height: auto; }
+    }
+    """
+    AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "escape", "back", "back", key_display="esc",
+            tooltip="Go back to the plan, with what the rehearsal has shown",
+        ),
+        Binding(
+            "escape", "stop", "cancel", key_display="esc",
+            tooltip="End the rehearsal, and go back to the plan",
+        ),
+        Binding(
+            "r", "again", "new snapshot", tooltip="Rehearse it on the cluster as it is now"
+        ),
+    ]  # fmt: skip
+    give_ids("rehearsal", BINDINGS)
+
+    def __init__(self, rehearser: PlanRehearser, wanted: NewRun) -> None:
+        super().__init__()
+        self._rehearser, self._wanted = rehearser, wanted
+        self._doing, self._began_s = "", 0.0
+        self._rehearsed: RehearsedPlan | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out the header, what is being done or has been found, and the keys."""
+        yield StatusHeader()
+        yield Static(id="rehearsal-title", markup=False)
+        with VerticalScroll():
+            yield Static(id="rehearsal", markup=False)
+        yield FooterKeys()
+
+    def on_mount(self) -> None:
+        """Begin the rehearsal."""
+        self._refresh_title()
+        self.set_interval(_TICK_S, self._show_progress)
+        self._begin(anew=False)
+
+    @on(Resize)
+    def _refresh_title(self) -> None:
+        name = Content.styled(f"{self._wanted.name}, on simulated twins of the cluster", "$dim")
+        title = panel_title("rehearsal", None, name)
+        self.query_one("#rehearsal-title", Static).update(titled_rule(title, self.size.width))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let escape cancel while the rehearsal goes on, and go back afterwards."""
+        del parameters
+        return {"stop": self._goes_on, "back": not self._goes_on, "again": not self._goes_on}.get(
+            action, True
+        )
+
+    @property
+    def _goes_on(self) -> bool:
+        return bool(self._doing)
+
+    def _begin(self, *, anew: bool) -> None:
+        work = self._rehearse(anew=anew)
+        self.run_worker(work, group=_REHEARSES, exclusive=True, exit_on_error=False)
+
+    async def _rehearse(self, *, anew: bool) -> None:
+        self._rehearsed = None
+        self._progress("beginning")
+        shown: Content
+        try:
+            self._rehearsed = await self._rehearser.rehearse(
+                self._wanted, self._progress, anew=anew
+            )
+            shown = report_content(self._rehearsed.report)
+        except (RunProblem, ClusterError) as problem:
+            shown = Content.styled(str(problem), "$error")
+        finally:
+            self._doing = ""
+        self.query_one("#rehearsal", Static).update(shown)
+        self.refresh_bindings()
+
+    def _progress(self, words: str) -> None:
+        """Show what is being done."""
+        self._doing, self._began_s = words, self._now_s
+        self._show_progress()
+        self.refresh_bindings()
+
+    @property
+    def _now_s(self) -> float:
+        status = services(self).cluster_status()
+        return 0.0 if status is None else status.now_s
+
+    def _show_progress(self) -> None:
+        if self._goes_on:
+            took = figures.as_duration(max(0.0, self._now_s - self._began_s))
+            doing = Content(f"{self._doing} … {took}\n\n")
+            text = Content.assemble(doing, (_GOES_ON, "$dim"))
+            self.query_one("#rehearsal", Static).update(text)
+
+    def action_again(self) -> None:
+        """Rehearse the plan on a new snapshot."""
+        self._begin(anew=True)
+
+    def action_back(self) -> None:
+        """Go back to the plan."""
+        self.dismiss(self._rehearsed)
+
+    def action_stop(self) -> None:
+        """End the rehearsal, and go back to the plan."""
+        self.workers.cancel_group(self, _REHEARSES)
+        self.dismiss(None)
