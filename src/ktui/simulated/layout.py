@@ -26,6 +26,16 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     disk_write: float = 200.0 * MIB
     copy_in: float = math.inf
     """The most that copies bring into the broker, beside the traffic of replicas in sync."""
+    copy_half_at: float = 0.0
+    """The number of copies at once that bring in half of `copy_in`: of n copies, n / (n + this).
+
+    A follower asks for at most 1 MiB of a partition at a time, so a single copy waits a lot.
+    """
+    throttle_share: float = 1.0
+    """The share of a replication throttle that copies get.
+
+    A follower drops a batch that its fetch cuts off, and copies it again. The throttle counts both.
+    """
     disk_bytes: int = 1_000 * GIB
     """Space for logs, on the broker's one disk."""
     log_dirs: int = 1

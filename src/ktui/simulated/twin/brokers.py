@@ -80,6 +80,8 @@ def broker_spec(
         net_out=float(round(loads.sent.get(broker, 0.0) + rates.fast)),
         disk_write=most_in,
         copy_in=rates.usual,
+        copy_half_at=rates.half_at,
+        throttle_share=rates.throttled,
         disk_bytes=max(_USUAL_DISK, _ROOM * held) if room is None else max(1, held + room),
         configs=configs,
     )

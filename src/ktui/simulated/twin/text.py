@@ -40,7 +40,11 @@ def _snapshot(info: SnapshotInfo) -> Iterator[str]:
     yield "snapshot:"
     yield f"  cluster: {_quoted(info.cluster)}"
     yield f"  taken: {_quoted(taken)}"
-    figures = (f"{name}: {_rate(getattr(rates, name))}" for name in ("slow", "usual", "fast"))
+    figures = [f"{name}: {_rate(getattr(rates, name))}" for name in ("slow", "usual", "fast")]
+    if rates.half_at:
+        figures.append(f"half-at: {_number(rates.half_at)}")
+    if rates.throttled != 1:
+        figures.append(f"throttled: {_number(rates.throttled)}")
     yield f"  rates: {{{', '.join(figures)}, from: {rates.source.value}}}"
 
 
@@ -68,6 +72,10 @@ def _broker(spec: BrokerSpec) -> Iterator[str]:
     yield f"network-out: {_rate(spec.net_out)}"
     yield f"disk-write: {_rate(spec.disk_write)}"
     yield f"copy-in: {_rate(spec.copy_in)}"
+    if spec.copy_half_at:
+        yield f"copy-half-at: {_number(spec.copy_half_at)}"
+    if spec.throttle_share != 1:
+        yield f"throttle-share: {_number(spec.throttle_share)}"
     yield f"disk: {as_size(spec.disk_bytes)}"
     if spec.configs:
         yield f"configs: {_map(spec.configs)}"
