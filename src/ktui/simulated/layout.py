@@ -124,6 +124,11 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     """From a broker's start to its unfencing."""
     shutdown_s: float = 2.0
     """Seconds for which a broker that shuts down is alive, but leads nothing and is in no ISR."""
+    copy_start_s: float = 0.0
+    """From the decision to add a replica to the first bytes that it copies.
+
+    Its broker has to learn of it, and ends the fetch first in which it waits for other data.
+    """
     metadata_lag_s: float = 0.1
     """Lag of brokers' metadata behind the controller. The list of reassignments never lags."""
     auto_leader_rebalance: bool = True

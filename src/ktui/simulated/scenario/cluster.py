@@ -56,6 +56,7 @@ def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
         session_timeout_s=float(part.session_timeout),
         lag_time_max_s=float(part.replica_lag_time),
         startup_s=float(part.startup),
+        copy_start_s=float(part.copy_start),
         metadata_lag_s=float(part.metadata_lag),
         auto_leader_rebalance=part.auto_leader_rebalance,
         rebalance_interval_s=float(part.rebalance_interval),

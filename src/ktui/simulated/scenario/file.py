@@ -96,6 +96,7 @@ class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     session_timeout: Seconds = Seconds(9)
     replica_lag_time: Seconds = Seconds(30)
     startup: Seconds = Seconds(5)
+    copy_start: Seconds = Seconds(0)
     metadata_lag: Seconds = Seconds(0.1)
     auto_leader_rebalance: bool = True
     rebalance_interval: Seconds = Seconds(300)

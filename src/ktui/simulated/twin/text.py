@@ -53,6 +53,8 @@ def _cluster(spec: ClusterSpec) -> Iterator[str]:
     yield f"  version: {_quoted(spec.version)}"
     yield f"  name: {_quoted(spec.name)}"
     yield f"  session-timeout: {_number(spec.session_timeout_s)}"
+    if spec.copy_start_s:
+        yield f"  copy-start: {_number(spec.copy_start_s)}"
     yield f"  replica-lag-time: {_number(spec.lag_time_max_s)}"
     yield f"  auto-leader-rebalance: {str(spec.auto_leader_rebalance).lower()}"
     yield f"  rebalance-interval: {_number(spec.rebalance_interval_s)}"
