@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.producing import MESSAGE_BYTES
 from ktui.cli.lab.command import connect
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
@@ -22,7 +23,7 @@ from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest, up
 
 MIB = 1024 * 1024
-_LOT, _MESSAGE = MIB, 32_768
+_LOT = MIB
 _PATIENCE_S = 120.0
 
 
@@ -45,7 +46,13 @@ def lab_of(version: str, brokers: int) -> Iterator[tuple[Lab, Path]]:
             down(lab, keep=False)
 
 
-def create_filled(lab: Lab, topic: SizedTopic, replicas: Sequence[Sequence[int]]) -> None:
+def create_filled(
+    lab: Lab,
+    topic: SizedTopic,
+    replicas: Sequence[Sequence[int]],
+    *,
+    message_bytes: int = MESSAGE_BYTES,
+) -> None:
     """Create a topic, and fill its partitions side by side, lot by lot.
 
     All at once would time out on a busy machine.
@@ -54,7 +61,7 @@ def create_filled(lab: Lab, topic: SizedTopic, replicas: Sequence[Sequence[int]]
     create_topic(connection, topic.name, replicas)
     left = dict(enumerate(topic.sizes))
     while left:
-        fill(connection, topic.name, left, bytes_each=_LOT, message_bytes=_MESSAGE)
+        fill(connection, topic.name, left, bytes_each=_LOT, message_bytes=message_bytes)
         left = {partition: size - _LOT for partition, size in left.items() if size > _LOT}
 
 

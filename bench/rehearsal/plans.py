@@ -10,6 +10,8 @@ from bench.forecast.real_runs import BROKERS, placements
 from bench.real.lab import MIB, SizedTopic
 
 SMALL, LARGE = "small", "large"
+MESSAGE_BYTES = 4_096
+"""A follower of a lab fetches 64 KiB of a partition at a time, so batches have to be small."""
 OUTAGE_S = 8.0
 """A broker that is killed is started again so many seconds later."""
 
@@ -54,34 +56,35 @@ class Trials:
 
     def __init__(self, lab: RehearsedLab) -> None:
         self._rng = rng = random.Random(lab.seed)  # noqa: S311 - a repeatable choice
-        small = [round(MIB * 3 * 8 ** rng.random()) for _ in range(18)]
-        large = [round(MIB * 8 * 6 ** rng.random()) for _ in range(16)]
+        small = [round(MIB * 3 * 8 ** rng.random()) for _ in range(14)]
+        large = [round(MIB * 8 * 4 ** rng.random()) for _ in range(12)]
         self.topics = (SizedTopic(SMALL, small), SizedTopic(LARGE, large))
         self.placed = {
             topic.name: placements(rng, [()] * len(topic.sizes)) for topic in self.topics
         }
         """The replicas of each topic's partitions, as of the last run."""
 
-    def first(self) -> Trial:
-        """Draw the run from whose recording the lab's copy rates are learnt."""
-        return self._trial("first", LARGE, "--partitions", "4")
+    def calibrating(self) -> Iterator[Trial]:
+        """Draw the runs from whose recordings the lab's copy rates are learnt."""
+        yield self._trial("first", LARGE, "--partitions", "4")
+        yield self._trial("first-throttled", SMALL, "--throttle", self._throttle(2, 3))
 
     def rest(self) -> Iterator[Trial]:
-        """Draw the other runs; the one before has to be carried out."""
+        """Draw the other runs."""
         rng = self._rng
-        yield self._trial("throttled", SMALL, "--throttle", self._throttle(2.5, 4))
-        yield self._trial("one-by-one", LARGE, "--partitions", "1")._replace(written=1_000_000)
+        yield self._trial("throttled", SMALL, "--throttle", self._throttle(2, 3))
+        yield self._trial("one-by-one", SMALL, "--partitions", "1")._replace(written=500_000)
         yield self._trial(
-            "written-to", SMALL, "--throttle", self._throttle(3.5, 5), "--per-broker", "3"
-        )._replace(written=1_500_000)
-        yield self._skewed("skewed", SMALL, "--throttle", self._throttle(6, 9))
+            "written-to", SMALL, "--throttle", self._throttle(3, 4), "--per-broker", "3"
+        )._replace(written=800_000)
+        yield self._skewed("skewed", SMALL, "--throttle", self._throttle(4, 6))
         yield self._trial(
-            "broker-dies", SMALL, "--throttle", self._throttle(2.5, 4), "--per-broker", "2"
+            "broker-dies", SMALL, "--throttle", self._throttle(2, 3), "--per-broker", "2"
         )._replace(kill=rng.randrange(1, BROKERS + 1), at_s=float(rng.randrange(6, 13)))
         order = rng.choice(["size-asc", "size-desc"])
         yield self._trial("one-each", LARGE, "--per-broker", "1", "--order", order)
-        yield self._trial("load-doubles", SMALL, "--throttle", self._throttle(3.5, 5))._replace(
-            written=1_000_000, doubled=True, at_s=float(rng.randrange(5, 12))
+        yield self._trial("load-doubles", SMALL, "--throttle", self._throttle(3, 4))._replace(
+            written=600_000, doubled=True, at_s=float(rng.randrange(5, 12))
         )
 
     def _trial(self, name: str, topic: str, *options: str) -> Trial:

@@ -1,8 +1,8 @@
 """How far off rehearsals are: `python -m bench rehearse`.
 
 Each plan is rehearsed on a snapshot of its lab, with its options and with what is to happen. Then
-it is carried out there. The first run of a lab is rehearsed with assumed copy rates. From its
-recording the pipeline learns the rates of the others.
+it is carried out there. The first two runs of a lab are rehearsed with assumed copy rates. From
+their recordings the pipeline learns the rates of the others.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bench.machine import sampled
 from bench.producing import Load, producer
 from bench.real.lab import asked, create_filled, in_sync, ktui, lab_of, until
 from bench.rehearsal.figures import Figures, figures_of
-from bench.rehearsal.plans import LABS, OUTAGE_S, RehearsedLab, Trial, Trials
+from bench.rehearsal.plans import LABS, MESSAGE_BYTES, OUTAGE_S, RehearsedLab, Trial, Trials
 from bench.rehearsal.report import Compared, print_line, print_summary
 from ktui.execution.host.state_dir import StateDir
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
-_MEASURE = "10s"
+_MEASURE = "6s"
 _LONGEST_S = 300.0
 _HELD = (0, 3)
 """The exit codes of a rehearsal."""
@@ -65,12 +65,13 @@ def _on(of: RehearsedLab, compared: list[Compared], left_out: list[str]) -> None
     trials = Trials(of)
     with lab_of(of.version, BROKERS) as (lab, folder):
         for topic in trials.topics:
-            create_filled(lab, topic, trials.placed[topic.name])
+            placed = trials.placed[topic.name]
+            create_filled(lab, topic, placed, message_bytes=MESSAGE_BYTES)
         for trial in _in_turn(trials, folder):
-            until(lambda: in_sync(lab, trial.topic), "every replica is in sync")  # noqa: B023
             try:
+                until(lambda: in_sync(lab, trial.topic), "every replica is in sync")  # noqa: B023
                 compared.append(_compared(of.version, lab, folder, trial))
-            except Unusable as reason:
+            except (Unusable, SystemExit) as reason:
                 left_out.append(f"{of.version} {trial.name}: {reason}")
                 print(f"left out: {left_out[-1]}", flush=True)
             else:
@@ -78,8 +79,8 @@ def _on(of: RehearsedLab, compared: list[Compared], left_out: list[str]) -> None
 
 
 def _in_turn(trials: Trials, folder: Path) -> Iterator[Trial]:
-    """Yield the first run, then those for which its copy rates are known."""
-    yield trials.first()
+    """Yield the calibrating runs, then those for which their copy rates are known."""
+    yield from trials.calibrating()
     asked(ktui(folder, "pipeline", "run"))
     yield from trials.rest()
 
@@ -116,7 +117,7 @@ def _compared(version: str, lab: Lab, folder: Path, trial: Trial) -> Compared:
 
 def _write(stack: ExitStack, lab: Lab, trial: Trial) -> None:
     """Let a producer write to the topic until the end of the stack."""
-    load = Load(trial.written)
+    load = Load(trial.written, message_bytes=MESSAGE_BYTES)
     writing = producer(lab.bootstrap_servers, trial.topic, len(trial.target), load)
     stack.callback(stack.enter_context(writing).communicate)
 
