@@ -9,6 +9,7 @@ import msgspec
 
 from bench.rehearsal.figures import Figures, off, same_order
 from ktui.quantities import as_bytes, as_rate
+from ktui.simulated.scenario.record import RatesFrom
 
 LEAST = 12
 """So many plans have to be compared for the medians to count."""
@@ -66,38 +67,57 @@ def _stalls(of: Figures) -> str:
 
 
 def print_summary(compared: Sequence[Compared], left_out: Sequence[str]) -> None:
-    """Print the medians, and how many runs were outside the range.
+    """Print the medians, and how many runs were outside the range, for each source of copy rates.
 
     Raises:
-        SystemExit: too few plans were compared.
+        SystemExit: too few plans were compared with recorded rates.
     """
     print(f"{len(compared)} plans compared, {len(left_out)} left out {'; '.join(left_out)}")
-    _print_off("time", (off(each.predicted.seconds, each.seen.seconds) for each in compared))
-    _print_off("bytes", (off(each.predicted.copied, each.seen.copied) for each in compared))
-    _print_off("peak inflow", (off(each.predicted.peak, each.seen.peak) for each in compared))
-    _print_off("extra replicas", (off(each.predicted.extra, each.seen.extra) for each in compared))
-    one_by_one = [each for each in compared if not each.seen.together]
-    equal = sum(each.order == 1 for each in one_by_one)
-    ranks = [each.order for each in compared if each.seen.together and each.order is not None]
-    print(f"order equal in {equal} of {len(one_by_one)} that went one by one")
+    known = [each for each in compared if each.rates == RatesFrom.RECORDED]
+    for title, group in (
+        (f"rates recorded (aims: time {AIM_OFF:.0%}, at most {AIM_OUTSIDE:.0%} outside)", known),
+        ("rates assumed", [each for each in compared if each not in known]),
+    ):
+        if group:
+            print(f"{title}: {len(group)} plans")
+            _print_group(group)
+    if len(known) < LEAST:
+        raise SystemExit(f"not measured: {len(known)} plans, and {LEAST} are needed")
+
+
+def _print_group(group: Sequence[Compared]) -> None:
+    pairs = [(each.predicted, each.seen) for each in group]
+    _print_off("time", (off(p.seconds, s.seconds) for p, s in pairs))
+    _print_off("bytes", (off(p.copied, s.copied) for p, s in pairs))
+    _print_off("peak inflow", (off(p.peak, s.peak) for p, s in pairs))
+    _print_off(
+        "peak inflow of each broker",
+        (
+            off(p.inflow.get(broker, 0.0), rate)
+            for p, s in pairs
+            for broker, rate in s.inflow.items()
+        ),
+    )
+    _print_off("extra replicas", (off(p.extra, s.extra) for p, s in pairs))
+    one_by_one = [each for each in group if not each.seen.together]
+    if one_by_one:
+        equal = sum(each.order == 1 for each in one_by_one)
+        print(f"  order equal in {equal} of {len(one_by_one)} that went one by one")
+    ranks = [each.order for each in group if each.seen.together and each.order is not None]
     if ranks:
         print(
-            f"rank correlation of the others: median {statistics.median(ranks):.2f}, "
+            f"  rank correlation of the others: median {statistics.median(ranks):.2f}, "
             f"least {min(ranks):.2f} of {len(ranks)}"
         )
-    stalls = sum(each.predicted.stalls == each.seen.stalls for each in compared)
-    print(f"the same stalls in {stalls} of {len(compared)}")
-    outside = [f"{each.version} {each.name}" for each in compared if not each.within]
+    stalls = sum(p.stalls == s.stalls for p, s in pairs)
+    print(f"  the same stalls in {stalls} of {len(group)}")
+    outside = [f"{each.version} {each.name}" for each in group if not each.within]
     print(
-        f"{len(outside)} of {len(compared)} outside slow to fast (aim at most {AIM_OUTSIDE:.0%}): "
-        f"{', '.join(outside) or 'none'}"
+        f"  {len(outside)} of {len(group)} outside slow to fast: {', '.join(outside) or 'none'}",
+        flush=True,
     )
-    if len(compared) < LEAST:
-        raise SystemExit(f"not measured: {len(compared)} plans, and {LEAST} are needed")
 
 
 def _print_off(what: str, errors: Iterable[float]) -> None:
     found = sorted(map(abs, errors))
-    aim = f" (aim {AIM_OFF:.0%})" if what == "time" else ""
-    if found:
-        print(f"{what}: median error {statistics.median(found):.0%}{aim}, largest {found[-1]:.0%}")
+    print(f"  {what}: median error {statistics.median(found):.0%}, largest {found[-1]:.0%}")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,11 @@ from bench.real.lab import asked, create_filled, in_sync, ktui, lab_of, until
 from bench.rehearsal.figures import Figures, figures_of
 from bench.rehearsal.plans import LABS, MESSAGE_BYTES, OUTAGE_S, RehearsedLab, Trial, Trials
 from bench.rehearsal.report import Compared, print_line, print_summary
+from ktui.cluster.clock import SystemClock
+from ktui.execution.errors import JournalProblem
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import StepBegun
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
@@ -144,10 +148,9 @@ def _carry_out(stack: ExitStack, lab: Lab, folder: Path, plan: Path, trial: Tria
     journal = StateDir(folder / "state").run(trial.name).journal
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as mover:
         try:
-            until(journal.exists, "the run begins", every_s=0.02)
-            began_s = time.monotonic()
             if trial.events:
-                _happen(stack, lab, trial, mover, began_s)
+                until(lambda: _began(journal), "the run begins", every_s=0.05)
+                _happen(stack, lab, trial, mover, time.monotonic())
             output, _ = mover.communicate(timeout=_LONGEST_S)
         except subprocess.TimeoutExpired:
             raise Unusable(f"it was not done within {_LONGEST_S:.0f} s") from None
@@ -155,6 +158,18 @@ def _carry_out(stack: ExitStack, lab: Lab, folder: Path, plan: Path, trial: Tria
             mover.kill()
     if mover.returncode:
         raise Unusable(f"it ended with {mover.returncode}: {output.decode()}")
+
+
+def _began(journal: Path) -> bool:
+    """Return whether the first step of a run has begun, which a rehearsal begins with."""
+    if not journal.exists():
+        return False
+    with (
+        suppress(JournalProblem),
+        Journal.open(journal, SystemClock(), read_only=True) as opened,
+    ):
+        return any(isinstance(entry.event, StepBegun) for entry in opened.entries())
+    return False
 
 
 def _happen(
