@@ -31,6 +31,8 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     A follower asks for at most 1 MiB of a partition at a time, so a single copy waits a lot.
     """
+    copy_most_at: float = math.inf
+    """The number of copies at once beyond which more of them bring in no more."""
     throttle_share: float = 1.0
     """The share of a replication throttle that copies get.
 

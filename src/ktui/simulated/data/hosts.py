@@ -52,7 +52,7 @@ class Host:
             ledger: the traffic of the replicas that are in step.
             factor: the tide.
             now_s: the time.
-            copies: the number of replicas that the broker copies from others.
+            copies: the number of replicas that the broker copies, also between its log dirs.
         """
         broker, share = self.spec.id, self.spec.throttle_share
         return (
@@ -66,7 +66,8 @@ class Host:
     def _copies_in(self, copies: int) -> float:
         """Return the rate at which so many copies at once come in at most."""
         most, half_at = self.spec.copy_in, self.spec.copy_half_at
-        return most * copies / (copies + half_at) if half_at else most
+        count = min(copies, self.spec.copy_most_at)
+        return most * count / (count + half_at) if half_at else most
 
 
 def resources(hosts: dict[int, Host], key: ChannelKey) -> tuple[int, ...]:

@@ -39,9 +39,7 @@ class Sharing:
             return
         copies: Counter[int] = Counter()
         for channel in channels:
-            source, destination, *_ = channel.key
-            if source != destination:
-                copies[destination] += channel.count
+            copies[channel.key[1]] += channel.count
         capacities: list[float] = []
         for broker, host in self._hosts.items():
             moment = self._moment

@@ -27,6 +27,7 @@ _MACHINE = {
     "disk_write": "disk_write",
     "copy_in": "copy_in",
     "copy_half_at": "copy_half_at",
+    "copy_most_at": "copy_most_at",
     "throttle_share": "throttle_share",
     "disk": "disk_bytes",
 }

@@ -64,6 +64,7 @@ class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
     disk_write: Rate | None = None
     copy_in: Rate | None = None
     copy_half_at: HalfAt | None = None
+    copy_most_at: CountField | None = None
     throttle_share: ThrottleShare | None = None
     disk: Size | None = None
     down: bool = False
@@ -88,6 +89,7 @@ class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     disk_write: Rate | None = None
     copy_in: Rate | None = None
     copy_half_at: HalfAt | None = None
+    copy_most_at: CountField | None = None
     throttle_share: ThrottleShare | None = None
     disk: Size | None = None
     version: str | float = "4.3"
@@ -166,7 +168,10 @@ class CaptionPart(ScenarioSection, frozen=True, kw_only=True):
 
 
 class RatesPart(
-    ScenarioSection, frozen=True, kw_only=True, rename={"source": "from", "half_at": "half-at"}
+    ScenarioSection,
+    frozen=True,
+    kw_only=True,
+    rename={"source": "from", "half_at": "half-at", "most_at": "most-at"},
 ):
     """The rates of a snapshot."""
 
@@ -174,6 +179,7 @@ class RatesPart(
     usual: Rate
     fast: Rate
     half_at: HalfAt = 0.0
+    most_at: CountField | None = None
     throttled: ThrottleShare = 1.0
     source: RatesFrom
 

@@ -77,6 +77,7 @@ def _snapshot(place: FieldPlace, value: dict[str, Any]) -> SnapshotInfo:
             usual=float(rates.usual),
             fast=float(rates.fast),
             half_at=rates.half_at,
+            most_at=rates.most_at,
             throttled=rates.throttled,
             source=rates.source,
         ),

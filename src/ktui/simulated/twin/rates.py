@@ -24,21 +24,35 @@ def rates_of(insights: ClusterInsights | None) -> SnapshotRates:
     if curve.known_to is not None:
         return _rates(ASSUMED, RatesFrom.ASSUMED, throttled=throttled)
     return _rates(
-        Span(min(1.0, curve.low), 1.0, max(1.0, curve.high)).times(curve.most_bytes_s),
+        Span(min(1 / _UNSURE, curve.low), 1.0, max(_UNSURE, curve.high)).times(curve.most_bytes_s),
         RatesFrom.RECORDED,
         half_at=round(curve.half_at, 3),
+        most_at=curve.holds_to if curve.half_at else None,
         throttled=throttled,
     )
 
 
 _LEAST = 0.001
+_UNSURE = 1.15
+"""The least range to either side, as of the time left: runs differ more than a run's brokers do."""
 
 
 def _rates(
-    span: Span, source: RatesFrom, *, half_at: float = 0.0, throttled: float = 1.0
+    span: Span,
+    source: RatesFrom,
+    *,
+    half_at: float = 0.0,
+    most_at: int | None = None,
+    throttled: float = 1.0,
 ) -> SnapshotRates:
     """Return rates of whole bytes, at least one."""
     slow, usual, fast = (float(max(1, round(each))) for each in (span.low, span.middle, span.high))
     return SnapshotRates(
-        slow=slow, usual=usual, fast=fast, half_at=half_at, throttled=throttled, source=source
+        slow=slow,
+        usual=usual,
+        fast=fast,
+        half_at=half_at,
+        most_at=most_at,
+        throttled=throttled,
+        source=source,
     )

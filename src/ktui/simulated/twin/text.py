@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
 
@@ -43,6 +44,8 @@ def _snapshot(info: SnapshotInfo) -> Iterator[str]:
     figures = [f"{name}: {_rate(getattr(rates, name))}" for name in ("slow", "usual", "fast")]
     if rates.half_at:
         figures.append(f"half-at: {_number(rates.half_at)}")
+    if rates.most_at is not None:
+        figures.append(f"most-at: {rates.most_at}")
     if rates.throttled != 1:
         figures.append(f"throttled: {_number(rates.throttled)}")
     yield f"  rates: {{{', '.join(figures)}, from: {rates.source.value}}}"
@@ -76,6 +79,8 @@ def _broker(spec: BrokerSpec) -> Iterator[str]:
     yield f"copy-in: {_rate(spec.copy_in)}"
     if spec.copy_half_at:
         yield f"copy-half-at: {_number(spec.copy_half_at)}"
+    if spec.copy_most_at < math.inf:
+        yield f"copy-most-at: {_number(spec.copy_most_at)}"
     if spec.throttle_share != 1:
         yield f"throttle-share: {_number(spec.throttle_share)}"
     yield f"disk: {as_size(spec.disk_bytes)}"

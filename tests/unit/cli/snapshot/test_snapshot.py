@@ -138,6 +138,7 @@ def test_the_rates_of_recorded_runs_are_those_of_the_twin(named: Named) -> None:
     assert prior is not None
     curve = prior.curve
     assert {broker.copy_half_at for broker in twin.spec.brokers} == {curve.half_at}
+    assert {broker.copy_most_at for broker in twin.spec.brokers} == {2 * curve.most_at_once}
     assert {broker.throttle_share for broker in twin.spec.brokers} == {min(1.0, curve.throttled)}
 
 
