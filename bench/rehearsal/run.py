@@ -102,7 +102,7 @@ def _compared(version: str, lab: Lab, folder: Path, trial: Trial) -> Compared:
         if trial.written:
             _write(stack, lab, trial)
         predicted = _rehearsed(lab, folder, plan, trial)
-        with sampled(lab) as machine:
+        with sampled(None) as machine:
             began_s = time.monotonic()
             _carry_out(stack, lab, folder, plan, trial)
             idle = machine.idle(began_s, time.monotonic())
