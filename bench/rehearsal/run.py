@@ -24,11 +24,13 @@ from bench.rehearsal.figures import Figures, figures_of
 from bench.rehearsal.plans import LABS, MESSAGE_BYTES, OUTAGE_S, RehearsedLab, Trial, Trials
 from bench.rehearsal.report import Compared, print_line, print_summary
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import JournalProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import StepBegun
 from ktui.lab import control
+from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
@@ -75,7 +77,7 @@ def _on(of: RehearsedLab, compared: list[Compared], left_out: list[str]) -> None
             try:
                 until(lambda: in_sync(lab, trial.topic), "every replica is in sync")  # noqa: B023
                 compared.append(_compared(of.version, lab, folder, trial))
-            except (Unusable, SystemExit) as reason:
+            except (Unusable, SystemExit, ClusterError, LabError) as reason:
                 left_out.append(f"{of.version} {trial.name}: {reason}")
                 print(f"left out: {left_out[-1]}", flush=True)
             else:
