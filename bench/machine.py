@@ -61,7 +61,7 @@ class Samples:
 
 @contextmanager
 def sampled(lab: Lab | None) -> Iterator[Samples]:
-    """Sample the machine until the end of the context, with the JVMs of a lab, which may not die."""
+    """Sample the machine until the end of the context, and the JVMs of a lab that lives so long."""
     pids = [] if lab is None else [process.pid for process in running(lab).values()]
     samples, stop = Samples(), threading.Event()
 
