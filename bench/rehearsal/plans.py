@@ -21,9 +21,11 @@ class RehearsedLab(NamedTuple):
 
     version: str
     seed: int
+    share: float = 1.0
+    """How large its partitions are, as a share of the usual sizes."""
 
 
-LABS = (RehearsedLab("4.3.1", 301), RehearsedLab("4.1.2", 302))
+LABS = (RehearsedLab("4.3.1", 301), RehearsedLab("4.1.2", 302, 0.5))
 
 
 class Trial(NamedTuple):
@@ -56,8 +58,8 @@ class Trials:
 
     def __init__(self, lab: RehearsedLab) -> None:
         self._rng = rng = random.Random(lab.seed)  # noqa: S311 - a repeatable choice
-        small = [round(MIB * 3 * 8 ** rng.random()) for _ in range(14)]
-        large = [round(MIB * 8 * 4 ** rng.random()) for _ in range(12)]
+        small = [round(lab.share * MIB * 3 * 8 ** rng.random()) for _ in range(14)]
+        large = [round(lab.share * MIB * 8 * 4 ** rng.random()) for _ in range(12)]
         self.topics = (SizedTopic(SMALL, small), SizedTopic(LARGE, large))
         self.placed = {
             topic.name: placements(rng, [()] * len(topic.sizes)) for topic in self.topics
