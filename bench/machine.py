@@ -60,9 +60,9 @@ class Samples:
 
 
 @contextmanager
-def sampled(lab: Lab) -> Iterator[Samples]:
-    """Sample the machine until the end of the context."""
-    pids = [process.pid for process in running(lab).values()]
+def sampled(lab: Lab | None) -> Iterator[Samples]:
+    """Sample the machine until the end of the context, and the JVMs of a lab that lives so long."""
+    pids = [] if lab is None else [process.pid for process in running(lab).values()]
     samples, stop = Samples(), threading.Event()
 
     def go_on() -> None:

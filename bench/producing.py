@@ -1,7 +1,8 @@
 """A separate process that writes with acks=all, whatever is late, and times each acknowledgement.
 
-`python -m bench.producing BOOTSTRAP TOPIC PARTITIONS BYTES_S [FACTOR SINCE_S UNTIL_S]` writes until
-its standard input ends, and FACTOR times as much from SINCE_S to UNTIL_S after its start. Then it
+`python -m bench.producing BOOTSTRAP TOPIC PARTITIONS BYTES_S [FACTOR SINCE_S UNTIL_S [SIZE]]`
+writes until its standard input ends, and FACTOR times as much from SINCE_S to UNTIL_S after its
+start. SIZE is that of a message, in bytes. Then it
 prints one JSON array: [time of sending, seconds until acknowledged, partition] of each message, in
 the seconds of `time.monotonic`.
 """
@@ -36,6 +37,7 @@ class Load(NamedTuple):
     factor: float = 1.0
     since_s: float = 0.0
     until_s: float = 0.0
+    message_bytes: float = MESSAGE_BYTES
 
     def written(self, at_s: float) -> float:
         """Return the bytes written from the start to a second after it."""
@@ -75,7 +77,7 @@ def _produce(
 ) -> list[tuple[float, float, int]]:
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5}
     producer = Producer({**settings, "message.timeout.ms": int(_LIMIT_S * 1000)})
-    value = bytes(MESSAGE_BYTES)
+    value = bytes(int(load.message_bytes))
     timed: list[tuple[float, float, int]] = []
 
     def send(partition: int) -> None:
@@ -90,7 +92,7 @@ def _produce(
 
     began_s, sent = time.monotonic(), 0
     while not stop.is_set():
-        due = int(load.written(time.monotonic() - began_s) / MESSAGE_BYTES)
+        due = int(load.written(time.monotonic() - began_s) / load.message_bytes)
         for number in range(sent, due):
             send(number % partitions)
         sent = due

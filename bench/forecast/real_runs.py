@@ -11,7 +11,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-MIB = 1024 * 1024
+from bench.real.lab import MIB, SizedTopic
+
 BROKERS = 5
 FACTOR = 2
 
@@ -49,13 +50,6 @@ LABS = (
     LabRuns("frozen-2", "4.3.1", 202),
 )
 """Rules and figures of the forecast are chosen on the labs that are not frozen."""
-
-
-class SizedTopic(NamedTuple):
-    """A topic of a lab; `sizes` has the bytes of each partition."""
-
-    name: str
-    sizes: Sequence[int]
 
 
 class RealRun(NamedTuple):

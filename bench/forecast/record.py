@@ -6,7 +6,6 @@ redacted.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
 import signal
@@ -14,19 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench.forecast.real_runs import (
     BROKERS,
     LABS,
-    MIB,
     Act,
     LabRuns,
     RealRun,
-    SizedTopic,
     placements,
     runs,
     topics,
@@ -34,24 +30,17 @@ from bench.forecast.real_runs import (
 from bench.forecast.simulated import FROZEN, TRAINING, cluster_name, record_cluster
 from bench.forecast.stored import RECORDINGS
 from bench.producing import Load, producer
-from ktui.cli.lab.command import connect
+from bench.real.lab import asked, create_filled, in_sync, ktui, lab_of, leave, moves, until
 from ktui.execution.host.state_dir import StateDir
-from ktui.kafka.connection.connection import Connection
-from ktui.kafka.reader import KafkaReader
-from ktui.kafka.workload import create_topic, fill
 from ktui.lab import control
-from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import LabRequest, up
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.recording.segments import files_under, segment_path
 
-_LOT, _MESSAGE = MIB, 32_768
 _OUTAGE_S = 8.0
 _LEFT_AFTER_S = 25.0
 """A run that never ends is left so long after its broker's death."""
 _LONGEST_S, _LEFT = 240.0, 130
-_PATIENCE_S = 120.0
 
 
 def run(names: Sequence[str] = ()) -> None:
@@ -84,41 +73,19 @@ def _simulate(name: str, seed: int) -> None:
 def _record(of: LabRuns, number: int) -> None:
     rng, to = random.Random(of.seed), RECORDINGS / of.name  # noqa: S311 - a repeatable choice
     shutil.rmtree(to, ignore_errors=True)
-    with _lab(of.version) as (lab, folder):
-        connection = Connection.to(lab.bootstrap_servers)
+    with lab_of(of.version, BROKERS) as (lab, folder):
         placed: dict[str, list[tuple[int, ...]]] = {}
         for topic in topics(rng):
             first = placements(rng, [()] * len(topic.sizes))
             placed[topic.name] = first
-            create_topic(connection, topic.name, first)
-            _fill(connection, topic)
+            create_filled(lab, topic, first)
         for place, real in enumerate(runs(rng, number), start=1):
             target = placements(rng, placed[real.topic])
-            in_sync = partial(_in_sync, connection, real.topic)
-            _until(lambda: asyncio.run(in_sync()), "every replica is in sync")  # noqa: B023
+            until(lambda: in_sync(lab, real.topic), "every replica is in sync")  # noqa: B023
             took_s = _carry_out(lab, folder, real, target, rng.randrange(1, BROKERS + 1))
             _keep(folder, real, to / f"{place}-{real.name}")
             placed[real.topic] = target
             print(f"{of.name}: {real.name} took {took_s:.0f} s", flush=True)
-
-
-def _fill(connection: Connection, topic: SizedTopic) -> None:
-    """Fill partitions side by side, lot by lot: all at once would time out on a busy machine."""
-    left = dict(enumerate(topic.sizes))
-    while left:
-        fill(connection, topic.name, left, bytes_each=_LOT, message_bytes=_MESSAGE)
-        left = {partition: size - _LOT for partition, size in left.items() if size > _LOT}
-
-
-@contextmanager
-def _lab(version: str) -> Iterator[tuple[Lab, Path]]:
-    with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        request = LabRequest(brokers=BROKERS, version=version)
-        lab = up(Path(folder) / "lab", request, connect, lambda _: None)
-        try:
-            yield lab, Path(folder)
-        finally:
-            down(lab, keep=False)
 
 
 def _carry_out(
@@ -129,7 +96,7 @@ def _carry_out(
     parts = [PartitionTarget(real.topic, n, tuple(to)) for n, to in enumerate(target)]
     plan.write_text(plan_as_json(Plan(tuple(parts))))
     cluster = ["--bootstrap-server", lab.bootstrap_servers]
-    argv = _ktui(folder, "start", str(plan), "--headless", *cluster, *real.options)
+    argv = ktui(folder, "start", str(plan), "--headless", *cluster, *real.options)
     load = Load(real.written)
     with ExitStack() as stack:
         if real.written:
@@ -154,16 +121,9 @@ def _output(mover: subprocess.Popen[bytes]) -> bytes:
     try:
         output, _ = mover.communicate(timeout=_LONGEST_S)
     except subprocess.TimeoutExpired:
-        _leave(mover)
+        leave(mover)
         output, _ = mover.communicate()
     return output
-
-
-def _leave(mover: subprocess.Popen[bytes]) -> None:
-    """Let the engine leave at once, as by two times Ctrl-C."""
-    for _ in range(2):
-        mover.send_signal(signal.SIGINT)
-        time.sleep(1.0)
 
 
 def _act(
@@ -171,34 +131,28 @@ def _act(
 ) -> None:
     if real.act is Act.NOTHING:
         return
-    _until(lambda: asyncio.run(_moves(Connection.to(lab.bootstrap_servers))), "a move begins")
+    until(lambda: moves(lab), "a move begins")
     time.sleep(real.at_s)
     if mover.poll() is not None:
         sys.exit(f"not recorded: {real.name} was over before anything happened to it")
     if real.act is Act.THROTTLE:
-        _asked(_ktui(folder, "throttle", real.name, real.throttle))
+        asked(ktui(folder, "throttle", real.name, real.throttle))
     elif real.act is Act.STOP:
-        _asked(_ktui(folder, "cancel", real.name, "--stop", "--topic", real.topic))
+        asked(ktui(folder, "cancel", real.name, "--stop", "--topic", real.topic))
     else:
         control.kill(lab, victim)
         time.sleep(_OUTAGE_S if real.act is Act.OUTAGE else _LEFT_AFTER_S)
         if real.act is Act.OUTAGE:
             control.start(lab, victim)
             return
-        _leave(mover)
-
-
-def _asked(argv: Sequence[str]) -> None:
-    asked = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if asked.returncode:
-        sys.exit(f"not recorded: {' '.join(argv[2:])}: {asked.stdout}{asked.stderr}")
+        leave(mover)
 
 
 def _keep(folder: Path, real: RealRun, to: Path) -> None:
     """Keep the recording of a run, without names."""
     made, recording = folder / f"redacted-{real.name}", StateDir(folder / "state").run(real.name)
     copy = ("record", "--from", str(recording.recording), "--redact", "--to", str(made))
-    _asked(_ktui(folder, *copy))
+    asked(ktui(folder, *copy))
     _copy(made, to)
 
 
@@ -207,37 +161,6 @@ def _copy(recording: Path, to: Path) -> None:
     to.mkdir(parents=True)
     for number, file in enumerate(files_under(recording)):
         shutil.copyfile(file, segment_path(to, number))
-
-
-def _ktui(folder: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "ktui", *words, "--state-dir", str(folder / "state")]
-
-
-def _until(holds: Callable[[], bool], what: str) -> None:
-    """Wait until something holds.
-
-    Raises:
-        SystemExit: it does not, after two minutes.
-    """
-    until = time.monotonic() + _PATIENCE_S
-    while not holds():
-        if time.monotonic() > until:
-            sys.exit(f"not recorded: waited {_PATIENCE_S:.0f} s until {what}")
-        time.sleep(0.5)
-
-
-async def _moves(connection: Connection) -> bool:
-    reader = KafkaReader(connection)
-    listed = await reader.list_reassignments()
-    await reader.aclose()
-    return bool(listed)
-
-
-async def _in_sync(connection: Connection, topic: str) -> bool:
-    reader = KafkaReader(connection)
-    states = (await reader.describe_topics({topic})).partitions.values()
-    await reader.aclose()
-    return all(set(state.isr) == set(state.replicas) for state in states)
 
 
 if __name__ == "__main__":

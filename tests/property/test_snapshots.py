@@ -22,7 +22,15 @@ from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.simulated.twin.take import ClusterTwin, take_twin
 from ktui.simulated.twin.text import twin_text
 
-RATES = SnapshotRates(slow=20e6, usual=50e6, fast=100e6, source=RatesFrom.ASSUMED)
+RATES = SnapshotRates(
+    slow=20e6,
+    usual=50e6,
+    fast=100e6,
+    half_at=1.25,
+    most_at=16,
+    throttled=0.5,
+    source=RatesFrom.RECORDED,
+)
 MEASURED_S = 30.0
 MESSAGE = 1_000
 ROUNDING = 2

@@ -42,8 +42,13 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the curve rests on observed rates under this throttle, or under none."""
         return self.known_to is None or (throttle is not None and throttle <= self.known_to)
 
+    @property
+    def holds_to(self) -> int:
+        """The number of replicas at once beyond which more of them are taken to bring no more."""
+        return _EXTRAPOLATION * self.most_at_once
+
     def bytes_s(self, at_once: int, throttle: int | None) -> float:
         """Return the rate into a broker, over all its replicas, in bytes a second."""
-        count = min(at_once, _EXTRAPOLATION * self.most_at_once)
+        count = min(at_once, self.holds_to)
         rate = self.most_bytes_s * count / (count + self.half_at)
         return max(1.0, rate if throttle is None else min(rate, self.throttled * throttle))

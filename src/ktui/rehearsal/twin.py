@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.planning.simulate.copy_rates import ASSUMED, Span
+from ktui.planning.simulate.copy_rates import ASSUMED, THROTTLED, Span
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
@@ -32,7 +32,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     """The name for people: the file's, cleaned for the terminal."""
     spec: ClusterSpec
     rates: Span = ASSUMED
-    """Bytes a second that a broker takes in, over all the replicas that are copied to it."""
+    """Bytes a second that a broker takes in, over all of many replicas that are copied to it."""
     recorded: bool = False
     """Whether the rates were seen on the cluster; False where they are assumed."""
 
@@ -58,13 +58,27 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
 
     def cluster(self, pace: Pace) -> ClusterSpec:
         """Return the cluster whose brokers copy at that pace, marked as simulated by its id."""
-        rate = self.rate(pace)
-        brokers = tuple(msgspec.structs.replace(b, copy_in=rate) for b in self.spec.brokers)
+        rate, throttled = self.rate(pace), self._throttled(pace)
+        brokers = tuple(
+            msgspec.structs.replace(
+                b, copy_in=rate, throttle_share=min(1.0, b.throttle_share * throttled)
+            )
+            for b in self.spec.brokers
+        )
         return msgspec.structs.replace(self.spec, brokers=brokers, name=self.cluster_id)
 
+    def _throttled(self, pace: Pace) -> float:
+        """Return the share of a throttle that copies get at that pace, by the usual one."""
+        seen = self.rates.times(1 / self.rates.middle) if self.recorded else THROTTLED
+        if pace is Pace.SLOW:
+            return seen.low
+        return seen.high if pace is Pace.FAST else 1.0
+
     def at(self, rate: float) -> Twin:
-        """Return the same twin with an exact copy rate, in bytes a second."""
-        return msgspec.structs.replace(self, rates=Span(rate, rate, rate))
+        """Return the same twin with an exact copy rate, in bytes a second, of any copies."""
+        brokers = tuple(msgspec.structs.replace(b, copy_half_at=0.0) for b in self.spec.brokers)
+        spec = msgspec.structs.replace(self.spec, brokers=brokers)
+        return msgspec.structs.replace(self, spec=spec, rates=Span(rate, rate, rate))
 
 
 def load_twin(path: Path) -> Twin:

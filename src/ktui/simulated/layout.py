@@ -26,6 +26,18 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     disk_write: float = 200.0 * MIB
     copy_in: float = math.inf
     """The most that copies bring into the broker, beside the traffic of replicas in sync."""
+    copy_half_at: float = 0.0
+    """The number of copies at once that bring in half of `copy_in`: of n copies, n / (n + this).
+
+    A follower asks for at most 1 MiB of a partition at a time, so a single copy waits a lot.
+    """
+    copy_most_at: float = math.inf
+    """The number of copies at once beyond which more of them bring in no more."""
+    throttle_share: float = 1.0
+    """The share of a replication throttle that copies get.
+
+    A follower drops a batch that its fetch cuts off, and copies it again. The throttle counts both.
+    """
     disk_bytes: int = 1_000 * GIB
     """Space for logs, on the broker's one disk."""
     log_dirs: int = 1
@@ -114,6 +126,11 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     """From a broker's start to its unfencing."""
     shutdown_s: float = 2.0
     """Seconds for which a broker that shuts down is alive, but leads nothing and is in no ISR."""
+    copy_start_s: float = 0.0
+    """From the decision to add a replica to the first bytes that it copies.
+
+    Its broker has to learn of it, and ends the fetch first in which it waits for other data.
+    """
     metadata_lag_s: float = 0.1
     """Lag of brokers' metadata behind the controller. The list of reassignments never lags."""
     auto_leader_rebalance: bool = True

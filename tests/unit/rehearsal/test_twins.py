@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.simulate.copy_rates import Span
 from ktui.rehearsal import twins
-from ktui.rehearsal.twin import Pace
+from ktui.rehearsal.twin import Pace, Twin
 from ktui.rehearsal.twins import rehearse
 from ktui.simulated.clock import FIRST_MOMENT
 from support.rehearsal.small_twins import TWIN, rehearsal_of
@@ -27,6 +29,25 @@ def test_twins_played_in_processes_of_their_own_give_the_same_result(
     assert apart == here
     assert [twin.pace for twin in here] == [Pace.SLOW, Pace.USUAL, Pace.FAST]
     assert [twin.rate for twin in here] == [20e6, 50e6, 100e6]
+
+
+def _throttled(twin: Twin) -> list[float]:
+    paces = (Pace.SLOW, Pace.USUAL, Pace.FAST)
+    return [twin.cluster(pace).brokers[0].throttle_share for pace in paces]
+
+
+def test_copies_get_less_of_a_throttle_on_the_slow_twin_and_never_more_than_all_of_it() -> None:
+    brokers = [replace(broker, throttle_share=0.8) for broker in TWIN.spec.brokers]
+    seen = replace(
+        TWIN,
+        spec=replace(TWIN.spec, brokers=tuple(brokers)),
+        rates=Span(30e6, 40e6, 60e6),
+        recorded=True,
+    )
+
+    assert _throttled(TWIN) == [0.5, 1.0, 1.0]
+    assert _throttled(seen) == pytest.approx([0.6, 0.8, 1.0])
+    assert _throttled(seen.at(1e6)) == pytest.approx([0.8, 0.8, 0.8])
 
 
 def test_a_twin_never_has_the_id_of_its_cluster() -> None:

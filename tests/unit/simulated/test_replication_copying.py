@@ -52,6 +52,36 @@ def test_an_added_replica_starts_empty_and_copies_until_it_has_caught_up() -> No
     assert plane.lag(T0, 2) == 0
 
 
+def test_a_broker_takes_in_more_the_more_copies_it_has_at_once() -> None:
+    spec = topic("t", (0,), (1,), (0,), bytes_each=1_000 * MB)
+    alone = {"copy_in": 60.0 * MB, "copy_half_at": 2.0, "copy_most_at": 2}
+    slow_alone = [broker(n, **alone) for n in range(4)]
+    plane = data_plane(spec, brokers=slow_alone)
+    plane.add(T0, 2)
+    assert plane.replication.rate(T0, 2) == 20 * MB
+    plane.add(T1, 2)
+    assert plane.replication.rate(T0, 2) == plane.replication.rate(T1, 2) == 15 * MB
+    plane.add(TopicPartition("t", 2), 2)
+    assert plane.replication.rate(T0, 2) == 10 * MB
+    plane.drop(TopicPartition("t", 2), 2)
+    plane.drop(T1, 2)
+    plane.add(T1, 3)
+    assert plane.replication.rate(T0, 2) == plane.replication.rate(T1, 3) == 20 * MB
+
+
+def test_a_new_replica_waits_for_its_first_bytes_and_one_that_is_gone_by_then_never_copies() -> (
+    None
+):
+    spec = topic("t", (0,), (1,), bytes_each=100 * MB)
+    plane = data_plane(spec, copy_start_s=0.5)
+    plane.add(T0, 2)
+    plane.add(T1, 2)
+    plane.run(0.4)
+    assert plane.replication.rate(T0, 2) == 0.0
+    plane.drop(T1, 2)
+    assert plane.run(20.0) == [(pytest.approx(1.5), CaughtUp(T0, 2))]
+
+
 def test_a_growing_log_takes_longer_to_catch_up_with() -> None:
     plane = data_plane(topic("t", (0,), bytes_each=950 * MB, inbound=1.0 * MB))
     plane.add(T0, 1)

@@ -7,7 +7,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.events import CaughtUp
 from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE, WINDOW_S, ThrottledReplicas
-from support.simulated.data_plane import MB, DataPlane, data_plane, topic
+from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -69,6 +69,19 @@ def test_replicas_on_one_broker_share_its_throttle() -> None:
     follower_throttle(plane, 3, 6.0 * MB)
     throttled(plane, followers=EVERYWHERE)
     assert plane.replication.rate(T0, 3) == plane.replication.rate(T1, 3) == 3 * MB
+
+
+def test_copies_get_their_share_of_a_throttle_that_counts_more_than_they_bring() -> None:
+    spec = topic("t", (0,), (1,), bytes_each=1_000 * MB)
+    plane = data_plane(spec, brokers=[broker(n, throttle_share=0.5) for n in range(4)])
+    plane.add(T0, 3)
+    plane.add(T1, 3)
+    follower_throttle(plane, 3, 6.0 * MB)
+    throttled(plane, followers=EVERYWHERE)
+    assert plane.replication.rate(T0, 3) == plane.replication.rate(T1, 3) == 1.5 * MB
+    assert plane.replication.holds_back(T0, 3)
+    follower_throttle(plane, 3, None)
+    assert plane.replication.rate(T0, 3) == 50 * MB
 
 
 def test_a_removed_throttle_limits_nothing() -> None:

@@ -35,7 +35,7 @@ class BrokerThrottle(msgspec.Struct, frozen=True):
 ASSUMED = Span(20e6, 50e6, 100e6)
 """Default bytes a second that a broker takes in, over all the replicas that it is adding."""
 
-_THROTTLED = Span(0.5, 1.0, 1.0)
+THROTTLED = Span(0.5, 1.0, 1.0)
 """The share of a throttle that copies get: at most all, and less where in-sync traffic counts."""
 
 
@@ -54,7 +54,7 @@ class CopyRates(msgspec.Struct, frozen=True):
     def spread(self, broker: int) -> Span:
         """Return a broker's range of rates, as factors of the middle one."""
         if self.throttle(broker) is not None:
-            return _THROTTLED
+            return THROTTLED
         return self.assumed_bytes_s.times(1 / self.assumed_bytes_s.middle)
 
     def throttle(self, broker: int) -> int | None:

@@ -22,20 +22,27 @@ class Followers:
         hosts: the brokers' machines.
         moment: the current time and tide.
         lag_time_max_s: how long a replica may lag and stay in the ISR, in seconds.
+        copy_start_s: how long a new replica waits for its first bytes, in seconds.
     """
 
     def __init__(
-        self, hosts: dict[int, Host], moment: TrafficMoment, lag_time_max_s: float
+        self,
+        hosts: dict[int, Host],
+        moment: TrafficMoment,
+        lag_time_max_s: float,
+        copy_start_s: float,
     ) -> None:
         self._hosts = hosts
         self._moment = moment
         self._lag_time_max_s = lag_time_max_s
+        self._copy_start_s = copy_start_s
         self.ledger = Ledger(hosts)
         self.channels = Channels(lambda key: resources(hosts, key))
         self.outside: dict[tuple[TopicPartition, int], Log] = {}
         """Replicas in step that are not in the ISR yet."""
         self._number = itertools.count()
         self._watched: list[tuple[float, int, Flow]] = []
+        self._starting: list[tuple[float, int, Flow]] = []
 
     def create(self, log: Log) -> None:
         """Add a new log, which the members of its ISR have in full."""
@@ -140,6 +147,17 @@ class Followers:
         """Return the second at which the next replica may have lagged for too long."""
         return self._watched[0][0] if self._watched else float("inf")
 
+    def next_start_s(self) -> float:
+        """Return the second at which the next new replica gets its first bytes."""
+        return self._starting[0][0] if self._starting else float("inf")
+
+    def start_due(self) -> None:
+        """Let the new replicas copy that have waited long enough."""
+        while self._starting and self._starting[0][0] <= self._moment.now_s:
+            _, _, flow = heapq.heappop(self._starting)
+            if flow in self._hosts[flow.broker].flows:
+                self._route_all(flow.log)
+
     def lagging(self) -> list[Flow]:
         """Return the ISR members that have lagged for too long; later again if they stay."""
         late = []
@@ -174,6 +192,14 @@ class Followers:
             if broker not in before.replicas:
                 self._hosts[broker].log_dirs.place(log)
                 self._set_apart(log, broker, log.start)
+                self._delay(log, broker)
+
+    def _delay(self, log: Log, broker: int) -> None:
+        """Let a new replica wait for its first bytes."""
+        if self._copy_start_s and log.apart:
+            flow = log.apart[broker]
+            flow.starts_s = self._moment.now_s + self._copy_start_s
+            heapq.heappush(self._starting, (flow.starts_s, next(self._number), flow))
 
     def _change_isr(self, log: Log, record: Registration) -> None:
         shrinks = any(broker not in record.isr for broker in log.record.isr)
@@ -244,7 +270,7 @@ class Followers:
         """Return the key of the channel that a flow copies through; None while it cannot copy."""
         log, broker = flow.log, flow.broker
         leader = log.record.leader
-        if not self._serves(log, broker):
+        if not self._serves(log, broker) or self._moment.now_s < flow.starts_s:
             return None
         if flow.path is not None:  # copies what the replica has, once that is in step
             in_step = broker not in (log.apart or ())

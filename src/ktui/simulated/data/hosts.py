@@ -45,16 +45,29 @@ class Host:
         """The throttles of the follower, the leader and the log dirs."""
         return self.follower_throttle, self.leader_throttle, self.log_dir_throttle
 
-    def rooms(self, ledger: Ledger, factor: float, now_s: float) -> tuple[float, ...]:
-        """Return the rate that in-step traffic leaves to flows, for each resource of the host."""
-        broker = self.spec.id
+    def rooms(self, ledger: Ledger, factor: float, now_s: float, copies: int) -> tuple[float, ...]:
+        """Return the rate that in-step traffic leaves to flows, for each resource of the host.
+
+        Args:
+            ledger: the traffic of the replicas that are in step.
+            factor: the tide.
+            now_s: the time.
+            copies: the number of replicas that the broker copies, also between its log dirs.
+        """
+        broker, share = self.spec.id, self.spec.throttle_share
         return (
-            min(self.into - ledger.into[broker] * factor, self.spec.copy_in),
+            min(self.into - ledger.into[broker] * factor, self._copies_in(copies)),
             self.out - ledger.out[broker] * factor,
-            self.follower_throttle.room(ledger.follower_listed[broker] * factor, now_s),
-            self.leader_throttle.room(ledger.leader_listed[broker] * factor, now_s),
+            self.follower_throttle.room(ledger.follower_listed[broker] * factor, now_s) * share,
+            self.leader_throttle.room(ledger.leader_listed[broker] * factor, now_s) * share,
             self.log_dir_throttle.room(0.0, now_s),
         )
+
+    def _copies_in(self, copies: int) -> float:
+        """Return the rate at which so many copies at once come in at most."""
+        most, half_at = self.spec.copy_in, self.spec.copy_half_at
+        count = min(copies, self.spec.copy_most_at)
+        return most * count / (count + half_at) if half_at else most
 
 
 def resources(hosts: dict[int, Host], key: ChannelKey) -> tuple[int, ...]:

@@ -163,6 +163,8 @@ class Flow(msgspec.Struct, eq=False):
     """The log dir of the copy; None for a replica that copies from its leader."""
     channel: FlowChannel | None = None
     base: float = 0.0
+    starts_s: float = 0.0
+    """The second before which nothing is copied."""
     entry: int = -1
     """The number of the flow's entry in the queue of its channel."""
 

@@ -44,7 +44,9 @@ class Replication:
         self._tides = TideFactors(spec.tide, seed=seed)
         self._moment = TrafficMoment(self._tides)
         self._hosts = {broker.id: Host(broker, n) for n, broker in enumerate(spec.brokers)}
-        self._followers = Followers(self._hosts, self._moment, spec.lag_time_max_s)
+        self._followers = Followers(
+            self._hosts, self._moment, spec.lag_time_max_s, spec.copy_start_s
+        )
         self._channels, self._ledger = self._followers.channels, self._followers.ledger
         self._disks = Disks(self._hosts, self._ledger, self._channels, self._moment)
         self._sharing = Sharing(self._hosts, self._followers, self._moment, self._tides)
@@ -307,6 +309,7 @@ class Replication:
         if to_s < next_s:
             return []
         self._next_s = None
+        self._followers.start_due()
         return [*self._caught_up(), *self._fell_behind(), *map(DiskFull, self._disks.full())]
 
     def _turn(self, broker: int, *, up: bool) -> None:
@@ -357,6 +360,7 @@ class Replication:
             disks_s,
             self._retry_s,
             self._followers.next_watched_s(),
+            self._followers.next_start_s(),
             self._sharing.next_s(),
             self._tides.next_turn_s(self.now_s) if turns_matter else math.inf,
         )

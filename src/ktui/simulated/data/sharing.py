@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 from ktui.max_min import max_min_rates
@@ -36,9 +37,13 @@ class Sharing:
         channels = list(self._channels)
         if not channels:
             return
+        copies: Counter[int] = Counter()
+        for channel in channels:
+            copies[channel.key[1]] += channel.count
         capacities: list[float] = []
-        for host in self._hosts.values():
-            capacities += host.rooms(self._ledger, self._moment.factor, self._moment.now_s)
+        for broker, host in self._hosts.items():
+            moment = self._moment
+            capacities += host.rooms(self._ledger, moment.factor, moment.now_s, copies[broker])
         classes = [(channel.resources, channel.count) for channel in channels]
         for channel, rate in zip(channels, max_min_rates(capacities, classes), strict=True):
             channel.set_rate(rate, self._moment)
@@ -70,15 +75,15 @@ class Sharing:
         Returns:
             The traffic of the follower's throttle, of the leader's, and of the log dirs'.
         """
-        factor = self._moment.factor
+        factor, share = self._moment.factor, self._hosts[broker].spec.throttle_share
         follower = self._ledger.follower_listed[broker] * factor
         leader = self._ledger.leader_listed[broker] * factor
         log_dir = 0.0
         for channel in self._channels:
             source, destination, follower_bound, leader_bound = channel.key
             rate = channel.rate * channel.count
-            follower += rate * (follower_bound and destination == broker)
-            leader += rate * (leader_bound and source == broker)
+            follower += rate / share * (follower_bound and destination == broker)
+            leader += rate / share * (leader_bound and source == broker)
             log_dir += rate * (source == destination == broker)
         return follower, leader, log_dir
 

@@ -26,6 +26,9 @@ _MACHINE = {
     "network_out": "net_out",
     "disk_write": "disk_write",
     "copy_in": "copy_in",
+    "copy_half_at": "copy_half_at",
+    "copy_most_at": "copy_most_at",
+    "throttle_share": "throttle_share",
     "disk": "disk_bytes",
 }
 """Capacities of a machine: from the key in the file to the field of `BrokerSpec`."""
@@ -54,6 +57,7 @@ def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
         session_timeout_s=float(part.session_timeout),
         lag_time_max_s=float(part.replica_lag_time),
         startup_s=float(part.startup),
+        copy_start_s=float(part.copy_start),
         metadata_lag_s=float(part.metadata_lag),
         auto_leader_rebalance=part.auto_leader_rebalance,
         rebalance_interval_s=float(part.rebalance_interval),
@@ -131,7 +135,7 @@ def _broker(place: FieldPlace, own: BrokerPart, shared: ClusterPart, turn: int) 
     known: dict[str, Any] = {}
     for key, name in _MACHINE.items():
         value = getattr(own, key) if getattr(own, key) is not None else getattr(shared, key)
-        if value is not None and value <= 0:
+        if value is not None and value <= 0 and key != "copy_half_at":
             raise place.problem(f"{key.replace('_', '-')} of broker {own.id}: expected more than 0")
         if value is not None:
             known[name] = int(value) if isinstance(value, Size) else float(value)

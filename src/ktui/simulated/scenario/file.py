@@ -17,6 +17,8 @@ from ktui.yamlfile import KeyPath, YamlFile
 T = TypeVar("T")
 CountField = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+HalfAt = Annotated[float, msgspec.Meta(ge=0, le=1_000)]
+ThrottleShare = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Speed = Annotated[float, msgspec.Meta(gt=0, le=FASTEST)]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Text = str | int | float | bool
@@ -61,6 +63,9 @@ class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
     network_out: Rate | None = None
     disk_write: Rate | None = None
     copy_in: Rate | None = None
+    copy_half_at: HalfAt | None = None
+    copy_most_at: CountField | None = None
+    throttle_share: ThrottleShare | None = None
     disk: Size | None = None
     down: bool = False
     configs: dict[str, Text] = {}
@@ -83,6 +88,9 @@ class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     network_out: Rate | None = None
     disk_write: Rate | None = None
     copy_in: Rate | None = None
+    copy_half_at: HalfAt | None = None
+    copy_most_at: CountField | None = None
+    throttle_share: ThrottleShare | None = None
     disk: Size | None = None
     version: str | float = "4.3"
     name: str = "simulated"
@@ -90,6 +98,7 @@ class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     session_timeout: Seconds = Seconds(9)
     replica_lag_time: Seconds = Seconds(30)
     startup: Seconds = Seconds(5)
+    copy_start: Seconds = Seconds(0)
     metadata_lag: Seconds = Seconds(0.1)
     auto_leader_rebalance: bool = True
     rebalance_interval: Seconds = Seconds(300)
@@ -158,12 +167,20 @@ class CaptionPart(ScenarioSection, frozen=True, kw_only=True):
     when: str | None = None
 
 
-class RatesPart(ScenarioSection, frozen=True, kw_only=True, rename={"source": "from"}):
+class RatesPart(
+    ScenarioSection,
+    frozen=True,
+    kw_only=True,
+    rename={"source": "from", "half_at": "half-at", "most_at": "most-at"},
+):
     """The rates of a snapshot."""
 
     slow: Rate
     usual: Rate
     fast: Rate
+    half_at: HalfAt = 0.0
+    most_at: CountField | None = None
+    throttled: ThrottleShare = 1.0
     source: RatesFrom
 
 

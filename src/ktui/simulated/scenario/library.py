@@ -76,6 +76,9 @@ def _snapshot(place: FieldPlace, value: dict[str, Any]) -> SnapshotInfo:
             slow=float(rates.slow),
             usual=float(rates.usual),
             fast=float(rates.fast),
+            half_at=rates.half_at,
+            most_at=rates.most_at,
+            throttled=rates.throttled,
             source=rates.source,
         ),
     )

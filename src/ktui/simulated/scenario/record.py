@@ -42,6 +42,12 @@ class SnapshotRates(msgspec.Struct, frozen=True, kw_only=True):
     slow: float
     usual: float
     fast: float
+    half_at: float = 0.0
+    """The number of replicas at once that takes in half of it; 0 where any number takes in all."""
+    most_at: int | None = None
+    """The number of replicas at once beyond which more bring no more; None without an end."""
+    throttled: float = 1.0
+    """The share of a replication throttle that it takes in."""
     source: RatesFrom
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -80,6 +81,9 @@ def broker_spec(
         net_out=float(round(loads.sent.get(broker, 0.0) + rates.fast)),
         disk_write=most_in,
         copy_in=rates.usual,
+        copy_half_at=rates.half_at,
+        copy_most_at=math.inf if rates.most_at is None else float(rates.most_at),
+        throttle_share=rates.throttled,
         disk_bytes=max(_USUAL_DISK, _ROOM * held) if room is None else max(1, held + room),
         configs=configs,
     )

@@ -3,26 +3,56 @@
 from __future__ import annotations
 
 from ktui.insights.insights import ClusterInsights
-from ktui.planning.simulate.copy_rates import ASSUMED
+from ktui.planning.simulate.copy_rates import ASSUMED, Span
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 
 
 def rates_of(insights: ClusterInsights | None) -> SnapshotRates:
     """Return the rates of a broker that adds many replicas at once.
 
-    Recorded rates count only where no throttle held every copy up.
+    Recorded rates count only where no throttle held every copy up. The share of a throttle that
+    copies get is known from those that one did hold up.
 
     Args:
         insights: what recorded runs show of the cluster; None without any.
     """
     prior = None if insights is None else insights.prior
-    if prior is None or prior.curve.known_to is not None:
-        return _rates(ASSUMED.low, ASSUMED.middle, ASSUMED.high, RatesFrom.ASSUMED)
-    most, curve = prior.curve.most_bytes_s, prior.curve
-    return _rates(most * min(1.0, curve.low), most, most * max(1.0, curve.high), RatesFrom.RECORDED)
+    if prior is None:
+        return _rates(ASSUMED, RatesFrom.ASSUMED)
+    curve = prior.curve
+    throttled = round(min(1.0, max(_LEAST, curve.throttled)), 3)
+    if curve.known_to is not None:
+        return _rates(ASSUMED, RatesFrom.ASSUMED, throttled=throttled)
+    return _rates(
+        Span(min(1 / _UNSURE, curve.low), 1.0, max(_UNSURE, curve.high)).times(curve.most_bytes_s),
+        RatesFrom.RECORDED,
+        half_at=round(curve.half_at, 3),
+        most_at=curve.holds_to if curve.half_at else None,
+        throttled=throttled,
+    )
 
 
-def _rates(slow: float, usual: float, fast: float, source: RatesFrom) -> SnapshotRates:
+_LEAST = 0.001
+_UNSURE = 1.15
+"""The least range to either side, as of the time left: runs differ more than a run's brokers do."""
+
+
+def _rates(
+    span: Span,
+    source: RatesFrom,
+    *,
+    half_at: float = 0.0,
+    most_at: int | None = None,
+    throttled: float = 1.0,
+) -> SnapshotRates:
     """Return rates of whole bytes, at least one."""
-    slow, usual, fast = (float(max(1, round(rate))) for rate in (slow, usual, fast))
-    return SnapshotRates(slow=slow, usual=usual, fast=fast, source=source)
+    slow, usual, fast = (float(max(1, round(each))) for each in (span.low, span.middle, span.high))
+    return SnapshotRates(
+        slow=slow,
+        usual=usual,
+        fast=fast,
+        half_at=half_at,
+        most_at=most_at,
+        throttled=throttled,
+        source=source,
+    )

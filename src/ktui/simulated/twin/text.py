@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
 
@@ -40,7 +41,13 @@ def _snapshot(info: SnapshotInfo) -> Iterator[str]:
     yield "snapshot:"
     yield f"  cluster: {_quoted(info.cluster)}"
     yield f"  taken: {_quoted(taken)}"
-    figures = (f"{name}: {_rate(getattr(rates, name))}" for name in ("slow", "usual", "fast"))
+    figures = [f"{name}: {_rate(getattr(rates, name))}" for name in ("slow", "usual", "fast")]
+    if rates.half_at:
+        figures.append(f"half-at: {_number(rates.half_at)}")
+    if rates.most_at is not None:
+        figures.append(f"most-at: {rates.most_at}")
+    if rates.throttled != 1:
+        figures.append(f"throttled: {_number(rates.throttled)}")
     yield f"  rates: {{{', '.join(figures)}, from: {rates.source.value}}}"
 
 
@@ -49,6 +56,8 @@ def _cluster(spec: ClusterSpec) -> Iterator[str]:
     yield f"  version: {_quoted(spec.version)}"
     yield f"  name: {_quoted(spec.name)}"
     yield f"  session-timeout: {_number(spec.session_timeout_s)}"
+    if spec.copy_start_s:
+        yield f"  copy-start: {_number(spec.copy_start_s)}"
     yield f"  replica-lag-time: {_number(spec.lag_time_max_s)}"
     yield f"  auto-leader-rebalance: {str(spec.auto_leader_rebalance).lower()}"
     yield f"  rebalance-interval: {_number(spec.rebalance_interval_s)}"
@@ -68,6 +77,12 @@ def _broker(spec: BrokerSpec) -> Iterator[str]:
     yield f"network-out: {_rate(spec.net_out)}"
     yield f"disk-write: {_rate(spec.disk_write)}"
     yield f"copy-in: {_rate(spec.copy_in)}"
+    if spec.copy_half_at:
+        yield f"copy-half-at: {_number(spec.copy_half_at)}"
+    if spec.copy_most_at < math.inf:
+        yield f"copy-most-at: {_number(spec.copy_most_at)}"
+    if spec.throttle_share != 1:
+        yield f"throttle-share: {_number(spec.throttle_share)}"
     yield f"disk: {as_size(spec.disk_bytes)}"
     if spec.configs:
         yield f"configs: {_map(spec.configs)}"

@@ -125,7 +125,8 @@ def test_a_redacted_twin_names_no_topic_rack_or_cluster(named: Named) -> None:
 
 
 def test_the_rates_of_recorded_runs_are_those_of_the_twin(named: Named) -> None:
-    (named.folder / "seen.json").write_bytes(encode(insights("prod-id", "test")))
+    seen = insights("prod-id", "test")
+    (named.folder / "seen.json").write_bytes(encode(seen))
 
     twin = named.twin("--insights", "seen.json")
 
@@ -133,6 +134,12 @@ def test_the_rates_of_recorded_runs_are_those_of_the_twin(named: Named) -> None:
     rates = twin.snapshot.rates
     assert rates.source is RatesFrom.RECORDED
     assert {broker.copy_in for broker in twin.spec.brokers} == {rates.usual}
+    (prior,) = [each.prior for each in seen.clusters if each.cluster_id == "prod-id"]
+    assert prior is not None
+    curve = prior.curve
+    assert {broker.copy_half_at for broker in twin.spec.brokers} == {curve.half_at}
+    assert {broker.copy_most_at for broker in twin.spec.brokers} == {2 * curve.most_at_once}
+    assert {broker.throttle_share for broker in twin.spec.brokers} == {min(1.0, curve.throttled)}
 
 
 def test_a_reassignment_under_way_goes_on_in_the_twin(named: Named) -> None:

@@ -1,0 +1,1 @@
+"""Runs of ktui on real brokers, whatever is measured of them."""
