@@ -19,7 +19,8 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec, TopicStart
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
-from ktui.simulated.twin.take import ClusterTwin, take_twin
+from ktui.simulated.twin.make import ClusterTwin
+from ktui.simulated.twin.take import take_twin
 from ktui.simulated.twin.text import twin_text
 
 RATES = SnapshotRates(

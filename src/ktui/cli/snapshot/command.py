@@ -22,7 +22,7 @@ from ktui.cli.twin.taking import (
 )
 from ktui.durable import write_whole
 from ktui.execution.host.state_dir import StateDir
-from ktui.simulated.twin.take import keep
+from ktui.simulated.twin.make import keep
 from ktui.simulated.twin.text import twin_text
 
 _LONGEST_TITLE = 100

@@ -21,8 +21,8 @@ from ktui.rehearsal.prepare import PlanToRehearse
 from ktui.rehearsal.thresholds import Thresholds, check
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.rehearsal.twins import RehearsedTwin
+from ktui.simulated.twin.make import ClusterTwin
 from ktui.simulated.twin.scope import CannotSnapshot
-from ktui.simulated.twin.take import ClusterTwin
 from ktui.tui.run_view.rehearsing import RehearsedPlan
 
 TakeTwin = Callable[[Plan], Awaitable[ClusterTwin]]

@@ -11,7 +11,7 @@ from ktui.cluster.partition import Brokers, Replica
 from ktui.quantities import as_size
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.record import SnapshotInfo
-from ktui.simulated.twin.take import ClusterTwin
+from ktui.simulated.twin.make import ClusterTwin
 
 _WIDTH = 100
 _HEAD = "# Taken by `ktui snapshot`. To play it: ktui demo FILE"
