@@ -24,7 +24,7 @@ DEBUG = "KTUI_DEBUG"
 VERBS = {
     "watch": "ktui.cli.watch.command:command",
     "record": "ktui.cli.record.command:command",
-    "replay": "ktui.cli.record.replay:command",
+    "replay": "ktui.cli.replay.command:command",
     "list": "ktui.cli.run.list:command",
     "plan": "ktui.cli.plan.command:command",
     "progress": "ktui.cli.plan.progress:command",

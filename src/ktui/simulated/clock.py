@@ -104,16 +104,22 @@ class ScaledClock(PausableClock):
 
     Args:
         speed: seconds of this clock per real second.
+        at: the wall time at which it begins; None for that of real time.
         fastest: the highest speed.
         real: the clock of real time; None for one that stands while the machine sleeps, for a
             simulation would have to catch up with all those hours.
     """
 
     def __init__(
-        self, speed: float, *, fastest: float = SPEEDS[-1], real: Clock | None = None
+        self,
+        speed: float,
+        at: datetime | None = None,
+        *,
+        fastest: float = SPEEDS[-1],
+        real: Clock | None = None,
     ) -> None:
         real = real or _AwakeClock()
-        super().__init__(real.now(), speed=speed, fastest=fastest, real=real)
+        super().__init__(at or real.now(), speed=speed, fastest=fastest, real=real)
         self.run()
 
 

@@ -92,6 +92,8 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Topic settings by Kafka's names, such as min.insync.replicas and retention.bytes."""
     start: TopicStart = TopicStart()
+    id: str | None = None
+    """Its topic id, URL-safe base64; None to draw one."""
 
     def size(self, partition: int) -> int:
         """Return the bytes of a partition at the start."""

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from textual.pilot import Pilot
 
-from ktui.cli.record.replay import join_sessions, replay_app
+from ktui.cli.replay.recordings import join_sessions
+from ktui.cli.replay.view import replay_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Observer

@@ -238,8 +238,9 @@ def views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def show(app: App[None]) -> None:
         opened.append(type(app).__name__)
 
-    for verb in ("watch.command", "watch.demo", "record.replay"):
+    for verb in ("watch.command", "watch.demo", "replay.show", "replay.branch"):
         monkeypatch.setattr(f"ktui.cli.{verb}.show_app", show)
+    for verb in ("watch.command", "watch.demo", "replay.command"):
         monkeypatch.setattr(f"ktui.cli.{verb}.need_terminal", lambda *_: None)
     return opened
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.twin.report import Report, rehearsal_text
+from ktui.cli.twin.shown import ShownTwin
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.observer import ObservationSource, Observer
@@ -28,8 +29,6 @@ from ktui.execution.run.events import Owned
 from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Finding
 from ktui.progress.timeline import Timeline
-from ktui.quantities import as_duration
-from ktui.rehearsal.faults import FAULT_VERBS, Fault, FaultProblem
 from ktui.rehearsal.live import LiveRehearsal
 from ktui.rehearsal.play import Rehearsal
 from ktui.rehearsal.summary import summarise
@@ -41,7 +40,6 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import FASTEST
 from ktui.tui.app.rehearsal import RehearsalApp
 from ktui.tui.draw.themes import load_themes
-from ktui.tui.run_view.run_verbs import BadCommand
 
 _NOT_BEGUN = "The run has not begun yet."
 
@@ -160,7 +158,7 @@ class RehearsalEngines(SimulatedEngines):
         self.keep(asyncio.create_task(self._on_stage.end(run)))
 
 
-class ShownRehearsal:
+class ShownRehearsal(ShownTwin):
     """The rehearsal of the view: takes what is to happen to the twin, and reports.
 
     Args:
@@ -169,46 +167,16 @@ class ShownRehearsal:
         run: the folder of its run.
     """
 
+    name = "rehearsal"
+
     def __init__(self, live: LivePlan, on_stage: LiveRehearsal, run: RunDir) -> None:
-        self._live, self._on_stage, self._run = live, on_stage, run
-
-    @property
-    def verbs(self) -> Sequence[str]:
-        """The first words of everything that may happen."""
-        return FAULT_VERBS
-
-    def check(self, event: str) -> None:
-        """Check something that is to happen.
-
-        Raises:
-            BadCommand: it cannot happen; the message names the mistake and the fix.
-        """
-        try:
-            self._on_stage.parse(event)
-        except FaultProblem as problem:
-            raise BadCommand(str(problem)) from None
-
-    def let_happen(self, event: str) -> str:
-        """Let something happen to the twin, now or at the moment that it names; return an answer.
-
-        Raises:
-            BadCommand: it cannot happen; the message names the mistake and the fix.
-        """
-        try:
-            fault = self._on_stage.let_happen(event)
-        except FaultProblem as problem:
-            raise BadCommand(str(problem)) from None
-        return f"{fault.text}: {_when(fault, self._on_stage.now_s)}"
-
-    @property
-    def outcome(self) -> str:
-        """How the rehearsal has ended, in a few words; empty while it goes on."""
-        return self._on_stage.outcome
+        super().__init__(on_stage)
+        self._live, self._run = live, run
 
     async def report(self) -> str:
         """Return the report of what has come of the plan so far, or to its end."""
         entries = (await asyncio.to_thread(RunClient(self._run).read)).entries
-        played = self._on_stage.played(entries)
+        played = self.on_stage.played(entries)
         if played is None:
             return _NOT_BEGUN
 
@@ -227,10 +195,3 @@ class ShownRehearsal:
             return rehearsal_text(report, colours=False)
 
         return await asyncio.to_thread(text)
-
-
-def _when(fault: Fault, now_s: float) -> str:
-    if fault.at.share is not None:
-        return f"it happens at {fault.at.share:.0%} of the work"
-    after_s = fault.at.after_s or 0.0
-    return f"it happens in {as_duration(after_s - now_s)}" if after_s > now_s else "it has happened"

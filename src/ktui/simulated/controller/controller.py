@@ -75,7 +75,7 @@ class Controller:
             partitions.append(first)
         result = self.configs.create(spec.name, spec.configs)
         if result.verdict is Verdict.ACCEPTED:
-            self._records.create(spec.name, partitions)
+            self._records.create(spec.name, partitions, spec.id)
         return result
 
     def create_partitions(

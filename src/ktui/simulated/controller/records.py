@@ -57,10 +57,12 @@ class Records:
                 if broker in known.isr or broker in known.elr:
                     yield TopicPartition(name, number), known
 
-    def create(self, name: str, partitions: Iterable[Registration]) -> None:
-        """Record a new topic."""
-        topic_id = base64.urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
-        self.topics[name] = TopicRecords(name, topic_id, [])
+    def create(
+        self, name: str, partitions: Iterable[Registration], topic_id: str | None = None
+    ) -> None:
+        """Record a new topic, with an id of its own unless one is given."""
+        drawn = base64.urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
+        self.topics[name] = TopicRecords(name, topic_id or drawn, [])
         self.extend(name, partitions)
 
     def extend(self, name: str, partitions: Iterable[Registration]) -> None:

@@ -92,6 +92,11 @@ class SimulatedApp(KtuiApp):
         self.show_caption()
 
     @property
+    def speed(self) -> float:
+        """Seconds of the cluster in one real second."""
+        return self._time.speed
+
+    @property
     def at_s(self) -> float:
         """Seconds of the cluster since the view was opened."""
         return self._time.monotonic() - self._began_s

@@ -13,7 +13,9 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.rehearsal.branch.point import BranchPoint
 from ktui.tui.app.app import KtuiApp
+from ktui.tui.replay.branching import NOTHING_POLLED
 from ktui.tui.replay.line import ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
@@ -70,6 +72,10 @@ REPLAY_BINDINGS = [
         tooltip="Go to the event before",
     ),
     Binding("a", "go_to", "go to", tooltip="Go to a time of the recording"),
+    Binding(
+        "W", "branch", "what if", id="replay.branch",
+        tooltip="Go on otherwise from this moment, on a simulated twin of it",
+    ),
 ]  # fmt: skip
 give_ids("replay", REPLAY_BINDINGS)
 
@@ -117,8 +123,12 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             place_of_runs=f"in the recording {recording}",
             **how,
         )
-        self._playing = playing
+        self._playing, self._recording = playing, recording
+        self.plays = True
+        """Whether the recording plays from the start, or stands."""
         self._resume_command = again
+        self.branch: BranchPoint | None = None
+        """The moment from which the operator goes on otherwise, once the app has ended for that."""
         self._newest: RunDir | None = None
         self.watch_screen.when_never_polled = (
             "The recording does not have these: its recorder did not read them."
@@ -128,7 +138,13 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     def on_ready(self) -> None:
         """Start playing."""
         self.set_interval(_TICK_S, self._draw_lines)
-        self._playing.clock.run()
+        if self.plays:
+            self._playing.clock.run()
+
+    @property
+    def speed(self) -> float:
+        """Seconds of the recording in one real second."""
+        return self._playing.clock.speed
 
     # ------------------------------------------------------------ what is played
 
@@ -254,6 +270,19 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
                 self._playing.go_to(at_s)
 
         await self.push_screen(MomentPrompt(self._playing.tape), answered)
+
+    def action_branch(self) -> None:
+        """End the app, and let its caller go on from this moment, on a twin."""
+        words = "Reading the recording to its end, for a twin of this moment …"
+        self.notify(words)
+        self.run_worker(self._branch(), group="branch", exclusive=True, exit_on_error=False)
+
+    async def _branch(self) -> None:
+        self.branch = await self._playing.branch_point(self._recording)
+        if self.branch is None:
+            self.notify(NOTHING_POLLED, severity="warning")
+        else:
+            self.exit()
 
     @on(ReplayLine.Clicked)
     def _go_where_clicked(self, message: ReplayLine.Clicked) -> None:

@@ -15,9 +15,11 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.progress.timeline import Progress
 from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
+from ktui.rehearsal.branch.point import BranchPoint
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.outages import Outages
 from ktui.tui.poll.overview import Overview, overview
+from ktui.tui.replay.branching import branch_point
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, ReplayPosition, Surveyed
 from ktui.tui.replay.run_stage import RunStage
 from ktui.tui.replay.survey import Survey
@@ -119,6 +121,20 @@ class Player:
         """Go forward or back by so many seconds, from the position or from a goal under way."""
         goal = self._goal if isinstance(self._goal, float) else self._goes_to_s
         self.go_to((self.clock.monotonic() if goal is None else goal) + seconds)
+
+    async def branch_point(self, recording: str) -> BranchPoint | None:
+        """Pause, and return the moment played, once the whole recording has been read.
+
+        Args:
+            recording: the recording's name, cleaned for the terminal.
+
+        Returns:
+            The moment; None where nothing was polled before it.
+        """
+        self.clock.pause()
+        at_s = self.clock.monotonic()
+        await self._survey_all()
+        return await asyncio.to_thread(branch_point, recording, self.tape, self._survey, at_s)
 
     # --------------------------------------------------------------------- the loop
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from operator import attrgetter
 
 import msgspec
 
+from ktui.cluster.observation import Observation
 from ktui.progress.timeline import Event
 from ktui.recording.replay_tape import Tape
+from ktui.rehearsal.branch.point import RecordedEntries
 from ktui.tui.replay.walk import Checkpoint, Walk
 
 AT_ONCE_S = 0.1
@@ -39,6 +42,9 @@ class Survey:
         self.checkpoints = [self._walk.checkpoint]
         self.marks: list[SurveyMark] = []
         """The marks found so far, by their seconds."""
+        self.inflow = self.outflow = 0.0
+        """The most bytes a second that copies brought into a broker, and took from one, while no
+        throttle was set."""
 
     @property
     def over(self) -> bool:
@@ -50,11 +56,18 @@ class Survey:
         """The second up to which everything is known."""
         return self._walk.at_s
 
+    @property
+    def runs(self) -> Sequence[RecordedEntries]:
+        """The events of each run, up to there."""
+        runs = self._walk.runs.values()
+        return [RecordedEntries(run.name, tuple(run.entries)) for run in runs if run.begun]
+
     def go_on(self, most_s: float = AT_ONCE_S) -> None:
         """Survey for at most so many real seconds."""
         began = time.monotonic()
         while not self.over and time.monotonic() - began < most_s:
             self._walk.step()
+            self._note_flows()
             self._since += 1
             if self._since >= self._spacing:
                 self._keep()
@@ -73,6 +86,14 @@ class Survey:
         """Return the last mark before a second; None where there is none."""
         number = bisect_left(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number - 1] if number else None
+
+    def _note_flows(self) -> None:
+        seen, flows = self._walk.progress.last, self._walk.progress.flows.brokers
+        if seen is None or any(_may_be_throttled(seen, broker) for broker in flows):
+            return
+        for flow in flows.values():
+            self.inflow = max(self.inflow, flow.in_s or 0.0)
+            self.outflow = max(self.outflow, flow.out_s or 0.0)
 
     def _keep(self) -> None:
         """Keep where the walk is. Where the checkpoints become too many, drop every other one."""
@@ -93,3 +114,11 @@ class Survey:
             self.marks.append(mark)
         elif self.marks[-1].severity < mark.severity:
             self.marks[-1] = mark
+
+
+def _may_be_throttled(seen: Observation, broker: int) -> bool:
+    """Return whether a replication throttle is set on a broker, or may be: it was not read."""
+    config = seen.broker_configs.get(broker)
+    if config is None:
+        return True
+    return (config.follower_throttle_rate, config.leader_throttle_rate) != (None, None)

@@ -8,10 +8,15 @@ from typing import Protocol
 import msgspec
 
 from ktui.execution.host.launch import NewRun
+from ktui.execution.run.run import Run
+from ktui.rehearsal.branch.compare import RunMoment
 
 
 class RehearsalInView(Protocol):
     """The rehearsal that a view shows: a twin that one may break, and what comes of it."""
+
+    name: str
+    """The title of its report."""
 
     @property
     def verbs(self) -> Sequence[str]:
@@ -41,6 +46,18 @@ class RehearsalInView(Protocol):
 
     async def report(self) -> str:
         """Return the report of what has come of the plan so far, or to its end."""
+        ...
+
+
+class BranchInView(RehearsalInView, Protocol):
+    """A branch that a view shows, beside what was."""
+
+    def beside(self, run: Run | None) -> tuple[RunMoment | None, RunMoment | None]:
+        """Return the run as it was at this moment, and as it is here; None where there is none.
+
+        Args:
+            run: the run of the view.
+        """
         ...
 
 

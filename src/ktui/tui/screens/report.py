@@ -67,7 +67,7 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
     @on(Resize)
     def _refresh_title(self) -> None:
         words = "over" if self._rehearsal.outcome else "so far"
-        title = panel_title("rehearsal", None, Content.styled(words, "$dim"))
+        title = panel_title(self._rehearsal.name, None, Content.styled(words, "$dim"))
         self.query_one("#report-title", Static).update(titled_rule(title, self.size.width))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

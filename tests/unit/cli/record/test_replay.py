@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.record.replay import Playable, choose_recording, join_sessions
+from ktui.cli.replay.recordings import Playable, choose_recording, join_sessions
 from ktui.cluster.observation import Observation
 from ktui.execution.host.recording import RunRecording
 from ktui.execution.run.events import JournalEntry

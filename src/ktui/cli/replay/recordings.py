@@ -1,26 +1,15 @@
-"""`ktui replay`: play a recording in the live view."""
+"""Find the recordings that a path or a run names, and choose the one to play."""
 
 from __future__ import annotations
 
-import asyncio
-import shlex
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import msgspec
-from click.shell_completion import CompletionItem
 
-from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.terminal import need_terminal
-from ktui.cli.options import common
-from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.table import table
-from ktui.cli.output.view import show_app, temporary_folder
-from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import UnknownRun, find_run
 from ktui.execution.host.state_dir import StateDir
@@ -28,13 +17,6 @@ from ktui.quantities import as_duration
 from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import from_wall_ms
 from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
-from ktui.recording.replay_clock import FASTEST, SLOWEST, ReplayClock
-from ktui.recording.replay_moment import parse_second
-from ktui.recording.replay_tape import Tape
-from ktui.tui.draw.themes import load_themes
-from ktui.tui.replay.app import ReplayApp
-from ktui.tui.replay.player import Player
-from ktui.tui.replay.run_stage import RunStage
 
 _FIRST_LINES = 200
 """A recording names its run within so many lines: an engine records the run's events first."""
@@ -152,58 +134,6 @@ def _until_ms(session: Session) -> int:
     )
 
 
-def _complete(
-    context: click.Context, argument: click.Parameter, begun: str
-) -> list[CompletionItem[str]]:
-    return common.files_and(common.complete_run(context, argument, begun), begun)
-
-
-@click.command("replay")
-@click.argument("path", metavar="FILE|DIR|RUN", shell_complete=_complete)
-@common.speed_option(
-    SLOWEST, FASTEST, "Play N seconds of the recording in each second; 1 by default.", default=1.0
-)
-@click.option(
-    "--at",
-    "begin",
-    metavar="TIME",
-    help="Start here: 14:02:31, a date and time, or +1h30m from the beginning.",
-)
-@click.option("--session", metavar="ID", help="The recording to play, if there are several.")
-@common.theme_option
-@common.state_dir_option
-def command(
-    path: str,
-    *,
-    speed: float,
-    begin: str | None,
-    session: str | None,
-    theme: str | None,
-    state: StateDir,
-) -> None:
-    """Play a recording in the live view. Needs no Kafka, and changes nothing.
-
-    FILE is a segment of a recording, DIR a folder of recordings, RUN the name of a run.
-    """
-    known = join_sessions(find_recorded_sessions(path, state))
-    chosen = choose_recording(known, session, ask=sys.stdin.isatty() and sys.stdout.isatty())
-    tape = Tape(chosen.sessions)
-    at_s = _second(begin, tape)
-    need_terminal("; `ktui list` and `ktui status` are for pipes and scripts")
-    words = ["ktui", "replay", path, *(["--session", chosen.session] if len(known) > 1 else [])]
-    again = f"{shlex.join(words)}{common.state_option(state)} --at "
-    of_several = f", session {chosen.session}" if len(known) > 1 else ""
-    with replay_app(
-        tape,
-        at_s,
-        recording=f"{clean(path)}{of_several}",
-        speed=speed,
-        theme=theme or load_config().theme,
-        again=again.__add__,
-    ) as app:
-        asyncio.run(show_app(app))
-
-
 def find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
     """Return the sessions of a file or folder; if there is no such file, those of a run.
 
@@ -220,53 +150,3 @@ def find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
     if not run.recording.is_dir():
         raise BadInput(f"run {run.name} has no recording: there is no folder {run.recording}")
     return find_sessions(run.recording)
-
-
-def _second(begin: str | None, tape: Tape) -> float:
-    if begin is None:
-        return tape.first_look_s
-    try:
-        return parse_second(begin, tape)
-    except ValueError as error:
-        raise BadInput(f"--at {error}") from None
-
-
-@contextmanager
-def replay_app(
-    tape: Tape,
-    at_s: float,
-    *,
-    recording: str,
-    speed: float = 1.0,
-    theme: str | None = None,
-    again: Callable[[str], str] = "ktui replay RECORDING --at ".__add__,
-    real: Clock | None = None,
-) -> Iterator[ReplayApp]:
-    """Make an app that plays a recording; the caller runs it.
-
-    Args:
-        tape: the recording.
-        at_s: the second of the recording to begin at.
-        recording: the recording's name on the screen.
-        speed: how many seconds of the recording pass in one real second.
-        theme: the theme to start with.
-        again: returns the command that replays from a position.
-        real: the real clock; None for the system's.
-    """
-    from_s = tape.from_s
-    clock = ReplayClock(tape.wall(from_s), from_s, tape.until_s, speed=speed, real=real)
-    with temporary_folder("ktui-replay-") as folder:
-        runs = RunStage(folder)
-        try:
-            yield ReplayApp(
-                Player(tape, clock, runs, at_s),
-                state_dir=runs.state_dir,
-                name=clean(tape.cluster or tape.cluster_id),
-                recording=recording,
-                again=again,
-                theme=theme,
-                themes=load_themes(config_dir() / "themes"),
-                keymap=read_keymap(load_config()),
-            )
-        finally:
-            runs.close()

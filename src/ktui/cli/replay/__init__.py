@@ -1,0 +1,1 @@
+"""Play recordings, and go on from their moments otherwise: `ktui replay`."""

@@ -1,0 +1,212 @@
+"""A branch of a recording in the live view: what would have been, from one moment on."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from ktui.cli.context.config import config_dir, load_config
+from ktui.cli.output.keymap import read_keymap
+from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.rehearse.live import RehearsalEngines
+from ktui.cli.twin.shown import ShownTwin
+from ktui.cli.twin.taking import twin_notes
+from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cluster.clock import Clock
+from ktui.cluster.observer import Observer
+from ktui.cluster.pausable_clock import PausableClock
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.rollback_plan import write_rollback
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.run import Run
+from ktui.quantities import as_duration
+from ktui.rehearsal.branch.compare import Happening, RunMoment, WhatWas, comparison, moment_of
+from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
+from ktui.rehearsal.live import LiveRehearsal
+from ktui.rehearsal.play import Rehearsal
+from ktui.simulated.clock import ScaledClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.scenario.record import FASTEST
+from ktui.simulated.twin.make import ClusterTwin
+from ktui.tui.app.branch import BranchApp
+from ktui.tui.draw.themes import load_themes
+
+_NO_RUN = "No run had begun at this moment, so there is nothing to compare."
+
+
+class _Closed(NamedTuple):
+    """What a view was like when it was closed."""
+
+    again: bool
+    speed: float
+    theme: str
+
+
+def show_branch(point: BranchPoint, twin: ClusterTwin, speed: float, theme: str | None) -> None:
+    """Show a branch until it is closed; from its moment again, as often as the operator wants."""
+    while True:
+        closed = asyncio.run(_show(point, twin, speed, theme))
+        gc.collect()  # a cluster and its app hold each other
+        if not closed.again:
+            return
+        speed, theme = closed.speed, closed.theme
+
+
+async def _show(point: BranchPoint, twin: ClusterTwin, speed: float, theme: str | None) -> _Closed:
+    async with branch_app(point, twin, speed, theme) as app:
+        await show_app(app)
+        return _Closed(app.plays_again, app.speed, app.theme)
+
+
+@asynccontextmanager
+async def branch_app(
+    point: BranchPoint,
+    twin: ClusterTwin,
+    speed: float,
+    theme: str | None = None,
+    real: Clock | None = None,
+) -> AsyncIterator[BranchApp]:
+    """Let the runs of a moment go on, on its twin, and make an app for them.
+
+    Args:
+        point: the moment.
+        twin: its twin.
+        speed: seconds of the twin in one real second.
+        theme: the theme to start with.
+        real: the real clock; None for the system's.
+    """
+    clock = ScaledClock(speed, point.at, fastest=FASTEST, real=real)
+    cluster = SimulatedCluster(twin.spec, clock)
+    observer = Observer(cluster.reader(), clock)
+    with temporary_folder("ktui-branch-") as folder:
+        state_dir = StateDir(folder)
+        newest = max(point.runs, key=lambda run: run.entries[0].at, default=None)
+        on_stage = LiveRehearsal(_rehearsal(newest, point.at), cluster)
+        engines = RehearsalEngines(cluster, state_dir, clock, on_stage)
+        folders = {
+            run.name: _write_run(state_dir, run, point.at, twin.spec.name, clock)
+            for run in point.runs
+        }
+        shown = ShownBranch(point, twin, on_stage, newest, folders, clock)
+        app = BranchApp(
+            observer,
+            branch=shown,
+            before=point.progress,
+            name=point.cluster,
+            clock=clock,
+            pictures=Path(),
+            run=None if newest is None else folders[newest.name].path,
+            theme=theme,
+            themes=load_themes(config_dir() / "themes"),
+            state_dir=state_dir,
+            engines=engines,
+            brokers=engines.brokers,
+            verbs=ShellVerbs(),
+            keymap=read_keymap(load_config()),
+        )
+        for run in point.runs:
+            if _had_an_engine(run.until(point.at)):
+                engines.launch(folders[run.name])
+        try:
+            yield app
+        finally:
+            await engines.aclose()
+            await observer.aclose()
+
+
+def _rehearsal(run: RecordedEntries | None, at: datetime) -> Rehearsal:
+    """Return what the stage watches: the run that began last, with its time of --until."""
+    if run is None:
+        return Rehearsal(name="", first=())
+    return Rehearsal(name=run.name, first=(), until=run.until(at).until)
+
+
+def _had_an_engine(run: Run) -> bool:
+    return run.complete and not run.ended and run.left is None
+
+
+def _write_run(
+    state_dir: StateDir, run: RecordedEntries, at: datetime, cluster_id: str, clock: PausableClock
+) -> RunDir:
+    folder = state_dir.create_run(run.name)
+    entries = entries_for_twin(run, at, cluster_id)
+    with Journal.create(folder.journal, clock) as journal:
+        journal.copy(entries)
+    write_rollback(folder, [entry.event for entry in entries])
+    return folder
+
+
+class ShownBranch(ShownTwin):
+    """The branch of the view: takes what is to happen to the twin, and compares with what was.
+
+    Args:
+        point: the moment of the branch.
+        twin: its twin.
+        on_stage: watches the run.
+        run: the run that began last, with all of its events; None for none.
+        folders: the folders of the runs, by name.
+        clock: the clock of the twin.
+    """
+
+    def __init__(
+        self,
+        point: BranchPoint,
+        twin: ClusterTwin,
+        on_stage: LiveRehearsal,
+        run: RecordedEntries | None,
+        folders: dict[str, RunDir],
+        clock: PausableClock,
+    ) -> None:
+        super().__init__(on_stage)
+        self._point, self._twin, self._clock = point, twin, clock
+        self._run, self._folders = run, folders
+        self._was = None if run is None else WhatWas(run.name, run.entries, point.at)
+
+    name = "branch"
+
+    def beside(self, run: Run | None) -> tuple[RunMoment | None, RunMoment | None]:
+        """Return the run as it was at this moment, and as it is here."""
+        if self._run is None or self._was is None:
+            return None, None
+        here = None
+        if run is not None and run.name == self._run.name:
+            here = moment_of(run, self._point.at)
+        return self._was.at(self._clock.now()), here
+
+    async def report(self) -> str:
+        """Return what was beside what is here, as of now, and what the twin leaves out."""
+        lines = [*self._heading(), ""]
+        if self._run is None:
+            return "\n".join([*lines, _NO_RUN])
+        client = RunClient(self._folders[self._run.name])
+        entries = (await asyncio.to_thread(client.read)).entries
+        return "\n".join([*lines, await asyncio.to_thread(self._comparison, self._run, entries)])
+
+    def _comparison(self, run: RecordedEntries, entries: Sequence[JournalEntry]) -> str:
+        was = WhatWas(run.name, run.entries, self._point.at)
+        now = self._clock.now()
+        played = self.on_stage.played(entries)
+        events = (
+            []
+            if played is None
+            else [
+                Happening(played.began + timedelta(seconds=hit.at_s), hit.text)
+                for hit in played.hits
+            ]
+        )
+        return comparison(was, entries, run.entries, events=events, since=self._point.at, now=now)
+
+    def _heading(self) -> list[str]:
+        point = self._point
+        at = f"{point.at.astimezone():%Y-%m-%d %H:%M:%S}"
+        return [
+            f"a branch of {point.recording} at {at}, {as_duration(point.at_s)} after its beginning",
+            *twin_notes(self._twin),
+        ]

@@ -1,0 +1,209 @@
+"""A branch beside what was: the same run at the same moment, and what was done to it since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from ktui.execution.run.event_text import event_sentence, limits_text
+from ktui.execution.run.events import (
+    Added,
+    CancelAsked,
+    JournalEntry,
+    LimitsChanged,
+    ScheduleChanged,
+    ThrottleChanged,
+)
+from ktui.execution.run.notices import NoticeKind, notice_kind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.quantities import as_bytes, as_duration
+
+
+class Happening(NamedTuple):
+    """Something worth a line, in words."""
+
+    at: datetime
+    text: str
+
+
+_ACTS = (LimitsChanged, ThrottleChanged, ScheduleChanged, CancelAsked, Added)
+_MOST_ACTS = 30
+
+
+class RunMoment(msgspec.Struct, frozen=True, kw_only=True):
+    """A run at one moment."""
+
+    done: int
+    """Partitions at their target."""
+    over: int
+    """Partitions that have ended, one way or another."""
+    partitions: int
+    bytes_copied: int
+    bytes_whole: int
+    steps_in_flight: int
+    limits: str
+    state: str
+
+    @property
+    def share(self) -> float:
+        """The share of the bytes that is copied; of the partitions, where there are none."""
+        if self.bytes_whole:
+            return self.bytes_copied / self.bytes_whole
+        return self.over / max(1, self.partitions)
+
+    @property
+    def short(self) -> str:
+        """The run in a few words: "41 of 60 at target, 62%, running"."""
+        return f"{self.done:,} of {self.partitions:,} at target, {self.share:.0%}, {self.state}"
+
+
+def moment_of(run: Run, since: datetime) -> RunMoment:
+    """Return what a run is like now.
+
+    Args:
+        run: the run, folded up to now.
+        since: the moment of the branch, from which times are counted.
+    """
+    return RunMoment(
+        done=run.counts[State.DONE],
+        over=run.over,
+        partitions=len(run.tracks),
+        bytes_copied=run.copies.done,
+        bytes_whole=run.copies.whole,
+        steps_in_flight=run.in_flight,
+        limits=limits_text(run.limits),
+        state=_state(run, since),
+    )
+
+
+def _state(run: Run, since: datetime) -> str:
+    if run.ended_at is not None:
+        return f"ended after {as_duration((run.ended_at - since).total_seconds())}"
+    if run.left is not None:
+        return "left by its engine"
+    return "paused" if run.pauses.whole else "running"
+
+
+class WhatWas:
+    """The run of a recording, at any moment after the branch; moments mostly come in order.
+
+    Args:
+        name: the run's name.
+        entries: all of its events.
+        since: the moment of the branch.
+    """
+
+    def __init__(self, name: str, entries: Sequence[JournalEntry], since: datetime) -> None:
+        self._name, self._entries, self._since = name, entries, since
+        self._restart()
+
+    def _restart(self) -> None:
+        self._run, self._passed = Run(self._name), 0
+        self._at: datetime | None = None
+
+    def at(self, moment: datetime) -> RunMoment:
+        """Return the run as it was at a moment."""
+        if self._at is not None and moment < self._at:
+            self._restart()
+        self._at = moment
+        while self._passed < len(self._entries) and self._entries[self._passed].at <= moment:
+            self._run.apply(self._entries[self._passed])
+            self._passed += 1
+        return moment_of(self._run, self._since)
+
+    @property
+    def end(self) -> RunMoment:
+        """The run as it was when the recording ends."""
+        return moment_of(Run(self._name).fold(self._entries), self._since)
+
+
+def comparison(
+    was: WhatWas,
+    entries: Sequence[JournalEntry],
+    then: Sequence[JournalEntry],
+    *,
+    events: Sequence[Happening],
+    since: datetime,
+    now: datetime,
+) -> str:
+    """Put a branch beside what was, as a text of lines.
+
+    Args:
+        was: the run as it was.
+        entries: the run's journal in the branch.
+        then: the run's journal as it was, to its end.
+        events: what happened to the twin.
+        since: the moment of the branch.
+        now: the moment up to which the branch has been played.
+    """
+    branch = moment_of(Run("branch").fold(entries), since)
+    rows = [
+        ("", "as it was", "in the branch"),
+        *_rows(was.at(now), branch),
+        ("at its end", was.end.short, branch.state if branch.state.startswith("ended") else "-"),
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+    after = as_duration((now - since).total_seconds())
+    return "\n".join(
+        [
+            f"{after} after the branch, which is at {_clock(now)}:",
+            "",
+            *lines,
+            *_limits(was.at(now), branch),
+            "",
+            "WHAT HAPPENED SINCE, AS IT WAS",
+            *_shown(_acts(then, since, now)),
+            "",
+            "WHAT HAPPENED SINCE, IN THE BRANCH",
+            *_shown(sorted([*_acts(entries, since, now), *events])),
+        ]
+    )
+
+
+def _rows(was: RunMoment, branch: RunMoment) -> Iterator[tuple[str, str, str]]:
+    for name, of in (
+        ("at target", lambda m: f"{m.done:,} of {m.partitions:,}"),
+        ("over", lambda m: f"{m.over:,} of {m.partitions:,}"),
+        ("copied", lambda m: f"{as_bytes(m.bytes_copied)} of {as_bytes(m.bytes_whole)}"),
+        ("steps in flight", lambda m: f"{m.steps_in_flight:,}"),
+        ("the run", lambda m: m.state),
+    ):
+        yield name, of(was), of(branch)
+
+
+def _limits(was: RunMoment, branch: RunMoment) -> Iterator[str]:
+    """Yield the limits in lines of their own, for they are long."""
+    if was.limits == branch.limits:
+        yield f"the limits of both: {was.limits}"
+    else:
+        yield f"limits as it was: {was.limits}"
+        yield f"limits in the branch: {branch.limits}"
+
+
+def _acts(entries: Iterable[JournalEntry], since: datetime, until: datetime) -> Iterator[Happening]:
+    """Yield what operators did, and what they would want to hear of."""
+    for entry in entries:
+        if since < entry.at <= until and _counts(entry):
+            yield Happening(entry.at, event_sentence(entry.event))
+
+
+def _shown(acts: Iterable[Happening]) -> list[str]:
+    lines = [f"  {_clock(act.at)}  {act.text}" for act in acts]
+    left_out = len(lines) - _MOST_ACTS
+    if left_out > 0:
+        return [*lines[:_MOST_ACTS], f"  and {left_out:,} more"]
+    return lines or ["  nothing but steps"]
+
+
+def _counts(entry: JournalEntry) -> bool:
+    kind = notice_kind(entry.event)
+    return isinstance(entry.event, _ACTS) or (kind is not None and kind is not NoticeKind.LATE)
+
+
+def _clock(at: datetime) -> str:
+    return f"{at.astimezone():%H:%M:%S}"

@@ -1,0 +1,250 @@
+"""The twin of a moment of a recording: what was polled, and what the runs knew of the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.broker import ReplicaDir, TopicConfig, all_cordoned
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
+from ktui.cluster.ports import ClusterDescription, LogDirsAnswer
+from ktui.execution.run.run import Run
+from ktui.planning.check.placement import Placement, PlacementAnswer
+from ktui.planning.replication_factor import BrokerPool
+from ktui.progress.timeline import Progress
+from ktui.quantities import as_count
+from ktui.rehearsal.branch.point import SPREAD, BranchPoint, left_out
+from ktui.rehearsal.branch.settings import settings_at
+from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin
+from ktui.simulated.twin.scope import scope_of
+
+_States = Mapping[TopicPartition, PartitionState]
+
+
+def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
+    """Make the twin of a moment of a recording.
+
+    Partitions that were not polled then are as their run knew them. Topics keep their ids.
+
+    Args:
+        point: the moment.
+        otherwise: how fast brokers take copies in, where the recording does not show it.
+
+    Raises:
+        CannotSnapshot: the recording has more than a simulated cluster may have.
+        ValueError: nothing was polled before that moment.
+    """
+    seen = point.progress.last
+    if seen is None:
+        raise ValueError("nothing was polled before that moment")
+    runs = [each.until(point.at) for each in point.runs]
+    known = _known_states(point.progress, runs, seen)
+    unseen = _unseen(known, seen)
+    read = _read(point.progress, runs, seen, known | unseen, frozenset(unseen))
+    rates = _rates(point.inflow, otherwise)
+    twin = make_twin(read, taken=point.at, rates=rates)
+    ids = {tp.topic: state.topic_id for tp, state in known.items()}
+    sends = max(0.0, point.outflow * SPREAD - rates.fast)
+    spec = msgspec.structs.replace(
+        twin.spec,
+        topics=tuple(msgspec.structs.replace(t, id=ids[t.name]) for t in twin.spec.topics),
+        brokers=tuple(
+            msgspec.structs.replace(b, net_out=b.net_out + sends) for b in twin.spec.brokers
+        ),
+    )
+    notes = (*twin.notes, *_notes(unseen), *left_out(point.runs, point.at))
+    return msgspec.structs.replace(twin, spec=spec, notes=notes)
+
+
+def _rates(inflow: float, otherwise: SnapshotRates) -> SnapshotRates:
+    """Return the rate that the recording shows, else the other one."""
+    if not inflow:
+        return otherwise
+    usual = float(max(1, round(inflow)))
+    return SnapshotRates(
+        slow=usual / SPREAD,
+        usual=usual,
+        fast=usual * SPREAD,
+        throttled=otherwise.throttled,
+        source=RatesFrom.RECORDED,
+    )
+
+
+# ------------------------------------------------------------------- the partitions
+
+
+def _known_states(
+    progress: Progress, runs: Iterable[Run], seen: Observation
+) -> dict[TopicPartition, PartitionState]:
+    """Return the last state of each partition: as polled last, or as its run left it."""
+    known = {
+        tp: _settled(tp, track.planned.topic_id, track.replicas, track.planned.leader, seen)
+        for run in runs
+        for tp, track in run.tracks.items()
+    }
+    for tp, timeline in progress.timelines.items():
+        if tp not in known or not timeline.phase.ended:
+            known[tp] = timeline.state
+    known |= seen.partitions
+    return {tp: _described(state, seen) for tp, state in known.items() if tp not in seen.absent}
+
+
+def _settled(
+    tp: TopicPartition,
+    topic_id: str | None,
+    replicas: Brokers,
+    leader: int | None,
+    seen: Observation,
+) -> PartitionState:
+    """Return a partition at rest, whose replicas are in sync where their brokers are up."""
+    up = tuple(broker for broker in replicas if broker in seen.online)
+    first = up[0] if up else None
+    return PartitionState(
+        tp=tp,
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=up or replicas,
+        leader=leader if leader in up else first,
+    )
+
+
+def _described(state: PartitionState, seen: Observation) -> PartitionState:
+    """Return a state of which the ISR is known; where metadata could not be read, all are in it."""
+    if state.described:
+        return state
+    settled = _settled(state.tp, state.topic_id, state.original, None, seen)
+    return msgspec.structs.replace(state, isr=settled.isr, leader=settled.leader, described=True)
+
+
+def _unseen(known: _States, seen: Observation) -> dict[TopicPartition, PartitionState]:
+    """Return the partitions that the topics must have too: empty ones, on one broker."""
+    last = Counter[str]()
+    for tp in known:
+        last[tp.topic] = max(last[tp.topic], tp.partition)
+    broker = min(seen.online, default=min(seen.brokers, default=0))
+    missing = (
+        TopicPartition(topic, number)
+        for topic in last
+        for number in range(last[topic])
+        if TopicPartition(topic, number) not in known
+    )
+    return {tp: _settled(tp, None, (broker,), broker, seen) for tp in missing}
+
+
+# ----------------------------------------------------------- all that a twin is made of
+
+
+def _read(
+    progress: Progress,
+    runs: Sequence[Run],
+    seen: Observation,
+    states: _States,
+    empty: frozenset[TopicPartition],
+) -> ClusterRead:
+    replicas = Counter(broker for state in states.values() for broker in state.replicas)
+    pool = BrokerPool(
+        online=seen.online,
+        cordoned=frozenset(b for b, dirs in seen.log_dirs.items() if all_cordoned(dirs)),
+        racks={broker.id: broker.rack for broker in seen.brokers.values()},
+        replicas=replicas,
+    )
+    placement = Placement(states, pool, frozenset(seen.brokers) | replicas.keys())
+    scope = scope_of(placement, None)
+    sizes = _sizes(states, runs, seen, empty)
+    log_dirs = {
+        broker: LogDirsAnswer(seen.log_dirs.get(broker, ()), sizes.get(broker, {}))
+        for broker in seen.online
+    }
+    return ClusterRead(
+        cluster=ClusterDescription(
+            seen.cluster_id, seen.controller, seen.brokers, seen.waits_for_kept
+        ),
+        answer=PlacementAnswer(placement, log_dirs, ()),
+        scope=scope,
+        written={topic: _written(progress, of, empty) for topic, of in scope.topics.items()},
+        measured=True,
+        message_sizes={topic: _message_size(seen, of) for topic, of in scope.topics.items()},
+        settings=settings_at(seen, runs),
+    )
+
+
+def _sizes(
+    states: _States, runs: Sequence[Run], seen: Observation, empty: frozenset[TopicPartition]
+) -> dict[int, dict[TopicPartition, ReplicaDir]]:
+    """Return the bytes of each replica, by broker, as far as they are known."""
+    planned = {
+        tp: track.planned.size
+        for run in runs
+        for tp, track in run.tracks.items()
+        if track.planned.sized
+    }
+    held: dict[int, dict[TopicPartition, ReplicaDir]] = {}
+    for tp, state in states.items():
+        whole = 0 if tp in empty else _whole(state, seen, planned.get(tp))
+        if whole is None:
+            continue
+        for broker in state.replicas:
+            size = whole if broker in state.isr else _copied(state, broker, whole, seen)
+            held.setdefault(broker, {})[tp] = ReplicaDir("", size)
+    return held
+
+
+def _whole(state: PartitionState, seen: Observation, planned: int | None) -> int | None:
+    """Return the bytes of a partition: of its leader, else those at the start of its run."""
+    leading = None if state.leader is None else seen.sizes.get(Replica(state.tp, state.leader))
+    return planned if leading is None else leading.value
+
+
+def _copied(state: PartitionState, broker: int, whole: int, seen: Observation) -> int:
+    """Return how much of a partition a replica has that is not in sync: by offsets, or bytes."""
+    end = seen.ends.get(Replica(state.tp, broker))
+    leading = None if state.leader is None else seen.ends.get(Replica(state.tp, state.leader))
+    start = seen.starts.get(state.tp)
+    if end is not None and leading is not None and start is not None:
+        messages = leading.value - start.value
+        share = (end.value - start.value) / messages if messages > 0 else 1.0
+        return round(whole * min(1.0, max(0.0, share)))
+    size = seen.sizes.get(Replica(state.tp, broker))
+    return 0 if size is None else min(whole, size.value)
+
+
+def _written(
+    progress: Progress, states: Sequence[PartitionState], empty: frozenset[TopicPartition]
+) -> Sequence[float | None]:
+    """Return what producers wrote to each partition; others of a topic have the mean of those."""
+    rates = [
+        None if (line := progress.timelines.get(state.tp)) is None else line.inbound_bytes_s
+        for state in states
+    ]
+    known = [rate for rate in rates if rate is not None]
+    mean = sum(known) / len(known) if known else None
+    return [
+        0.0 if state.tp in empty else mean if rate is None else rate
+        for state, rate in zip(states, rates, strict=True)
+    ]
+
+
+def _message_size(seen: Observation, states: Sequence[PartitionState]) -> int | None:
+    sizes = messages = 0
+    for state in states:
+        leader = None if state.leader is None else Replica(state.tp, state.leader)
+        if leader is None or seen.topic_configs.get(state.tp.topic, TopicConfig()).compacted:
+            continue
+        size, end, start = seen.sizes.get(leader), seen.ends.get(leader), seen.starts.get(state.tp)
+        if size is not None and end is not None and start is not None and end.value > start.value:
+            sizes += size.value
+            messages += end.value - start.value
+    return max(1, round(sizes / messages)) if messages else None
+
+
+def _notes(unseen: Mapping[TopicPartition, PartitionState]) -> Iterator[str]:
+    yield "only the topics of the recording are in the twin, without any other load of its brokers"
+    if unseen:
+        yield (
+            f"{as_count(len(unseen), 'partition')} of these topics were not recorded: they are "
+            "empty here"
+        )

@@ -1,0 +1,37 @@
+"""Take the moment of a recording from which an operator goes on otherwise."""
+
+from __future__ import annotations
+
+from ktui.cluster.text import clean
+from ktui.recording.replay_tape import Tape
+from ktui.rehearsal.branch.point import BranchPoint
+from ktui.tui.replay.survey import Survey
+from ktui.tui.replay.walk import Walk
+
+NOTHING_POLLED = "Nothing was polled before this moment, so there is no twin of it."
+
+
+def branch_point(recording: str, tape: Tape, survey: Survey, at_s: float) -> BranchPoint | None:
+    """Return a moment of a recording; None where nothing was polled before it.
+
+    Args:
+        recording: the recording's name, cleaned for the terminal.
+        tape: the recording.
+        survey: the survey of the whole recording, which is over.
+        at_s: the second of the tape.
+    """
+    walk = Walk(tape, survey.before(at_s))
+    walk.to(at_s)
+    if walk.progress.last is None:
+        return None
+    begun = {run.name for run in walk.runs.values() if run.begun}
+    return BranchPoint(
+        recording=recording,
+        cluster=clean(tape.cluster or tape.cluster_id),
+        at=walk.at,
+        at_s=walk.at_s - tape.from_s,
+        progress=walk.progress,
+        runs=tuple(run for run in survey.runs if run.name in begun),
+        inflow=survey.inflow,
+        outflow=survey.outflow,
+    )

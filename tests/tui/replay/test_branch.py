@@ -1,0 +1,135 @@
+"""From a moment of a replay an operator goes on otherwise, on a twin, beside what was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+
+from ktui.cli.replay.branch import branch_app
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.run import Run
+from ktui.pacing.limits import Limits
+from ktui.rehearsal.branch.point import BranchPoint
+from ktui.rehearsal.branch.twin import twin_at
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.tui.app.branch import BranchApp
+from support.simulated.moving_clusters import a_cluster
+from support.views.replays import Course, recorded_run, replaying
+from support.views.running import a_new_run, moved
+from support.views.screens import screen_text
+
+NAMES = ("orders-0", "orders-1", "orders-2", "orders-3")
+ASSUMED = SnapshotRates(slow=2e6, usual=5e6, fast=9e6, source=RatesFrom.ASSUMED)
+WIDE = (120, 40)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A run that moves one partition after the other."""
+    return recorded_run(
+        StateDir(tmp_path_factory.mktemp("state")),
+        a_cluster(resting=NAMES, messages=60_000),
+        a_new_run(
+            {**moved(*NAMES[:2], target=(4, 2, 3)), **moved(*NAMES[2:], target=(5, 2, 3))},
+            Limits(partitions=1),
+        ),
+        Course(most_s=400),
+    )
+
+
+@pytest.fixture
+async def point(run: RunDir) -> BranchPoint:
+    async with replaying(run.recording, at_s=8.0) as replay:
+        await replay.press("W")
+        await replay.until(lambda: replay.app.branch)
+        assert replay.app.branch is not None
+        return replay.app.branch
+
+
+class Branching:
+    """A branch in the view, with real time and the keyboard."""
+
+    def __init__(self, app: BranchApp, real: VirtualClock, pilot: Pilot[None]) -> None:
+        self.app, self.real, self.pilot = app, real, pilot
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+    def line(self, words: str) -> str:
+        return next(line for line in self.text.split("\n") if words in line)
+
+    @property
+    def run(self) -> Run:
+        assert self.app.attached is not None
+        return self.app.attached.run
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Let real time pass, half a second at a time, until a condition holds."""
+        async with asyncio.timeout(60):
+            while not condition():
+                await self.real.advance(0.5)
+                await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+
+@asynccontextmanager
+async def branching(point: BranchPoint) -> AsyncIterator[Branching]:
+    real = VirtualClock()
+    async with (
+        branch_app(point, twin_at(point, ASSUMED), 5.0, real=real) as app,
+        app.run_test(size=WIDE, notifications=True) as pilot,
+    ):
+        branch = Branching(app, real, pilot)
+        await branch.until(lambda: "as it was" in branch.text and app.attached)
+        yield branch
+
+
+async def test_the_run_goes_on_from_its_state_with_other_limits_beside_what_was(
+    point: BranchPoint,
+) -> None:
+    (recorded,) = point.runs
+    async with branching(point) as branch:
+        # the partition under way goes on where it was, and what was polled before is still there
+        await branch.until(lambda: branch.run.tracks_in_flight)
+        assert "prod-eu   SIMULATED x5" in branch.text
+        first = branch.app.progress.events[0].at
+        assert first < point.at
+        # nothing of the run's cluster is reached: the twin has an id of its own
+        assert branch.run.started is not None
+        assert branch.run.started.cluster_id.startswith("simulated-")
+        # the operator raises the limit, and is done sooner than it was
+        await branch.press("colon", *"limits", "space", *"P=4", "enter")
+        await branch.until(lambda: branch.run.in_flight > 1)
+        await branch.until(lambda: branch.run.ended)
+        await branch.until(lambda: "ended after" in branch.line("here "))
+        was = Run("was").fold(recorded.entries)
+        assert was.ended_at is not None
+        assert branch.run.ended_at is not None
+        assert branch.run.ended_at < was.ended_at
+        assert "4 of 4 at target" in branch.line("here ")
+        assert "of 4 at target" in branch.line("as it was ")
+        assert [track.steps for track in branch.run.tracks.values()] == [1, 1, 1, 1]
+        await branch.press("i")
+        await branch.until(lambda: "IN THE BRANCH" in branch.text)
+        assert "P 1 -> 4" in branch.text
+        await branch.press("escape", "R")
+        assert branch.app.plays_again
+
+
+async def test_a_broker_dies_in_the_branch_that_lived(point: BranchPoint) -> None:
+    async with branching(point) as branch:
+        await branch.until(lambda: branch.run.tracks_in_flight)
+        await branch.press("colon", *"event", "space", *"kill", "space", "1", "enter")
+        await branch.until(lambda: "broker 1 down" in branch.text)
+        await branch.press("i")
+        await branch.until(lambda: "IN THE BRANCH" in branch.text)
+        assert "kill 1" in branch.text.split("IN THE BRANCH")[1]

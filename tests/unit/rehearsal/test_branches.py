@@ -1,0 +1,205 @@
+"""The twin of a recorded moment begins in its state, and nothing of the recording's own is run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from ktui.cluster.broker import Broker, BrokerConfig, TopicConfig
+from ktui.cluster.observation import Observation, Reading
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    JournalEntry,
+    Planned,
+    PlannedPart,
+    ScheduleChanged,
+    Started,
+    StepBegun,
+)
+from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import Schedule
+from ktui.progress.fold import fold
+from ktui.progress.timeline import Progress
+from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
+from ktui.rehearsal.branch.twin import twin_at
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.twin.make import ClusterTwin
+from support.journals.journals import started
+from support.simulated.observations import START
+
+MB = 1_000_000
+ASSUMED = SnapshotRates(slow=20e6, usual=50e6, fast=99e6, source=RatesFrom.ASSUMED)
+MOVING, WAITING = TopicPartition("orders", 2), TopicPartition("orders", 3)
+UNSEEN = TopicPartition("orders", 0)
+STATE = PartitionState(
+    tp=MOVING,
+    topic_id="of-the-topic-itself",
+    replicas=(4, 1, 2),
+    isr=(1, 2),
+    leader=1,
+    adding=(4,),
+    removing=(),
+)
+
+
+def begun(*more: AnyRunEvent, options: dict[str, object] | None = None) -> RecordedEntries:
+    """Return a run that adds a replica to one partition, while another one waits."""
+    first = started(2)
+    first = msgspec.structs.replace(
+        first, options=msgspec.structs.replace(first.options, **(options or {}))
+    )
+    topic_id = "of-the-topic-itself"
+    planned = PlannedPart(
+        partitions=(
+            Planned("orders", 2, topic_id, (4, 1, 2), (1, 2), 1, 100 * MB),
+            Planned("orders", 3, topic_id, (4, 1, 2), (1, 2), 2, 60 * MB),
+        )
+    )
+    step = StepBegun(
+        topic="orders",
+        partition=2,
+        batch=1,
+        replicas=(4, 1, 2),
+        adding=(4,),
+        removing=(),
+        elect=None,
+        before=(1, 2),
+        leader=1,
+        alters=True,
+        moves_leader=False,
+        cut=False,
+    )
+    at = [START - timedelta(minutes=1)] * 3 + [START + timedelta(minutes=1)] * len(more)
+    events = (first, planned, step, *more)
+    entries = [JournalEntry(n, t, e) for n, (t, e) in enumerate(zip(at, events, strict=True), 1)]
+    return RecordedEntries("drain", tuple(entries))
+
+
+def seen(**more: object) -> Observation:
+    """Return a poll in which broker 4 has a quarter of the partition that it gets."""
+    offsets = {1: 1_100, 4: 350}
+    return Observation(
+        cluster_id="real",
+        controller=1,
+        brokers={b: Broker(b, rack=f"r{b}") for b in (1, 2, 4)},
+        partitions={MOVING: STATE},
+        ends={Replica(MOVING, b): Reading(end, 0.0) for b, end in offsets.items()},
+        starts={MOVING: Reading(100, 0.0)},
+        sizes={Replica(MOVING, 1): Reading(120 * MB, 0.0)},
+        at=START,
+        monotonic_s=0.0,
+        took_s=0.0,
+        **more,  # type: ignore[arg-type]  # any field of it
+    )
+
+
+def point_of(run: RecordedEntries, look: Observation, **more: float) -> BranchPoint:
+    return BranchPoint(
+        recording="drain",
+        cluster="prod",
+        at=START,
+        at_s=60.0,
+        progress=fold(Progress(), look),
+        runs=(run,),
+        **more,
+    )
+
+
+async def states(twin: ClusterTwin) -> dict[TopicPartition, PartitionState]:
+    cluster = SimulatedCluster(twin.spec, VirtualClock())
+    reader = cluster.reader()
+    found = (await reader.describe_topics(["orders"])).partitions
+    listed = await reader.list_reassignments()
+    return {tp: s.with_reassignment(listed[tp]) if tp in listed else s for tp, s in found.items()}
+
+
+async def test_what_was_polled_and_what_the_run_knew_is_the_state_of_the_twin() -> None:
+    twin = twin_at(point_of(begun(), seen()), ASSUMED)
+    now = await states(twin)
+    assert now[MOVING].adding == (4,)
+    assert now[MOVING].isr == (1, 2)
+    assert now[MOVING].topic_id == "of-the-topic-itself"  # else the topic would be another one
+    assert (now[WAITING].replicas, now[WAITING].leader) == ((1, 2), 2)
+    (topic,) = twin.spec.topics
+    assert topic.sizes == (0, 0, 120 * MB, 60 * MB)
+    assert topic.start.held == {Replica(MOVING, 4): 30 * MB}  # by offsets
+    assert "2 partitions of these topics were not recorded: they are empty here" in twin.notes
+    assert now[UNSEEN].replicas == (1,)
+    assert [b.rack for b in twin.spec.brokers] == ["r1", "r2", "r4"]
+
+
+def test_brokers_copy_as_fast_as_the_recording_shows_else_as_assumed() -> None:
+    assumed = twin_at(point_of(begun(), seen()), ASSUMED)
+    assert {b.copy_in for b in assumed.spec.brokers} == {50e6}
+    shown = twin_at(point_of(begun(), seen(), inflow=8e6, outflow=20e6), ASSUMED)
+    assert {b.copy_in for b in shown.spec.brokers} == {8e6}
+    assert min(b.net_out for b in shown.spec.brokers) >= 20e6  # one sends to several
+    assert shown.info.rates.source is RatesFrom.RECORDED
+
+
+def test_throttles_and_settings_are_those_that_were_polled() -> None:
+    look = seen(
+        broker_configs={4: BrokerConfig(follower_throttle_rate=5 * MB, min_insync_replicas=2)},
+        topic_configs={"orders": TopicConfig(follower_throttled_replicas="2:4")},
+    )
+    twin = twin_at(point_of(begun(), look), ASSUMED)
+    (topic,) = twin.spec.topics
+    assert topic.configs[FOLLOWER_REPLICAS] == "2:4"
+    assert {b.id: b.configs.get(FOLLOWER_RATE) for b in twin.spec.brokers} == {
+        1: None,
+        2: None,
+        4: str(5 * MB),
+    }
+    assert twin.spec.broker_configs["min.insync.replicas"] == "2"
+
+
+async def test_a_broker_that_was_down_is_down_and_does_not_lead() -> None:
+    look = seen()
+    brokers = {**look.brokers, 2: Broker(2, alive=False)}
+    twin = twin_at(point_of(begun(), msgspec.structs.replace(look, brokers=brokers)), ASSUMED)
+    assert [b.id for b in twin.spec.brokers if b.down] == [2]
+    waiting = (await states(twin))[WAITING]
+    assert (waiting.leader, waiting.isr) == (1, (1,))
+
+
+def test_no_command_of_the_recording_runs_here_and_nobody_hears_of_it() -> None:
+    old, new = Schedule(while_command="curl http://pager"), Schedule(while_command="rm -rf /")
+    run = begun(
+        ScheduleChanged(old=old, new=new),
+        options={
+            "schedule": old,
+            "sli_command": "steal",
+            "sli_prometheus": ("http://prod", "up"),
+            "on_event": "page-the-night-shift",
+            "metrics_file": "/var/lib/metrics",
+        },
+    )
+    entries = entries_for_twin(run, START + timedelta(hours=1), "simulated-real")
+    text = msgspec.json.encode([entry.event for entry in entries])
+    for word in (b"pager", b"rm -rf", b"steal", b"http", b"page-the", b"/var/lib"):
+        assert word not in text
+    first = entries[0].event
+    assert isinstance(first, Started)
+    assert first.cluster_id == "simulated-real"
+    assert "the command of --while is not run: steps may begin as if it succeeded" in (
+        twin_at(point_of(run, seen()), ASSUMED).notes
+    )
+
+
+def test_what_was_done_after_the_moment_is_not_in_the_branch() -> None:
+    run = begun(ScheduleChanged(old=Schedule(), new=Schedule(window="22:00-05:00")))
+    assert len(entries_for_twin(run, START, "simulated-real")) == len(run.entries) - 1
+    assert not run.until(START).schedule.window
+    assert Run("all").fold(run.entries).schedule.window
+
+
+def test_without_any_poll_there_is_no_twin() -> None:
+    point = msgspec.structs.replace(point_of(begun(), seen()), progress=Progress())
+    with pytest.raises(ValueError, match="nothing was polled"):
+        twin_at(point, ASSUMED)
