@@ -153,7 +153,8 @@ class Stage(SourceWrapper):
 
     def _schedule(self, after_s: float, act: OutsideEvent) -> None:
         self._last_act_s = max(self._last_act_s, after_s)
-        self._cluster.schedule(ScheduledEvent(self._began_s + after_s, act))
+        began_s = self._began_s - self._cluster.began_s
+        self._cluster.schedule(ScheduledEvent(began_s + after_s, act))
 
     def _share(self) -> float:
         """Return the share of the plan's bytes that is copied; of its partitions, without bytes."""

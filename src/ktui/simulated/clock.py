@@ -105,6 +105,7 @@ class ScaledClock(PausableClock):
     Args:
         speed: seconds of this clock per real second.
         at: the wall time at which it begins; None for that of real time.
+        from_s: its first monotonic second.
         fastest: the highest speed.
         real: the clock of real time; None for one that stands while the machine sleeps, for a
             simulation would have to catch up with all those hours.
@@ -114,12 +115,13 @@ class ScaledClock(PausableClock):
         self,
         speed: float,
         at: datetime | None = None,
+        from_s: float = 0.0,
         *,
         fastest: float = SPEEDS[-1],
         real: Clock | None = None,
     ) -> None:
         real = real or _AwakeClock()
-        super().__init__(at or real.now(), speed=speed, fastest=fastest, real=real)
+        super().__init__(at or real.now(), from_s, speed=speed, fastest=fastest, real=real)
         self.run()
 
 

@@ -53,7 +53,8 @@ class SimulatedCore(ABC):
         self.clock = clock
         self.now_s = 0.0
         """Seconds since the first moment, up to which everything has happened."""
-        self._began_s = clock.monotonic()
+        self.began_s = clock.monotonic()
+        """The second of the clock that is the first moment."""
         self._due = CallSchedule()
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
         self._listeners: list[Callable[[RecordChange], None]] = []
@@ -165,7 +166,7 @@ class SimulatedCore(ABC):
 
     def catch_up(self) -> None:
         """Run everything that is due by the clock."""
-        until_s = self.clock.monotonic() - self._began_s
+        until_s = self.clock.monotonic() - self.began_s
         while (next_s := min(self._due.next_s, self.replication.next_event_s())) <= until_s:
             self._flow_to(next_s)
             while self._due.next_s <= self.now_s:

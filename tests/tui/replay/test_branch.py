@@ -10,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from ktui.cli.replay.branch import branch_app
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
@@ -31,9 +32,12 @@ WIDE = (120, 40)
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     """A run that moves one partition after the other."""
+    cluster = a_cluster(resting=NAMES, messages=60_000)
+    assert isinstance(cluster.clock, VirtualClock)
+    cluster.clock.pass_time(100_000)  # a machine is up for longer than a test
     return recorded_run(
         StateDir(tmp_path_factory.mktemp("state")),
-        a_cluster(resting=NAMES, messages=60_000),
+        cluster,
         a_new_run(
             {**moved(*NAMES[:2], target=(4, 2, 3)), **moved(*NAMES[2:], target=(5, 2, 3))},
             Limits(partitions=1),
@@ -81,6 +85,11 @@ class Branching:
         await self.pilot.pause()
 
 
+def seen(branch: Branching) -> dict[TopicPartition, Brokers]:
+    """Return the replicas of each timeline."""
+    return {tp: each.state.replicas for tp, each in branch.app.progress.timelines.items()}
+
+
 @asynccontextmanager
 async def branching(point: BranchPoint) -> AsyncIterator[Branching]:
     real = VirtualClock()
@@ -117,6 +126,9 @@ async def test_the_run_goes_on_from_its_state_with_other_limits_beside_what_was(
         assert branch.run.ended_at < was.ended_at
         assert "4 of 4 at target" in branch.line("here ")
         assert "of 4 at target" in branch.line("as it was ")
+        await branch.until(
+            lambda: seen(branch) == {tp: t.target for tp, t in branch.run.tracks.items()}
+        )
         assert [track.steps for track in branch.run.tracks.values()] == [1, 1, 1, 1]
         await branch.press("i")
         await branch.until(lambda: "IN THE BRANCH" in branch.text)

@@ -105,6 +105,7 @@ def point_of(run: RecordedEntries, look: Observation, **more: float) -> BranchPo
         cluster="prod",
         at=START,
         at_s=60.0,
+        clock_s=0.0,
         progress=fold(Progress(), look),
         runs=(run,),
         **more,

@@ -82,7 +82,7 @@ async def branch_app(
         theme: the theme to start with.
         real: the real clock; None for the system's.
     """
-    clock = ScaledClock(speed, point.at, fastest=FASTEST, real=real)
+    clock = ScaledClock(speed, point.at, point.clock_s, fastest=FASTEST, real=real)
     cluster = SimulatedCluster(twin.spec, clock)
     observer = Observer(cluster.reader(), clock)
     with temporary_folder("ktui-branch-") as folder:

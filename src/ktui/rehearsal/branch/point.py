@@ -38,6 +38,8 @@ class BranchPoint(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     at_s: float
     """Seconds from the beginning of the recording."""
+    clock_s: float
+    """The monotonic second, on the axis of what was polled."""
     progress: Progress
     """What was polled up to then; its last observation is not None."""
     runs: tuple[RecordedEntries, ...]

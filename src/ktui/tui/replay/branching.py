@@ -30,6 +30,7 @@ def branch_point(recording: str, tape: Tape, survey: Survey, at_s: float) -> Bra
         cluster=clean(tape.cluster or tape.cluster_id),
         at=walk.at,
         at_s=walk.at_s - tape.from_s,
+        clock_s=walk.at_s,
         progress=walk.progress,
         runs=tuple(run for run in survey.runs if run.name in begun),
         inflow=survey.inflow,
