@@ -251,7 +251,9 @@ class RunMachine(RuleBasedStateMachine):
         if self.limits.internal is InternalOrder.FIRST and self.limits.leader_movements is None:
             for cut in (False, True):  # of one decision, cuts come after all other steps
                 kind = [
-                    internal for move, internal in zip(begin, own, strict=True) if move.step.cut is cut
+                    internal
+                    for move, internal in zip(begin, own, strict=True)
+                    if move.step.cut is cut
                 ]
                 assert kind == sorted(kind, reverse=True)
         if self.limits.internal is InternalOrder.LAST and any(own):

@@ -26,12 +26,15 @@ def steps_to_restore(tracks: Iterable[Track], batch: int) -> Decision:
 
 
 def as_journaled(track: Track) -> WantedPartition:
-    """Return a partition as the run left it, with no step to take until it was polled."""
+    """Return a partition as the run left it, with no step to take until it was polled.
+
+    A step in flight still counts at the leader that it copies from, for S and W.
+    """
     goes_to = find_goal(track, track.replicas, track.replicas, None)
     situation = Situation(
         replicas=track.replicas,
         isr=track.replicas,
-        leader=None,
+        leader=None if track.step is None else track.step.begun.leader,
         target=goes_to.replicas,
         lead=goes_to.lead,
         online=frozenset(),

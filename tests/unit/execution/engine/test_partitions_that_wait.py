@@ -12,7 +12,7 @@ import pytest
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import StateEntered, StepBegun
+from ktui.execution.run.events import StateEntered, StepBegun, StepOver
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import events
 from support.chaos import stories
@@ -102,3 +102,21 @@ def test_after_a_pause_begun_partitions_take_the_place_in_order(tmp_path: Path) 
 
 def _is_cut(event: object) -> bool:
     return isinstance(event, StepBegun) and event.cut
+
+
+@pytest.mark.parametrize("limits", [Limits(per_leader=1), Limits(bytes_per_broker=1_000_000)])
+def test_after_a_resume_a_step_in_flight_still_counts_at_the_leader_it_copies_from(
+    tmp_path: Path, limits: Limits
+) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}, limits)
+    story.played(until_s=3.0)
+    assert [step.partition for step in story.steps] == [0]
+
+    story.resumed()
+    second = next(
+        entry
+        for entry in story.entries()
+        if isinstance(entry.event, StepBegun) and entry.event.partition == 1
+    )
+    overs = [e for e in story.entries() if isinstance(e.event, StepOver) and not e.event.partition]
+    assert second.at >= overs[0].at
