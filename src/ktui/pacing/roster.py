@@ -118,6 +118,12 @@ class Roster:
             return step
         return self._file(entry)
 
+    def led_by(self, tp: TopicPartition, leader: int | None) -> None:
+        """Count a step in flight at the present leader; at the last one while there is none."""
+        entry, step = self._entries[tp], self.in_flight[tp].step
+        if leader is not None and step.adds and leader != entry.sender:
+            self._copy_from(leader, entry, step)
+
     def over(self, tp: TopicPartition, situation: Situation) -> Next:
         """End the step in flight, and return what comes next."""
         self._land(tp)

@@ -207,6 +207,8 @@ class StepsInFlight:
                     events.append(self._give_up(track, State.TOPIC_GONE, reason))
             elif track.step is not None:
                 state = observed.state(tp)
+                if state is not None:
+                    self._memory.roster.led_by(tp, state.leader)
                 judged = None if state is None else self._judge(track, track.step, state, observed)
                 events += self._undescribed(track, observed) if judged is None else judged
         return events

@@ -151,7 +151,7 @@ def comparison(
     after = as_duration((now - since).total_seconds())
     return "\n".join(
         [
-            f"{after} after the branch, which is at {_clock(now)}:",
+            f"{after} after the moment of the branch, at {_clock(now)}:",
             "",
             *lines,
             *_limits(was.at(now), branch),

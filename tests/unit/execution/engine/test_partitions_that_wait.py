@@ -120,3 +120,17 @@ def test_after_a_resume_a_step_in_flight_still_counts_at_the_leader_it_copies_fr
     )
     overs = [e for e in story.entries() if isinstance(e.event, StepOver) and not e.event.partition]
     assert second.at >= overs[0].at
+
+
+def test_a_step_in_flight_counts_at_the_leader_that_has_taken_over(tmp_path: Path) -> None:
+    """Broker 1 dies while it sends, so broker 2 sends on: under S it has no room for another."""
+    ways = {"orders-0": ((1, 2, 3), (1, 2, 4)), "orders-1": ((2, 3, 5), (2, 3, 6))}
+    story = Story(
+        tmp_path, ways, Limits(per_leader=1, per_broker=1, partitions=1), {"messages": 30_000}
+    )
+    story.schedule(5.0, events.Kill(1))
+    story.asked(20.0, SetLimits({"partitions": None}))
+    story.played(until_s=25.0)
+    assert story.folded.tracks[tp("orders-0")].step is not None
+    assert story.leader(tp("orders-0")) == 2
+    assert [step.partition for step in story.steps] == [0]
