@@ -37,7 +37,7 @@ def run() -> None:
 
 def _measure(name: str, limits: Limits) -> None:
     began_s, cpu_s = time.perf_counter(), _cpu_s()
-    twin, plan = twin_of_spec(), ten_thousand_moves()
+    twin, plan = growing_twin(), plan_of_all()
     twins = rehearse(rehearsal_of(plan, twin, limits), twin, start=FIRST_MOMENT)
     taken_s = time.perf_counter() - began_s
     for each in twins:
@@ -66,7 +66,7 @@ def rehearsal_of(plan: Plan, twin: Twin, limits: Limits) -> Rehearsal:
     return prepared.rehearsal
 
 
-def twin_of_spec() -> Twin:
+def growing_twin() -> Twin:
     """Return a cluster of 100 brokers, 10 of which hold nothing yet."""
     chance = random.Random(1)  # noqa: S311 - not a secret
     topics = tuple(
@@ -95,8 +95,8 @@ def _replicas(topic: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple((first + place) % OLD + 1 for place in range(3)) for first in firsts)
 
 
-def ten_thousand_moves() -> Plan:
-    """Return the plan that spreads one replica of each partition over the new brokers."""
+def plan_of_all() -> Plan:
+    """Return the plan that gives one replica of each partition to a new broker."""
     return Plan(
         tuple(
             PartitionTarget(
