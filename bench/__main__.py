@@ -36,6 +36,7 @@ from bench.peers import run as peers
 from bench.pipeline import following, what_if, what_if_real
 from bench.pipeline import from_recordings as pipeline
 from bench.pipeline import starting as pipeline_starting
+from bench.rehearsal import large as rehearsal_large
 from bench.rehearsal import run as rehearsal
 from ktui.lab.layout import Lab
 
@@ -67,6 +68,7 @@ ON_DEMAND: dict[str, Callable[[], None]] = {
     "pipeline": pipeline.run,
     "pipeline-follow": following.run,
     "rehearse": rehearsal.run,
+    "rehearse-large": rehearsal_large.run,
     "what-if-real": what_if_real.run,
 }
 """The parts that run only if they are named: they take long, or replace what others measure."""

@@ -99,6 +99,8 @@ class RunMachine(RuleBasedStateMachine):
         self.others = NOTHING_FOREIGN
         self.submitted = 0
         self.sizes: dict[TopicPartition, int] = {}
+        self.decided: tuple[object, Decision] | None = None
+        """What the last decision rested on, and the decision."""
 
     @initialize(plan=plans, limits=all_limits(), urgent_first=st.booleans())
     def begin(
@@ -211,12 +213,27 @@ class RunMachine(RuleBasedStateMachine):
     def decide(self) -> None:
         decision = decide_steps(self.roster, self.others)
         assert decide_steps(self.roster, self.others) == decision
+        self.check_same_grounds(decision)
         self.check(decision)
         self.roster.submitted(decision)
         self.roster.cuts_lately += sum(raises_epoch(move.step) for move in decision.moves)
         for move in decision.moves:
             self.in_flight[move.tp] = move
             self.begun.add(move.tp)
+
+    def check_same_grounds(self, decision: Decision) -> None:
+        """Check that nothing but what counts as a change makes another decision."""
+        roster = self.roster
+        grounds = (roster.changes, roster.cuts_lately, roster.batch, self.others)
+        if self.decided is not None and self.decided[0] == grounds:
+            assert self.decided[1] == decision
+        self.decided = grounds, decision
+
+    @rule()
+    def nothing_happens(self) -> None:
+        for partition, now in self.situations.items():
+            if partition in self.roster and partition not in self.in_flight:
+                self.roster.seen(partition, now)
 
     def check(self, decision: Decision) -> None:
         moves = list(decision.moves)

@@ -71,8 +71,7 @@ async def run_beside(rehearsal: Rehearsal, spec: ClusterSpec) -> list[JournalEnt
 
 
 def rehearsed(rehearsal: Rehearsal, spec: ClusterSpec) -> Played:
-    with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(play(rehearsal, spec, VirtualClock(leaping=True), Path(folder)))
+    return asyncio.run(play(rehearsal, spec, VirtualClock(leaping=True)))
 
 
 def steps_of(entries: list[JournalEntry]) -> list[tuple[float, StepBegun | StepOver]]:

@@ -155,7 +155,7 @@ class _Deciding:
         return not waits and self._room.may_begin(among_urgent=among_urgent)
 
     def _fits_to_begin(self, demand: Demand) -> bool:
-        return self._may_begin(among_urgent=demand.among_urgent) and self._room.fits(demand)
+        return self._room.fits(demand) and self._may_begin(among_urgent=demand.among_urgent)
 
     def _none_may_begin(self, until: Precedence) -> bool:
         urgent = until is Precedence.URGENT and self._may_begin(among_urgent=True)

@@ -79,10 +79,15 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def less(self) -> Demand | None:
-        """The same demand with one broker less: if that does not fit, this does not either."""
+        """The same demand with one broker less: if that does not fit, this does not either.
+
+        The leader goes first: mostly the brokers that get the copies are full, not those that send.
+        """
+        if self.leader is not None:
+            return msgspec.structs.replace(self, leader=None)
         if self.brokers:
             return msgspec.structs.replace(self, brokers=self.brokers[:-1])
-        return None if self.leader is None else msgspec.structs.replace(self, leader=None)
+        return None
 
     @staticmethod
     def of(

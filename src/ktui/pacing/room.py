@@ -128,7 +128,13 @@ class Room:
 
     def fits(self, demand: Demand) -> bool:
         """Whether a step fits now; steps are taken whole or not at all."""
-        return not self.is_closed(among_urgent=demand.among_urgent) and self.lacks(demand) is None
+        share = self._share(among_urgent=demand.among_urgent)
+        if share.is_known_full(demand) or share.alone > 0:
+            return False
+        full = self.lacks(demand)
+        if full is not None:
+            share.note_full(full)
+        return full is None
 
     def lacks(self, demand: Demand) -> Full | None:
         """Return the first limit that has no room for a step; None if the step fits now."""
@@ -283,6 +289,23 @@ class _Share:
         self._used = used
         self._taken = Usage()
         self.others = others
+        self._full_receivers: set[int] = set()
+        self._full_leaders: set[int] = set()
+        """The brokers found to be full: a decision makes no room again."""
+
+    def is_known_full(self, demand: Demand) -> bool:
+        """Whether a broker of a step was found to be full before."""
+        if demand.urgent:
+            return False
+        full = demand.leader in self._full_leaders
+        return full or not self._full_receivers.isdisjoint(demand.brokers)
+
+    def note_full(self, full: Full) -> None:
+        """Remember a full broker, if a limit of a broker has no room for any step that adds."""
+        if full.broker is not None and full.limit != "per_leader":
+            self._full_receivers.add(full.broker)
+            if full.limit == "bytes_per_broker":
+                self._full_leaders.add(full.broker)
 
     def take(self, move: Move, leader: int | None, weight: int, *, begins: bool) -> None:
         self._taken.count(move, weight)

@@ -39,7 +39,8 @@ class _Entry(msgspec.Struct):
     sender: int | None = None
     """The leader that the step in flight copies from; None if it adds nothing."""
     filed: Next | None = None
-    """What comes next, while the partition is filed by its situation: queued, or blocked."""
+    """What comes next, while the partition is filed by its situation: in the queue, between steps
+    with a place, ready, or blocked."""
 
 
 class Roster:
@@ -78,6 +79,8 @@ class Roster:
         """Urgent partitions in the queue or between steps."""
         self.cuts_lately = 0
         """Steps of ours within the last minute that raised a leader epoch; the caller counts."""
+        self.changes = 0
+        """Rises with each change that may change a decision."""
         self._entries: dict[TopicPartition, _Entry] = {}
         self._numbered = 0
 
@@ -158,10 +161,13 @@ class Roster:
 
     def stall(self, tp: TopicPartition, *, stalled: bool) -> None:
         """Mark a step in flight as stalled, so that no cut waits for it, or unmark it."""
-        if stalled and tp in self.in_flight:
-            self.stalled.add(tp)
-        else:
+        if stalled == (tp in self.stalled):
+            return
+        self.changes += 1
+        if not stalled:
             self.stalled.discard(tp)
+        elif tp in self.in_flight:
+            self.stalled.add(tp)
 
     def hold(self, tp: TopicPartition) -> None:
         """Submit nothing for a partition until its release; it gives up its place."""
@@ -181,6 +187,7 @@ class Roster:
         If steps or the order change, this costs as much as partitions wait; otherwise nothing.
         """
         before, self.limits = self.limits, limits
+        self.changes += 1
         if _filing(before) != _filing(limits):
             in_flight = self.in_flight
             self.queue = Queue()
@@ -213,6 +220,14 @@ class Roster:
     def situation(self, tp: TopicPartition) -> Situation:
         """Return a partition's last known situation."""
         return self._entries[tp].situation
+
+    def filed_as(self, tp: TopicPartition) -> Situation | None:
+        """Return the situation by which a partition is filed.
+
+        None where `seen` may change what comes next though it reports the same situation.
+        """
+        entry = self._entries[tp]
+        return None if entry.filed is None else entry.situation
 
     def goes_first(self, tp: TopicPartition) -> bool:
         """Whether an operator has called a partition off, or has given it another target."""
@@ -251,6 +266,7 @@ class Roster:
     def _file(self, entry: _Entry) -> Next:
         """File a partition by its next step."""
         tp, step = entry.wanted.tp, next_step(entry.situation, self.limits)
+        self.changes += 1
         self._judge_urgency(entry)
         if isinstance(step, Done):
             self._leave(self._entries.pop(tp))
@@ -276,11 +292,13 @@ class Roster:
         tp, placed = entry.wanted.tp, bool(entry.place)
         self._leave(entry)
         if step.cut:
-            self.ready[tp] = step
+            self.ready[tp] = entry.filed = step
         else:
             self._place(entry, placed=placed or self._has_places)
             self.between[tp] = choices(entry.situation, step, self.limits)
             self._note_urgent(entry)
+            if entry.place:
+                entry.filed = step  # without one, it takes the next that is free
 
     def _judge_urgency(self, entry: _Entry) -> None:
         urgent = entry.wanted.urgent or entry.situation.urgency is not None
@@ -301,6 +319,7 @@ class Roster:
     def _leave(self, entry: _Entry) -> None:
         """Remove a partition from its queue or set, and free its place."""
         tp, entry.filed = entry.wanted.tp, None
+        self.changes += 1
         self.queue.take((tp,))
         self.between.pop(tp, None)
         self.ready.pop(tp, None)
@@ -309,6 +328,7 @@ class Roster:
         self._place(entry, placed=False)
 
     def _place(self, entry: _Entry, *, placed: bool) -> None:
+        self.changes += 1
         for usage in entry.place:
             usage.places -= 1
         entry.place = self._counting(entry) if placed else ()
@@ -330,6 +350,7 @@ class Roster:
 
     def _land(self, tp: TopicPartition) -> None:
         self.stalled.discard(tp)
+        self.changes += 1
         entry, move = self._entries[tp], self.in_flight.pop(tp)
         self._count(entry, move, -1)
         self._copy_from(None, entry, move.step)
@@ -340,6 +361,9 @@ class Roster:
 
     def _copy_from(self, leader: int | None, entry: _Entry, step: Step) -> None:
         """Count the replicas that a step in flight adds at the leader that they are copied from."""
+        if leader == entry.sender:
+            return
+        self.changes += 1
         if entry.sender is not None:
             self._count_at(entry.sender, entry, -len(step.adds))
         entry.sender = leader if step.adds else None

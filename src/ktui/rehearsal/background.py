@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager, redirect_stderr
 from datetime import datetime
 from multiprocessing import resource_tracker
-from pathlib import Path
 
 from ktui.execution.errors import RunProblem
 from ktui.rehearsal.prepare import PlanToRehearse, Prepared, prepare
@@ -49,23 +47,21 @@ async def rehearse_in_background(
         The check, and the twins from the slowest to the fastest; none if a start would be refused.
 
     Raises:
-        JournalProblem: a temporary journal cannot be written.
         RunProblem: the system has ended one of the processes.
     """
     loop = asyncio.get_running_loop()
-    with tempfile.TemporaryDirectory(prefix="ktui-rehearse-") as folder:
-        async with _processes(min(cores(), len(twin.paces))) as pool:
-            prepared = await loop.run_in_executor(pool, prepare, to_rehearse, twin)
-            if prepared.rehearsal is None:
-                return prepared, ()
+    async with _processes(min(cores(), len(twin.paces))) as pool:
+        prepared = await loop.run_in_executor(pool, prepare, to_rehearse, twin)
+        if prepared.rehearsal is None:
+            return prepared, ()
 
-            async def play(task: TwinTask) -> RehearsedTwin:
-                played = await loop.run_in_executor(pool, play_twin, task)
-                finished(task.pace)
-                return played
+        async def play(task: TwinTask) -> RehearsedTwin:
+            played = await loop.run_in_executor(pool, play_twin, task)
+            finished(task.pace)
+            return played
 
-            tasks = twin_tasks(prepared.rehearsal, twin, start=start, folder=Path(folder))
-            return prepared, tuple(await asyncio.gather(*map(play, tasks)))
+        tasks = twin_tasks(prepared.rehearsal, twin, start=start)
+        return prepared, tuple(await asyncio.gather(*map(play, tasks)))
 
 
 @asynccontextmanager

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from pathlib import Path
 
 import msgspec
 
@@ -18,7 +16,7 @@ from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.leaving import when_paused
 from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.recording import RunRecording
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.in_memory import MemoryJournal
 from ktui.execution.run.events import NOT_RECORDED, AnyRunEvent, JournalEntry, Owned
 from ktui.execution.run.run import Run
 from ktui.quantities import as_duration
@@ -51,25 +49,10 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, faults=faults, until=until)
 
 
-class _KeptJournal(Journal):
-    """A journal that keeps its entries at hand, and passes them on as they are written."""
-
-    kept: list[JournalEntry]
-    pass_on: Callable[[Sequence[JournalEntry]], None]
-
-    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Write events, keep them, and pass them on."""
-        entries = super().append(events)
-        self.kept += entries
-        self.pass_on(entries)
-        return entries
-
-
 async def play(
     rehearsal: Rehearsal,
     spec: ClusterSpec,
     clock: Clock,
-    folder: Path,
     *,
     recorder: Recorder | None = None,
 ) -> Played:
@@ -81,56 +64,52 @@ async def play(
         rehearsal: the plan.
         spec: the cluster.
         clock: the time of the cluster and of the engine.
-        folder: an empty folder for the run's journal.
         recorder: records the observations and the events of the run; the caller closes it.
-
-    Raises:
-        JournalProblem: the journal cannot be written.
     """
     cluster = SimulatedCluster(spec, clock)
     ports = ClusterPorts(cluster.reader(), cluster.writer())
     recording = None if recorder is None else RunRecording(recorder, rehearsal.name)
-    with _journal(folder, clock, recording) as journal:
-        if recorder is not None:
-            recorder.begin(spec.name)
-        journal.append(rehearsal.first)
-        run = Run(rehearsal.name).fold(journal.kept)
-        epochs = leader_epochs(cluster, run.tracks)
-        began, began_s = clock.now(), clock.monotonic()
-        observer = Observer(ports.reader, clock)
-        source: ObservationSource = observer
-        if recorder is not None:
-            source = RecordingSource(observer, recorder)
-        stage = Stage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
-        watch = _Watch(stage, clock)
-        engine = Engine(
-            run,
-            journal,
-            stage,
-            ports,
-            clock,
-            recording=(lambda: NOT_RECORDED) if recording is None else recording.state,
-            leave_when=watch.why_leave,
-            figure=CanaryFigure(Producers(cluster)),
-        )
-        try:
-            await engine.execute(msgspec.structs.replace(_OWNER, until=rehearsal.until))
-            ended_s = stage.last_headway_s if watch.gave_up else clock.monotonic()
-            await stage.outlast_faults()
-        finally:
-            await observer.aclose()
-        return Played(
-            entries=tuple(journal.kept),
-            began=began,
-            lasted_s=ended_s - began_s,
-            ended_by=_ended_by(run, gave_up=watch.gave_up),
-            why=run.left or "",
-            leader_epoch_bumps=epoch_bumps(epochs, leader_epochs(cluster, run.tracks)),
-            peaks=stage.peaks,
-            stalls=stage.stalls,
-            hits=stage.hits,
-            missed=stage.missed,
-        )
+    journal = MemoryJournal(clock, _nobody if recording is None else recording.take)
+    if recorder is not None:
+        recorder.begin(spec.name)
+    journal.append(rehearsal.first)
+    run = Run(rehearsal.name).fold(journal.entries)
+    epochs = leader_epochs(cluster, run.tracks)
+    began, began_s = clock.now(), clock.monotonic()
+    observer = Observer(ports.reader, clock)
+    source: ObservationSource = observer
+    if recorder is not None:
+        source = RecordingSource(observer, recorder)
+    stage = Stage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
+    watch = _Watch(stage, clock)
+    engine = Engine(
+        run,
+        journal,
+        stage,
+        ports,
+        clock,
+        recording=(lambda: NOT_RECORDED) if recording is None else recording.state,
+        leave_when=watch.why_leave,
+        figure=CanaryFigure(Producers(cluster)),
+    )
+    try:
+        await engine.execute(msgspec.structs.replace(_OWNER, until=rehearsal.until))
+        ended_s = stage.last_headway_s if watch.gave_up else clock.monotonic()
+        await stage.outlast_faults()
+    finally:
+        await observer.aclose()
+    return Played(
+        entries=tuple(journal.entries),
+        began=began,
+        lasted_s=ended_s - began_s,
+        ended_by=_ended_by(run, gave_up=watch.gave_up),
+        why=run.left or "",
+        leader_epoch_bumps=epoch_bumps(epochs, leader_epochs(cluster, run.tracks)),
+        peaks=stage.peaks,
+        stalls=stage.stalls,
+        hits=stage.hits,
+        missed=stage.missed,
+    )
 
 
 class _Watch:
@@ -150,16 +129,6 @@ class _Watch:
             return None
         self.gave_up = True
         return f"no headway for {as_duration(most_s)}"
-
-
-@contextmanager
-def _journal(folder: Path, clock: Clock, recording: RunRecording | None) -> Iterator[_KeptJournal]:
-    path = folder / "journal.db"
-    Journal.create(path, clock).close()
-    with _KeptJournal.open(path, clock) as journal:
-        journal.kept = []
-        journal.pass_on = recording.take if recording is not None else _nobody
-        yield journal
 
 
 def _nobody(_entries: Iterable[JournalEntry]) -> None:

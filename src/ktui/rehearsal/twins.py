@@ -6,7 +6,6 @@ import asyncio
 import multiprocessing
 import os
 import signal
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -50,8 +49,6 @@ class TwinTask(msgspec.Struct, frozen=True, kw_only=True):
     twin: Twin
     pace: Pace
     start: datetime
-    folder: Path
-    """A folder for its journal, not made yet."""
     record: Path | None
 
 
@@ -69,19 +66,17 @@ def rehearse(
         record: the folder for a recording of the usual twin; None for none.
 
     Raises:
-        JournalProblem: a temporary journal cannot be written.
         RunProblem: the system has ended one of the processes.
     """
-    with tempfile.TemporaryDirectory(prefix="ktui-rehearse-") as folder:
-        tasks = twin_tasks(rehearsal, twin, start=start, folder=Path(folder), record=record)
-        at_once = min(cores(), len(tasks))
-        if at_once == 1 or _partitions(rehearsal) <= FEW:
-            return tuple(map(play_twin, tasks))
-        return _play_side_by_side(tasks, at_once)
+    tasks = twin_tasks(rehearsal, twin, start=start, record=record)
+    at_once = min(cores(), len(tasks))
+    if at_once == 1 or _partitions(rehearsal) <= FEW:
+        return tuple(map(play_twin, tasks))
+    return _play_side_by_side(tasks, at_once)
 
 
 def twin_tasks(
-    rehearsal: Rehearsal, twin: Twin, *, start: datetime, folder: Path, record: Path | None = None
+    rehearsal: Rehearsal, twin: Twin, *, start: datetime, record: Path | None = None
 ) -> list[TwinTask]:
     """Return the task of each twin, from the slowest to the fastest.
 
@@ -89,7 +84,6 @@ def twin_tasks(
         rehearsal: the plan.
         twin: the cluster with its range of copy rates.
         start: the wall time of the twins at the start of the run.
-        folder: the folder below which each twin gets one.
         record: the folder for a recording of the usual twin; None for none.
     """
     return [
@@ -98,7 +92,6 @@ def twin_tasks(
             twin=twin,
             pace=pace,
             start=start,
-            folder=folder / pace,
             record=record if pace is Pace.USUAL else None,
         )
         for pace in twin.paces
@@ -158,10 +151,9 @@ def play_twin(task: TwinTask) -> RehearsedTwin:
             cluster=f"{task.twin.name} ({SIMULATED})",
             program=f"ktui {__version__} rehearse",
         )
-    task.folder.mkdir()
     spec = task.twin.cluster(task.pace)
     try:
-        played = asyncio.run(play(task.rehearsal, spec, clock, task.folder, recorder=recorder))
+        played = asyncio.run(play(task.rehearsal, spec, clock, recorder=recorder))
     finally:
         if recorder is not None:
             recorder.close()

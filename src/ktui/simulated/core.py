@@ -6,6 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -36,6 +37,14 @@ _UNCLEAN_ELECTIONS_S = 300.0
 RequestFault = events.LoseRequest | events.LoseAnswer | events.DelayRequest
 
 
+class _KnownState(NamedTuple):
+    """The last state made of a partition's record, which most calls ask for again."""
+
+    known: Registration
+    fenced: frozenset[int]
+    state: PartitionState
+
+
 class SimulatedCore(ABC):
     """The state that ports and outside events work on. `SimulatedCluster` adds both.
 
@@ -58,6 +67,7 @@ class SimulatedCore(ABC):
         self._due = CallSchedule()
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
         self._listeners: list[Callable[[RecordChange], None]] = []
+        self._states: dict[TopicPartition, _KnownState] = {}
         stopped = [broker.id for broker in spec.brokers if broker.down]
         self.machines = Machines((broker.id for broker in spec.brokers), stopped)
         self.replication = Replication(spec, seed=seed)
@@ -219,8 +229,11 @@ class SimulatedCore(ABC):
     def state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
         """Return a partition's record as brokers' metadata shows it, without its reassignment."""
         fenced = self.metadata.fenced
+        last = self._states.get(tp)
+        if last is not None and last.known is known and last.fenced is fenced:
+            return last.state
         offline = tuple(b for b in known.replicas if b in fenced or b in known.offline)
-        return PartitionState(
+        state = PartitionState(
             tp=tp,
             topic_id=topic_id,
             replicas=known.replicas,
@@ -230,6 +243,8 @@ class SimulatedCore(ABC):
             offline=offline,
             elr=known.elr,
         )
+        self._states[tp] = _KnownState(known, fenced, state)
+        return state
 
     def _repeat(self, seconds: float, action: ScheduledCall) -> None:
         """Run a controller's periodic task, skipping the times without a controller."""

@@ -29,6 +29,7 @@ class Machines:
     def __init__(self, brokers: Iterable[int], stopped: Collection[int] = ()) -> None:
         self._power = {b: Power.STOPPED if b in stopped else Power.UP for b in brokers}
         self._spell = dict.fromkeys(self._power, 0)
+        self._up, self._hanging = self._with(Power.UP), self._with(Power.HANGING)
         self.silent_from_s = dict.fromkeys(self._power, -math.inf)
         """When each broker that is not up was last heard from, in seconds."""
 
@@ -45,6 +46,7 @@ class Machines:
     def turn(self, broker: int, power: Power) -> int:
         """Change a broker's power, and return the number of the new spell."""
         self._power[broker] = power
+        self._up, self._hanging = self._with(Power.UP), self._with(Power.HANGING)
         self._spell[broker] += 1
         return self._spell[broker]
 
@@ -54,8 +56,11 @@ class Machines:
 
     def up(self) -> list[int]:
         """Return the brokers that answer, in order of id."""
-        return sorted(b for b, power in self._power.items() if power is Power.UP)
+        return list(self._up)
 
     def hanging(self) -> list[int]:
         """Return the brokers that accept a connection but do not answer, in order of id."""
-        return sorted(b for b, power in self._power.items() if power is Power.HANGING)
+        return list(self._hanging)
+
+    def _with(self, power: Power) -> tuple[int, ...]:
+        return tuple(sorted(broker for broker, has in self._power.items() if has is power))

@@ -45,23 +45,33 @@ class SimulatedReader:
     def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self._calls = Calls(cluster)
+        self._members: tuple[frozenset[int], frozenset[int]] | None = None
+        """The registered and the fenced brokers at the last call."""
+        self._brokers: Mapping[int, Broker] = {}
 
     async def describe_cluster(self) -> ClusterDescription:
         """Return the cluster id, the controller and the brokers; fenced ones from 4.1 on."""
         await self._calls.any_broker("describe_cluster")
         cluster = self._cluster
         reports_fenced = cluster.controller.rules.tells_fenced_brokers
-        brokers = {}
-        for spec in cluster.spec.brokers:
-            if spec.id not in cluster.metadata.registered:
-                continue
-            alive = spec.id not in cluster.metadata.fenced
-            if alive or reports_fenced:
-                brokers[spec.id] = Broker(spec.id, host(spec.id), PORT, spec.rack, alive)
+        members = (cluster.metadata.registered, cluster.metadata.fenced)
+        if members != self._members:
+            self._members, self._brokers = members, self._described_brokers(*members)
+        brokers = self._brokers
         waits_for_kept = not cluster.controller.rules.completes_without_kept
         return ClusterDescription(
             cluster.spec.name, cluster.any_live_broker(), brokers, waits_for_kept, reports_fenced
         )
+
+    def _described_brokers(
+        self, registered: frozenset[int], fenced: frozenset[int]
+    ) -> Mapping[int, Broker]:
+        reports_fenced = self._cluster.controller.rules.tells_fenced_brokers
+        return {
+            spec.id: Broker(spec.id, host(spec.id), PORT, spec.rack, spec.id not in fenced)
+            for spec in self._cluster.spec.brokers
+            if spec.id in registered and (reports_fenced or spec.id not in fenced)
+        }
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Return every ongoing reassignment, as the controller has them."""

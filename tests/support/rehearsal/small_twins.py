@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from pathlib import Path
 
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.pacing.limits import Limits, default_limits
@@ -77,6 +75,4 @@ def played(
     rehearsal = rehearsal_of(
         plan, *events, twin=twin, limits=limits, throttle=throttle, poll_s=poll_s
     )
-    with tempfile.TemporaryDirectory() as folder:
-        clock = VirtualClock(leaping=True)
-        return asyncio.run(play(rehearsal, twin.cluster(pace), clock, Path(folder)))
+    return asyncio.run(play(rehearsal, twin.cluster(pace), VirtualClock(leaping=True)))

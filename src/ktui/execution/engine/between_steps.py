@@ -27,15 +27,53 @@ class BetweenSteps:
         self.certain: set[TopicPartition] = set()
         """Partitions that the last poll described in full, and as expected."""
         self._unseen_since: dict[TopicPartition, float] = {}
+        self._judged: dict[TopicPartition, tuple[object, ...]] = {}
+        """The certain partitions, each with what its last judgement rested on."""
+        self._environment: tuple[object, ...] = ()
 
     def judge(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
-        """Process a poll of some of the partitions that have no step in flight."""
+        """Process a poll of some of the partitions on the roster, but not of steps in flight.
+
+        What a partition's last judgement rested on is mostly the same as before, and so is the
+        judgement.
+        """
         self.certain = set()
-        events: list[AnyRunEvent] = []
+        environment = (observed.environment, self._memory.run.limits)
+        before = self._judged if environment == self._environment else {}
+        self._environment, self._judged = environment, {}
+        roster, tracks = self._memory.roster, self._memory.run.tracks
+        changed: list[TopicPartition] = []
         for tp in partitions:
-            if tp in self._memory.roster and tp not in self._memory.roster.in_flight:
-                events += self._judge(self._memory.run.tracks[tp], observed)
+            known = before.get(tp)
+            if known is not None and known == self._grounds(tracks[tp], observed):
+                self.certain.add(tp)
+                self._judged[tp] = known
+            else:
+                changed.append(tp)
+        events: list[AnyRunEvent] = []
+        for tp in sorted(changed, key=roster.rank):
+            if tp in roster and tp not in roster.in_flight:
+                events += self._judge_anew(tracks[tp], observed)
         return events
+
+    def _judge_anew(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
+        events = self._judge(track, observed)
+        if not events and track.tp in self.certain:
+            grounds = self._grounds(track, observed)
+            if grounds is not None:
+                self._judged[track.tp] = grounds
+        return events
+
+    def _grounds(self, track: Track, observed: Observed) -> tuple[object, ...] | None:
+        """Return what the judgement of a partition rests on; None if time counts for it, too."""
+        tp, memory = track.planned.tp, self._memory
+        filed = memory.roster.filed_as(tp)
+        if filed is None or tp in memory.unanswered or tp in memory.roster.in_flight:
+            return None
+        config = observed.seen.topic_configs.get(tp.topic)
+        standing = (track.state, track.reason, track.urgency, track.cancel)
+        wanted = (track.planned, track.then, track.replicas, track.original, track.sent)
+        return observed.state(tp), config, filed, standing, wanted
 
     def _judge(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
         if reason := observed.gone(track):

@@ -22,7 +22,7 @@ from ktui.execution.journal.commands import (
     StoredCommand,
     refuse_unknown,
 )
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.in_memory import EngineJournal
 from ktui.execution.run.cancel_scope import CancelScope
 from ktui.execution.run.event_text import limit_changes_text, schedule_text, scope_text
 from ktui.execution.run.events import (
@@ -55,7 +55,7 @@ class CommandHandler:
     def __init__(
         self,
         run: Run,
-        journal: Journal,
+        journal: EngineJournal,
         decider: Decider,
         record: Record,
         check_throttle: Callable[[], None],

@@ -110,6 +110,8 @@ class Decider:
         self._blocked_at_s = 0.0
         self._unthrottleable: Resources = frozenset()
         """The topics and brokers on which no throttle could be set at the last review."""
+        self._nothing_due: tuple[object, ...] | None = None
+        """What the last decision rested on if it took no step: with the same, none does again."""
         self._quick = False
         self._cancelled = False
         """Whether this turn sent a cancel."""
@@ -212,7 +214,7 @@ class Decider:
         self._promise.learn(events, seen.at)
         landed = {event.tp for event in events if isinstance(event, StepOver)}
         waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
-        events += self._between.judge(sorted(waiting, key=self._roster.rank), observed)
+        events += self._between.judge(waiting, observed)
         self._between.certain |= landed
         events += pause_after_failure(events, self.run)
         events += self._gate(observed, unowned or forbidden)
@@ -390,10 +392,19 @@ class Decider:
             return Decision(self._roster.batch)
         self._cancels_only.apply(shut=shut)
         self._roster.cuts_lately = run.cuts.count(self._polled_at.timestamp())
+        if self._nothing_due == self._grounds:
+            return Decision(self._roster.batch)
         decision = decide_steps(self._roster, self._others)
         while self._deadline.hold_late(decision, self._polled_at):
             decision = decide_steps(self._roster, self._others)
+        self._nothing_due = None if any(decision.moves) else self._grounds
         return decision.only(self._cancels_only.may_go) if shut else decision
+
+    @property
+    def _grounds(self) -> tuple[object, ...]:
+        """What `decide_steps` rests on."""
+        roster = self._roster
+        return roster.changes, roster.cuts_lately, roster.batch, self._others
 
     def _about_to_end(self, decided: Turn) -> bool:
         """Whether the next poll comes soon: steps that remove or elect are mostly over at once."""

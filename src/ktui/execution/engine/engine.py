@@ -28,7 +28,7 @@ from ktui.execution.engine.request_check import LastCheck
 from ktui.execution.engine.requests import RequestRead, Requests, not_sent
 from ktui.execution.engine.turn import PendingRequest, Turn
 from ktui.execution.errors import JournalProblem, RunProblem
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.in_memory import EngineJournal
 from ktui.execution.run.events import (
     NOT_RECORDED,
     AnyRunEvent,
@@ -93,7 +93,7 @@ class Engine:
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
         self,
         run: Run,
-        journal: Journal,
+        journal: EngineJournal,
         source: ObservationSource,
         cluster: ClusterPorts,
         clock: Clock,

@@ -36,6 +36,11 @@ class Observed:
             if failure.operation is Operation.TOPIC_CONFIGS and failure.denied
         )
 
+    @property
+    def environment(self) -> tuple[object, ...]:
+        """What situations rest on, beside a partition and the settings of its topic."""
+        return self.online, self._restarting, self.seen.waits_for_kept
+
     def state(self, tp: TopicPartition) -> PartitionState | None:
         """Return the observed partition; None if it was not described in full."""
         state = self.seen.partitions.get(tp)

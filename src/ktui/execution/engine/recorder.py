@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ktui.cluster.clock import Clock
 from ktui.execution.errors import RunProblem
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.in_memory import EngineJournal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.execution.run.run import Run
 
@@ -22,7 +22,7 @@ class EventRecorder:
     """
 
     def __init__(
-        self, run: Run, journal: Journal, clock: Clock, lost: Callable[[], str | None]
+        self, run: Run, journal: EngineJournal, clock: Clock, lost: Callable[[], str | None]
     ) -> None:
         self._run = run
         self._journal = journal

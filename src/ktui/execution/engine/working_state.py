@@ -110,9 +110,10 @@ class WorkingState:
 
         A stop waits only for a while: the end of the run names the request.
         """
+        if track.tp not in self.unanswered:
+            return False
         silent_s = self.unanswered.silent_for(track.tp, now_s)
-        given_up = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
-        return track.tp in self.unanswered and not given_up
+        return track.cancel is not CancelKind.STOP or silent_s < GIVEN_UP_S
 
     def yields_place(self, track: Track, now_s: float) -> bool:
         """Whether a partition gives up its place, because the broker with its request is silent."""

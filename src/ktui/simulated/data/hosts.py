@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ktui.simulated.data.log_dirs import LogDirs
 from ktui.simulated.data.logs import ChannelKey, Flow
 from ktui.simulated.data.throttles import ReplicationThrottle
@@ -11,6 +13,8 @@ from ktui.simulated.layout import BrokerSpec
 _RESOURCES = 5
 """Resources per host: inbound network and disk, outbound network, and the throttles of the
 follower, the leader and the log dirs."""
+UNUSED = (math.inf,) * _RESOURCES
+"""The resources of a host that no flow uses."""
 
 
 class Host:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ktui.max_min import max_min_rates
 from ktui.simulated.data.followers import Followers
-from ktui.simulated.data.hosts import Host
+from ktui.simulated.data.hosts import UNUSED, Host
 from ktui.simulated.data.logs import Log, TopicLogs
 from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 
@@ -40,10 +40,15 @@ class Sharing:
         copies: Counter[int] = Counter()
         for channel in channels:
             copies[channel.key[1]] += channel.count
+        moment = self._moment
+        involved = {broker for channel in channels for broker in channel.key[:2]}
         capacities: list[float] = []
         for broker, host in self._hosts.items():
-            moment = self._moment
-            capacities += host.rooms(self._ledger, moment.factor, moment.now_s, copies[broker])
+            capacities += (
+                host.rooms(self._ledger, moment.factor, moment.now_s, copies[broker])
+                if broker in involved
+                else UNUSED
+            )
         classes = [(channel.resources, channel.count) for channel in channels]
         for channel, rate in zip(channels, max_min_rates(capacities, classes), strict=True):
             channel.set_rate(rate, self._moment)
