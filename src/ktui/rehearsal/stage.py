@@ -176,11 +176,11 @@ class Stage(SourceWrapper):
     def _watch(self) -> None:
         self._cluster.catch_up()
         replication = self._cluster.replication
-        inflow = replication.copied()
+        highest = replication.take_highest_copied()
         for broker, peak in self._peaks.items():
-            room = peak.disk - replication.used(broker)
-            if inflow[broker] > peak.inflow or room < peak.room:
-                most, least = max(peak.inflow, inflow[broker]), max(0, min(peak.room, room))
+            inflow, room = highest.get(broker, 0.0), peak.disk - replication.used(broker)
+            if inflow > peak.inflow or room < peak.room:
+                most, least = max(peak.inflow, inflow), max(0, min(peak.room, room))
                 self._peaks[broker] = BrokerPeak(broker, most, least, peak.disk)
         self._note_stalls()
         self._note_headway()

@@ -31,7 +31,7 @@ _MOST_WORDS = 6
 
 
 class BrokerUse(msgspec.Struct, frozen=True):
-    """What the plan asks of one broker at most. Peaks are as of the polls, one a second."""
+    """What the plan asks of one broker at most, at any one time."""
 
     broker: int
     inflow: float

@@ -270,6 +270,11 @@ class Replication:
         self.next_event_s()
         return self._sharing.copied()
 
+    def take_highest_copied(self) -> dict[int, float]:
+        """Return the most of `copied` at one time since the last call; none for other brokers."""
+        self.next_event_s()
+        return self._sharing.take_highest()
+
     def busy(self) -> dict[int, float]:
         """Return the share of its capacity that each broker's machine uses, from 0 to 1."""
         self.next_event_s()
