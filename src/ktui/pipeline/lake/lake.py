@@ -159,7 +159,6 @@ class NewVersion:
         self.spark = spark
         self._files = files
         self._before = before
-        self._keeps_rows = keeps_rows(spark)
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
         self._written: dict[str, dict[str, TablePart]] = {}
         """The parts written so far, by table and cluster."""
@@ -238,7 +237,7 @@ class NewVersion:
         """
         place = f"{table.name}/{self._name}"
         whole = require_columns(rows, table).select(*table.schema.names)
-        if self._keeps_rows:
+        if keeps_rows(self.spark):
             whole = self._rows[table.name] = computed_once(whole)
         write_parquet(whole, f"{self._files.uri}/{place}", table.partition_columns)
         new = self._files.data_files(place)
@@ -246,7 +245,7 @@ class NewVersion:
         check_nulls(table, footers.values())
         counted = [msgspec.structs.replace(file, rows=footers[file].rows) for file in new]
         self._add_parts(table, counted, merged)
-        if self._keeps_rows:
+        if table.name in self._rows:
             return whole
         return read(self.spark, self._files, table, sorted({file.folder for file in counted}))
 
@@ -330,7 +329,7 @@ class NewVersion:
 
     def stage(self, rows: DataFrame) -> DataFrame:
         """Store rows for the time of a run, so that they are not computed twice."""
-        if self._keeps_rows:
+        if keeps_rows(self.spark):
             return computed_once(rows)
         place = f"{self._files.uri}/{STAGING}/{self._name}/{uuid.uuid4().hex}"
         write_parquet(rows, place, ())
