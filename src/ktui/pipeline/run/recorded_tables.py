@@ -74,7 +74,9 @@ def add_recorded(
         changed = None
         if known := version.known(INTAKES):
             settled = old.where(F.col("cluster_id").isin(*sorted(known)))
-            changed = keep(changed_lines(settled, copies, sessions))
+            copies_before = keep(normalize.copies(settled))
+            sessions_before = keep(normalize.sessions(copies_before.where("counts")))
+            changed = keep(changed_lines(copies_before, sessions_before, copies, sessions))
         resettled = set[str]()
         if any(version.rows_by_version(each, RECORDED) for each in sorted(version.clusters)):
             of_old = copies if changed is None else changed
