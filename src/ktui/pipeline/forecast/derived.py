@@ -7,13 +7,16 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui import __version__
 from ktui.insights.insights import ClusterInsights, Insights
 from ktui.pipeline.forecast.insights import Sources, insights, rows
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.sizing import computed_once
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
 from ktui.pipeline.what_if.grid import GridCell
@@ -59,7 +62,7 @@ def simulated_tables(
     """
     events = written[tables.RUN_EVENTS.name]
     folds = run_folds(events) if folds is None else folds
-    taken = steps(events, folds, written[tables.STATES.name]).persist()
+    taken = computed_once(steps(events, folds, written[tables.STATES.name]))
     try:
         fitted = _fitted(written, taken)
         yield tables.WHAT_IF, _what_if(written, fitted, asked)
@@ -113,4 +116,7 @@ def _insights(written: Mapping[str, DataFrame], taken: DataFrame, fitted: Models
         )
     )
     spark = taken.sparkSession
-    return spark.createDataFrame(list(rows(made)), tables.INSIGHTS.schema)
+    schema = tables.INSIGHTS.schema
+    # of Arrow, Spark takes rows without a Python worker
+    found = pa.Table.from_pylist(list(rows(made)), to_arrow_schema(schema, timezone="UTC"))
+    return spark.createDataFrame(found, schema)

@@ -262,7 +262,7 @@ def _withheld(row: Row) -> Withheld:
     return Withheld(run=row.run, run_id=row.run_id, reason=row.reason, record=row.record)
 
 
-def rows(made: Iterable[ClusterInsights]) -> Iterator[tuple[str, str]]:
+def rows(made: Iterable[ClusterInsights]) -> Iterator[dict[str, str]]:
     """Yield the rows of the table INSIGHTS."""
     for each in made:
-        yield each.cluster_id, msgspec.json.encode(each).decode()
+        yield {"cluster_id": each.cluster_id, "insights": msgspec.json.encode(each).decode()}

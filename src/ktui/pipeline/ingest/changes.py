@@ -5,17 +5,23 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from ktui.pipeline.ingest.normalize import COPY, copies, fates, sessions
+from ktui.pipeline.ingest.normalize import COPY, fates
 
 
-def changed_lines(old: DataFrame, copies_now: DataFrame, sessions_now: DataFrame) -> DataFrame:
+def changed_lines(
+    copies_before: DataFrame,
+    sessions_before: DataFrame,
+    copies_now: DataFrame,
+    sessions_now: DataFrame,
+) -> DataFrame:
     """Select the lines that are new, and the old ones that have other rows now.
 
     A line has other rows where a copy of it counts, where its session's clock offset is another,
     where a better session came to cover it, or where another session has its event earlier.
 
     Args:
-        old: the lines of before; only the columns `normalize.SETTLING` are used.
+        copies_before: as `normalize.copies` returns for the lines of before.
+        sessions_before: as `normalize.sessions` returns for those.
         copies_now: as `normalize.copies` returns for the old lines and the new ones.
         sessions_now: as `normalize.sessions` returns for those.
 
@@ -23,8 +29,7 @@ def changed_lines(old: DataFrame, copies_now: DataFrame, sessions_now: DataFrame
         The columns of `copies_now`, and `happened`: whether the line is or was the one from which
         the table RUN_EVENTS has an event.
     """
-    copies_before = copies(old)
-    before = fates(copies_before, sessions(copies_before.where("counts")))
+    before = fates(copies_before, sessions_before)
     before = before.select(*COPY, F.col("fate").alias("fate_before"))
     happened = F.col("fate.wins") | F.coalesce("fate_before.wins", F.lit(col=False))
     return (

@@ -32,7 +32,7 @@ from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, require_columns
-from ktui.pipeline.lake.sizing import as_one_partition, runs_small
+from ktui.pipeline.lake.sizing import as_one_partition, computed_once, keeps_rows, runs_small
 from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED, VIEWS
 from ktui.pipeline.lake.with_truth import SOURCES, with_truth
 
@@ -162,6 +162,8 @@ class NewVersion:
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
         self._written: dict[str, dict[str, TablePart]] = {}
         """The parts written so far, by table and cluster."""
+        self._rows: dict[str, DataFrame] = {}
+        """By table, the rows that were written so far, of a small run."""
         self._dropped: list[str] = []
 
     def known(self, table: Table) -> frozenset[str]:
@@ -235,12 +237,16 @@ class NewVersion:
         """
         place = f"{table.name}/{self._name}"
         whole = require_columns(rows, table).select(*table.schema.names)
+        if keeps_rows(self.spark):
+            whole = self._rows[table.name] = computed_once(whole)
         write_parquet(whole, f"{self._files.uri}/{place}", table.partition_columns)
         new = self._files.data_files(place)
         footers = {file: self._files.footer(file.path) for file in new}
         check_nulls(table, footers.values())
         counted = [msgspec.structs.replace(file, rows=footers[file].rows) for file in new]
         self._add_parts(table, counted, merged)
+        if table.name in self._rows:
+            return whole
         return read(self.spark, self._files, table, sorted({file.folder for file in counted}))
 
     def _add_parts(
@@ -261,8 +267,12 @@ class NewVersion:
     def written(self, table: Table) -> DataFrame:
         """Return all rows of `clusters` in a table of the new version, once it is written."""
         parts = self._written[table.name].values()
-        folders = (folder for part in parts for folder in part.folders)
-        return read(self.spark, self._files, table, folders)
+        folders = [folder for part in parts for folder in part.folders]
+        new = self._rows.get(table.name)
+        if new is None:
+            return read(self.spark, self._files, table, folders)
+        old = [each for each in folders if f"/{self._name}/" not in each]
+        return new.unionByName(read(self.spark, self._files, table, old)) if old else new
 
     def _old_rows(self, table: Table, of: Versions, *, merged: bool) -> DataFrame:
         folders = {file.folder for _, file in self._old_files(table, of, merged=merged)}
@@ -318,7 +328,9 @@ class NewVersion:
         )
 
     def stage(self, rows: DataFrame) -> DataFrame:
-        """Store rows in the lake for the time of a run, so that they are not computed twice."""
+        """Store rows for the time of a run, so that they are not computed twice."""
+        if keeps_rows(self.spark):
+            return computed_once(rows)
         place = f"{self._files.uri}/{STAGING}/{self._name}/{uuid.uuid4().hex}"
         write_parquet(rows, place, ())
         staged = self.spark.read.schema(rows.schema).parquet(place.translate(GLOB))

@@ -26,6 +26,8 @@ SMALL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.constraintPropagation.enabled": "false",
+    # by default few groups are aggregated by their hashes, and more are sorted
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     "spark.sql.subexpressionElimination.enabled": "false",
     # a join of one partition with one needs neither a shuffle nor a job that broadcasts a side
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -33,8 +35,8 @@ SMALL_SETTINGS = {
 SMALL_JAVA_OPTIONS = (
     # one compiler has room for 48 MiB of code by default; once that is full, it drops code and
     # compiles the same again, over and over
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
-    "-XX:+UseSerialGC -Xmn400m -XX:MetaspaceSize=256m"
+    "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 -XX:ReservedCodeCacheSize=256m "
+    "-XX:+UseSerialGC -Xmn400m -XX:MetaspaceSize=256m -Djdk.lang.Process.launchMechanism=VFORK"
 )
 """Options of a JVM for a small run, which ends before a second compiler pays."""
 
@@ -68,6 +70,23 @@ def sized(spark: SparkSession, *, small: bool) -> Iterator[None]:
 def runs_small(spark: SparkSession) -> bool:
     """Whether the settings for a small run are in force."""
     return spark.conf.get(_SHUFFLE_PARTITIONS) == _ONE
+
+
+def keeps_rows(spark: SparkSession) -> bool:
+    """Whether rows are kept in memory as they are: in a small run of this machine alone.
+
+    Of a cluster, an executor may leave with what it keeps.
+    """
+    return runs_small(spark) and str(spark.sparkContext.master).startswith("local")
+
+
+def computed_once(rows: DataFrame) -> DataFrame:
+    """Return rows that Spark computes once, at their first use, until `unpersist`.
+
+    A small run keeps the rows themselves, until nothing refers to them: columns cost a generated
+    class for each use, and all plans on such rows would have theirs within them.
+    """
+    return rows.localCheckpoint(eager=False) if keeps_rows(rows.sparkSession) else rows.persist()
 
 
 def as_one_partition(rows: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.sizing import computed_once
 from ktui.pipeline.lake.tables import (
     INTAKES,
     LINES,
@@ -60,8 +61,9 @@ def add_recorded(
     with ExitStack() as stack:
 
         def keep(rows: DataFrame) -> DataFrame:
-            stack.callback(rows.persist().unpersist)
-            return rows
+            once = computed_once(rows)
+            stack.callback(once.unpersist)
+            return once
 
         tell("lines")
         unwritten = F.lit(None).cast("string").alias(WRITTEN_BY)
@@ -72,7 +74,9 @@ def add_recorded(
         changed = None
         if known := version.known(INTAKES):
             settled = old.where(F.col("cluster_id").isin(*sorted(known)))
-            changed = keep(changed_lines(settled, copies, sessions))
+            copies_before = keep(normalize.copies(settled))
+            sessions_before = keep(normalize.sessions(copies_before.where("counts")))
+            changed = keep(changed_lines(copies_before, sessions_before, copies, sessions))
         resettled = set[str]()
         if any(version.rows_by_version(each, RECORDED) for each in sorted(version.clusters)):
             of_old = copies if changed is None else changed

@@ -44,12 +44,16 @@ _ALWAYS = {
     # PySpark would note the caller of each column function, slowly, for tracebacks nobody sees
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 _ON_THIS_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": f"{_quarter_of_memory_gib()}g",
     "spark.sql.ui.explainMode": "simple",  # plans are for web pages that are off
+    # a task that fails is not tried again here, so its files need no second move
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -113,6 +117,8 @@ def start(
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
     _remember_classes(session)
+    if local:
+        _write_no_checksum_files(session)
     if local and not session.sparkContext.getConf().contains(_SHUFFLE_PARTITIONS):
         session.conf.set(_SHUFFLE_PARTITIONS, _SHUFFLE_PARTITIONS_HERE)
     return session
@@ -126,6 +132,17 @@ def _remember_classes(session: SparkSession) -> None:
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to them
     for name in _USED_CLASSES:
         setattr(jvm, name, getattr(jvm, name))
+
+
+def _write_no_checksum_files(session: SparkSession) -> None:
+    """Keep Hadoop from writing a file of checksums beside each file: Parquet has its own.
+
+    Hadoop starts a program twice for each file that it makes, to set who may read it.
+    """
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to it
+    context: Any = session.sparkContext._jsc  # noqa: SLF001 - the same
+    local = jvm.org.apache.hadoop.fs.FileSystem.getLocal(context.hadoopConfiguration())
+    local.setWriteChecksum(False)
 
 
 def check_java() -> Java:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.sizing import computed_once
 from ktui.pipeline.tables.brokers import brokers
 from ktui.pipeline.tables.evidence import copies_by_rate, intakes, stalls_with_cause
 from ktui.pipeline.tables.intervals import intervals
@@ -55,8 +56,8 @@ def _computed(
         shared: what follows from `samples`, and the runs.
     """
     seen, folds = shared.listed, shared.folds
-    states_seen = intervals(seen).persist()
-    kept = [states_seen]
+    states_seen = computed_once(intervals(seen))
+    cached = [states_seen]
     try:
         yield tables.STATES, states(states_seen, folds)
         yield tables.MOVES, moves(seen, shared.pairs, states_seen, folds)
@@ -69,11 +70,11 @@ def _computed(
             yield from _by_minute(samples, seen, shared.pairs)
         else:
             listed = listed_samples(recent)
-            pairs = rate_pairs(listed).persist()
-            kept.append(pairs)
+            pairs = computed_once(rate_pairs(listed))
+            cached.append(pairs)
             yield from _by_minute(recent, listed, pairs)
     finally:
-        for each in kept:
+        for each in cached:
             each.unpersist()
 
 

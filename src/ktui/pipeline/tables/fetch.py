@@ -21,4 +21,6 @@ def fetch_all(results: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
     for row in together.collect():
         ((name, value),) = ((name, row[name]) for name in results if row[name] is not None)
         found[name].append(value)
+    for values in found.values():
+        values.sort(key=repr)  # sums of floats depend on the order, which Spark leaves open
     return found

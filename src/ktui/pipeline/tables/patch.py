@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.sizing import computed_once
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
 from ktui.pipeline.tables.brokers import begin_of_minute
 from ktui.pipeline.tables.listings import GAP_MS
@@ -56,10 +57,10 @@ class Patch:
     def __init__(self, samples: DataFrame, run_events: DataFrame, news: News) -> None:
         self._old = news.old
         spans = news.old(SPANS)
-        with_news = run_folds(run_events.where(F.col("run_id").isin(*news.run_ids))).persist()
-        first = news.first.persist()
+        with_news = computed_once(run_folds(run_events.where(F.col("run_id").isin(*news.run_ids))))
+        first = computed_once(news.first)
         changed = _changed_spans(spans.where(F.col("run_id").isin(*news.run_ids)), with_news)
-        self._cuts = _cuts(first.unionByName(changed), spans).persist()
+        self._cuts = computed_once(_cuts(first.unionByName(changed), spans))
         others = _runs_since(spans, self._cuts) - {*news.run_ids}
         self._runs = sorted({*news.run_ids, *others})
         self.folds = with_news
@@ -68,7 +69,7 @@ class Patch:
             self.folds = with_news.unionByName(more)
         self.samples = self._since_cuts(samples)
         minute = begin_of_minute(F.min("t") - _LATE_MS).alias("from_t")
-        self._minutes = first.groupBy("cluster_id").agg(minute).persist()
+        self._minutes = computed_once(first.groupBy("cluster_id").agg(minute))
         self.recent = self._of_recent_minutes(samples)
         self._cached = (with_news, first, self._cuts, self._minutes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from ktui.pipeline.lake.sizing import computed_once
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.run_folds import run_folds
@@ -23,9 +24,9 @@ class Shared:
     """
 
     def __init__(self, samples: DataFrame, folds: DataFrame) -> None:
-        self.listed = listed_samples(samples).persist()
-        self.pairs = rate_pairs(self.listed).persist()
-        self.folds = folds.persist()
+        self.listed = computed_once(listed_samples(samples))
+        self.pairs = computed_once(rate_pairs(self.listed))
+        self.folds = computed_once(folds)
 
     @classmethod
     def of_events(cls, samples: DataFrame, run_events: DataFrame) -> Shared:
