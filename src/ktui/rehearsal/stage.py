@@ -21,6 +21,8 @@ from ktui.simulated.events import OutsideEvent, ScheduledEvent
 
 _GAP_S = 15.0
 """A stall that is seen again within so many seconds has lasted all the time."""
+_WINDOW_S = 1.0
+"""Inflow is the mean over a time at least as long."""
 _NOTICEABLE = 1 / 2_000
 """The share of the plan's bytes that counts as headway."""
 _StallKey = tuple[StallKind, Cause, int]
@@ -63,6 +65,8 @@ class Stage(SourceWrapper):
         self._last_headway_s = self._began_s
         self._last_act_s = 0.0
         """Seconds from the start until the last scheduled act of a fault."""
+        self._measured = cluster.now_s, dict(cluster.replication.copied_into)
+        """The last second of the cluster at which inflow was measured, and the bytes up to then."""
         for fault in self._by_time:
             self._schedule_acts(fault)
 
@@ -176,14 +180,24 @@ class Stage(SourceWrapper):
     def _watch(self) -> None:
         self._cluster.catch_up()
         replication = self._cluster.replication
-        highest = replication.take_highest_copied()
+        inflows = self._inflows()
         for broker, peak in self._peaks.items():
-            inflow, room = highest.get(broker, 0.0), peak.disk - replication.used(broker)
+            inflow, room = inflows.get(broker, 0.0), peak.disk - replication.used(broker)
             if inflow > peak.inflow or room < peak.room:
                 most, least = max(peak.inflow, inflow), max(0, min(peak.room, room))
                 self._peaks[broker] = BrokerPeak(broker, most, least, peak.disk)
         self._note_stalls()
         self._note_headway()
+
+    def _inflows(self) -> dict[int, float]:
+        """Return what was copied into each broker a second since the last second or longer."""
+        now_s, copied = self._cluster.now_s, self._cluster.replication.copied_into
+        since_s, before = self._measured
+        passed_s = now_s - since_s
+        if passed_s < _WINDOW_S:
+            return {}
+        self._measured = now_s, dict(copied)
+        return {b: (count - before.get(b, 0.0)) / passed_s for b, count in copied.items()}
 
     def _note_stalls(self) -> None:
         seen: dict[_StallKey, list[Stall]] = {}

@@ -31,7 +31,7 @@ _MOST_WORDS = 6
 
 
 class BrokerUse(msgspec.Struct, frozen=True):
-    """What the plan asks of one broker at most, at any one time."""
+    """What the plan asks of one broker at most; inflow is the mean of a second, or of a poll."""
 
     broker: int
     inflow: float

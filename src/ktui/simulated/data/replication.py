@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import repeat
 
@@ -50,6 +51,8 @@ class Replication:
         self._channels, self._ledger = self._followers.channels, self._followers.ledger
         self._disks = Disks(self._hosts, self._ledger, self._channels, self._moment)
         self._sharing = Sharing(self._hosts, self._followers, self._moment, self._tides)
+        self.copied_into: dict[int, float] = defaultdict(float)
+        """The bytes that have been copied into each broker, without traffic in sync."""
         self._topics: dict[str, TopicLogs] = {}
         self._specs = {topic.name: topic for topic in spec.topics}
         self._on: dict[int, list[TopicPartition]] | None = None
@@ -270,11 +273,6 @@ class Replication:
         self.next_event_s()
         return self._sharing.copied()
 
-    def take_highest_copied(self) -> dict[int, float]:
-        """Return the most of `copied` at one time since the last call; none for other brokers."""
-        self.next_event_s()
-        return self._sharing.take_highest()
-
     def busy(self) -> dict[int, float]:
         """Return the share of its capacity that each broker's machine uses, from 0 to 1."""
         self.next_event_s()
@@ -310,6 +308,9 @@ class Replication:
         next_s = self.next_event_s()
         if not self.now_s <= to_s <= next_s:
             raise ValueError(f"{to_s} is not between {self.now_s} and the next event, {next_s}")
+        passed_s = to_s - self.now_s
+        for broker, into in self._sharing.copied().items() if passed_s else ():
+            self.copied_into[broker] += into * passed_s
         self._moment.move_to(to_s)
         if to_s < next_s:
             return []

@@ -30,7 +30,6 @@ class Sharing:
         self._ledger, self._channels = followers.ledger, followers.channels
         self._moment = moment
         self._peak = tides.peak if tides.turns else 1.0
-        self._highest: dict[int, float] = {}
 
     def share(self, topics: Iterable[TopicLogs]) -> None:
         """Recompute all rates, after anything has changed."""
@@ -53,8 +52,6 @@ class Sharing:
         classes = [(channel.resources, channel.count) for channel in channels]
         for channel, rate in zip(channels, max_min_rates(capacities, classes), strict=True):
             channel.set_rate(rate, self._moment)
-        for broker, into in self.copied().items():
-            self._highest[broker] = max(into, self._highest.get(broker, 0.0))
 
     def next_s(self) -> float:
         """Return when the next flow catches up or throttle opens, if nothing changes before."""
@@ -103,14 +100,6 @@ class Sharing:
             if source != destination:
                 into[destination] = into.get(destination, 0.0) + channel.rate * channel.count
         return into
-
-    def take_highest(self) -> dict[int, float]:
-        """Return the most that was copied into each broker at one time since the last call.
-
-        Bytes a second; as of `copied`. A short copy counts, although it is over by now.
-        """
-        highest, self._highest = self._highest, self.copied()
-        return highest
 
     def busy(self) -> dict[int, float]:
         """Return the share of its capacity that each broker's machine uses, from 0 to 1.
