@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.execution.run.events import JournalEntry, ScheduleChanged, Started
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, ScheduleChanged, Started
 from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
@@ -59,14 +59,13 @@ def entries_for_twin(run: RecordedEntries, at: datetime, cluster_id: str) -> lis
     Commands of whoever made the recording are left out, for nobody here has asked for them.
     """
     return [
-        msgspec.structs.replace(entry, event=_for_twin(entry, cluster_id))
+        msgspec.structs.replace(entry, event=_for_twin(entry.event, cluster_id))
         for entry in run.entries
         if entry.at <= at
     ]
 
 
-def _for_twin(entry: JournalEntry, cluster_id: str) -> object:
-    event = entry.event
+def _for_twin(event: AnyRunEvent, cluster_id: str) -> AnyRunEvent:
     if isinstance(event, Started):
         schedule = without_command(event.options.schedule)
         options = msgspec.structs.replace(
