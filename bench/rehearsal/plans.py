@@ -59,7 +59,8 @@ class Trials:
     def __init__(self, lab: RehearsedLab) -> None:
         self._rng = rng = random.Random(lab.seed)  # noqa: S311 - a repeatable choice
         small = [round(lab.share * MIB * 3 * 8 ** rng.random()) for _ in range(14)]
-        large = [round(lab.share * MIB * 8 * 4 ** rng.random()) for _ in range(12)]
+        # large enough for a quiet lab to show how fast it copies
+        large = [round(lab.share * MIB * 32 * 4 ** rng.random()) for _ in range(12)]
         self.topics = (SizedTopic(SMALL, small), SizedTopic(LARGE, large))
         self.placed = {
             topic.name: placements(rng, [()] * len(topic.sizes)) for topic in self.topics

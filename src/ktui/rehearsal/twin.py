@@ -16,6 +16,10 @@ from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
 SIMULATED = "simulated"
 """The cluster ids of twins begin with this word, so no figure of theirs passes for a real one."""
 
+LEAST_OF_THROTTLE = 0.8
+"""Real runs under a throttle took up to a fifth longer than copies at its rate would have. So
+copies get no more of it on a slow twin."""
+
 
 class Pace(enum.StrEnum):
     """Which end of the range of copy rates a twin has."""
@@ -71,7 +75,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
         """Return the share of a throttle that copies get at that pace, by the usual one."""
         seen = self.rates.times(1 / self.rates.middle) if self.recorded else THROTTLED
         if pace is Pace.SLOW:
-            return seen.low
+            return seen.low if seen.low == seen.high else min(seen.low, LEAST_OF_THROTTLE)
         return seen.high if pace is Pace.FAST else 1.0
 
     def at(self, rate: float) -> Twin:
