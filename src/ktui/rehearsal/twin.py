@@ -12,9 +12,7 @@ from ktui.planning.simulate.copy_rates import ASSUMED, THROTTLED, Span
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
-
-SIMULATED = "simulated"
-"""The cluster ids of twins begin with this word, so no figure of theirs passes for a real one."""
+from ktui.simulated.twin.make import SIMULATED
 
 LEAST_OF_THROTTLE = 0.8
 """Real runs under a throttle took up to a fifth longer than copies at its rate would have. So

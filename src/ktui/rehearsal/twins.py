@@ -20,8 +20,9 @@ from ktui.execution.run.events import Started
 from ktui.recording.recorder import Recorder
 from ktui.rehearsal.play import Rehearsal, play
 from ktui.rehearsal.summary import Summary, summarise
-from ktui.rehearsal.twin import SIMULATED, Pace, Twin
+from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock
+from ktui.simulated.twin.make import SIMULATED
 
 FEW = 200
 """So many partitions are rehearsed sooner than another process has started."""

@@ -7,7 +7,7 @@ import gc
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -102,15 +102,9 @@ async def rehearsal_app(
             rehearsal=shown,
             name=live.twin.name,
             clock=clock,
-            pictures=Path(),
             run=run.path,
             theme=theme,
-            themes=load_themes(config_dir() / "themes"),
-            state_dir=state_dir,
-            engines=engines,
-            brokers=engines.brokers,
-            verbs=ShellVerbs(),
-            keymap=read_keymap(load_config()),
+            **of_twin(engines, state_dir),
         )
         engines.launch(run)
         try:
@@ -118,6 +112,19 @@ async def rehearsal_app(
         finally:
             await engines.aclose()
             await observer.aclose()
+
+
+def of_twin(engines: SimulatedEngines, state_dir: StateDir) -> dict[str, Any]:
+    """Return the arguments that each view of a twin has, whose runs end with it."""
+    return {
+        "pictures": Path(),
+        "themes": load_themes(config_dir() / "themes"),
+        "state_dir": state_dir,
+        "engines": engines,
+        "brokers": engines.brokers,
+        "verbs": ShellVerbs(),
+        "keymap": read_keymap(load_config()),
+    }
 
 
 class RehearsalEngines(SimulatedEngines):

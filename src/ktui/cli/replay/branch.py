@@ -7,16 +7,12 @@ import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import NamedTuple
 
-from ktui.cli.context.config import config_dir, load_config
-from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
-from ktui.cli.rehearse.live import RehearsalEngines
+from ktui.cli.rehearse.live import RehearsalEngines, of_twin
 from ktui.cli.twin.shown import ShownTwin
 from ktui.cli.twin.taking import twin_notes
-from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
 from ktui.cluster.pausable_clock import PausableClock
@@ -36,7 +32,6 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import FASTEST
 from ktui.simulated.twin.make import ClusterTwin
 from ktui.tui.app.branch import BranchApp
-from ktui.tui.draw.themes import load_themes
 
 _NO_RUN = "No run had begun at this moment, so there is nothing to compare."
 
@@ -101,15 +96,9 @@ async def branch_app(
             before=point.progress,
             name=point.cluster,
             clock=clock,
-            pictures=Path(),
             run=None if newest is None else folders[newest.name].path,
             theme=theme,
-            themes=load_themes(config_dir() / "themes"),
-            state_dir=state_dir,
-            engines=engines,
-            brokers=engines.brokers,
-            verbs=ShellVerbs(),
-            keymap=read_keymap(load_config()),
+            **of_twin(engines, state_dir),
         )
         for run in point.runs:
             if _had_an_engine(run.until(point.at)):

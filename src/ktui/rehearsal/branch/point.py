@@ -13,9 +13,6 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
 from ktui.progress.timeline import Progress
 
-SPREAD = 1.15
-"""Runs differ by so much, so the rate that a recording shows has this range to either side."""
-
 
 class RecordedEntries(msgspec.Struct, frozen=True):
     """The events of one run, as far as a recording has them from the first one on."""

@@ -16,10 +16,11 @@ from ktui.planning.check.placement import Placement, PlacementAnswer
 from ktui.planning.replication_factor import BrokerPool
 from ktui.progress.timeline import Progress
 from ktui.quantities import as_count
-from ktui.rehearsal.branch.point import SPREAD, BranchPoint, left_out
+from ktui.rehearsal.branch.point import BranchPoint, left_out
 from ktui.rehearsal.branch.settings import settings_at
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin
+from ktui.simulated.twin.rates import UNSURE
 from ktui.simulated.twin.scope import scope_of
 
 _States = Mapping[TopicPartition, PartitionState]
@@ -48,7 +49,7 @@ def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
     rates = _rates(point.inflow, otherwise)
     twin = make_twin(read, taken=point.at, rates=rates)
     ids = {tp.topic: state.topic_id for tp, state in known.items()}
-    sends = max(0.0, point.outflow * SPREAD - rates.fast)
+    sends = max(0.0, point.outflow * UNSURE - rates.fast)
     spec = msgspec.structs.replace(
         twin.spec,
         topics=tuple(msgspec.structs.replace(t, id=ids[t.name]) for t in twin.spec.topics),
@@ -66,9 +67,9 @@ def _rates(inflow: float, otherwise: SnapshotRates) -> SnapshotRates:
         return otherwise
     usual = float(max(1, round(inflow)))
     return SnapshotRates(
-        slow=usual / SPREAD,
+        slow=usual / UNSURE,
         usual=usual,
-        fast=usual * SPREAD,
+        fast=usual * UNSURE,
         throttled=otherwise.throttled,
         source=RatesFrom.RECORDED,
     )

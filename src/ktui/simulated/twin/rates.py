@@ -24,7 +24,7 @@ def rates_of(insights: ClusterInsights | None) -> SnapshotRates:
     if curve.known_to is not None:
         return _rates(ASSUMED, RatesFrom.ASSUMED, throttled=throttled)
     return _rates(
-        Span(min(1 / _UNSURE, curve.low), 1.0, max(_UNSURE, curve.high)).times(curve.most_bytes_s),
+        Span(min(1 / UNSURE, curve.low), 1.0, max(UNSURE, curve.high)).times(curve.most_bytes_s),
         RatesFrom.RECORDED,
         half_at=round(curve.half_at, 3),
         most_at=curve.holds_to if curve.half_at else None,
@@ -33,7 +33,7 @@ def rates_of(insights: ClusterInsights | None) -> SnapshotRates:
 
 
 _LEAST = 0.001
-_UNSURE = 1.15
+UNSURE = 1.15
 """The least range to either side, as of the time left: runs differ more than a run's brokers do."""
 
 

@@ -14,7 +14,7 @@ from ktui.progress.timeline import Progress
 from ktui.tui.app.rehearsal import RehearsalApp
 from ktui.tui.run_view.rehearsing import BranchInView
 from ktui.tui.widgets.branch_lines import BranchLines
-from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.header import StatusHeader, line_under
 
 _TICK_S = 0.5
 """Real seconds between two redraws of the lines."""
@@ -58,11 +58,7 @@ class BranchApp(RehearsalApp):
         was, here = self._branch.beside(None if attached is None else attached.run)
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
-                lines = screen.query(BranchLines)
-                shown = lines.first() if lines else BranchLines()
-                if not lines:
-                    header.parent.mount(shown, after=header)  # type: ignore[union-attr]  # it is on the screen
-                shown.show(was, here)
+                line_under(header, BranchLines).show(was, here)
 
     def push_screen(self, *args: Any, **how: Any) -> Any:
         """Open a screen with the lines on it at once."""

@@ -9,7 +9,7 @@ import msgspec
 from rich.text import Text
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from ktui.execution.host.state_dir import RunDir, StateDir
@@ -22,7 +22,7 @@ from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Player, SearchDirection
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
-from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.header import StatusHeader, line_under
 from ktui.tui.widgets.services import Notification, Status
 
 _CHANGES_NOTHING = "A replay is read-only: nothing can be changed in it."
@@ -183,16 +183,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         position = self._playing.position
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
-                self._line_under(screen, header).show(position)
-
-    def _line_under(self, screen: Screen[Any], header: StatusHeader) -> ReplayLine:
-        """Return the line under a screen's header, mounted first where it is missing."""
-        lines = screen.query(ReplayLine)
-        if lines:
-            return lines.first()
-        line = ReplayLine()
-        header.parent.mount(line, after=header)  # type: ignore[union-attr]  # it is on the screen
-        return line
+                line_under(header, ReplayLine).show(position)
 
     def push_screen(self, *args: Any, **how: Any) -> Any:
         """Open a screen with the replay's line on it at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 from textual.content import Content
@@ -34,6 +35,19 @@ _UNLIMITED = 10_000
 """More cells than any line has."""
 _FAR_S = 366 * 86_400
 """A longer time left is shown as this one, because dates have a maximum."""
+
+
+WidgetT = TypeVar("WidgetT", bound=Widget)
+
+
+def line_under(header: StatusHeader, kind: type[WidgetT]) -> WidgetT:
+    """Return the widget of a kind under a screen's header, mounted first where it is missing."""
+    found = header.screen.query(kind)
+    if found:
+        return found.first()
+    line = kind()
+    header.parent.mount(line, after=header)  # type: ignore[union-attr]  # it is on the screen
+    return line
 
 
 class HeaderPart(msgspec.Struct, frozen=True):
