@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from ktui.cli.lab.command import connect
+from ktui.cluster.errors import Unreachable
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
@@ -52,15 +53,27 @@ class RealStage(RealWorld):
         """Wait until nothing has changed for a while and every free replica is in its ISR."""
         last, since, end = None, time.monotonic(), time.monotonic() + LIMIT_S
         while True:
-            look, alive = await self._look(), await self._alive()
-            behind = _behind(look, await self._held(alive), alive)
+            look = await self._look()
+            waited_for = await self._waited_for(look)
             now = time.monotonic()
-            if look != last or behind:
+            if look != last or waited_for:
                 last, since = look, now
             elif now - since >= _QUIET_S:
                 return
-            assert now < end, f"not quiet after {LIMIT_S} s: {behind or look}"
+            assert now < end, f"not quiet after {LIMIT_S} s: {waited_for or look}"
             await asyncio.sleep(_LOOK_S)
+
+    async def _waited_for(self, look: Look) -> list[PartitionState] | str:
+        """Return the partitions that are behind, or why nobody can say yet.
+
+        A broker may be listed as alive shortly after it was killed, and before it listens.
+        """
+        alive = await self._alive()
+        try:
+            held = await self._held(alive)
+        except Unreachable as error:
+            return str(error)
+        return _behind(look, held, alive)
 
     async def _alive(self) -> set[int]:
         described = await self.reader.describe_cluster()
