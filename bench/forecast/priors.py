@@ -63,16 +63,17 @@ class EarlierRuns:
         seconds: dict[int, float] = {}
         for replica, counted in now.items():
             was = before.get(replica)
-            if was is None or counted.each is None or counted.value <= was.value:
+            if was is None or counted.each is None or counted.value < was.value:
                 continue
             if counted.by_offsets is not was.by_offsets or counted.at_s <= was.at_s:
                 continue
-            at_once[replica.broker] += 1
+            at_once[replica.broker] += counted.value > was.value
             copied[replica.broker] += (counted.value - was.value) * counted.each
             seconds[replica.broker] = counted.at_s - was.at_s
         for broker, count in at_once.items():
             config = seen.broker_configs.get(broker)
             throttle = None if config is None else config.follower_throttle_rate
-            self._samples.append(
-                InflowSample(run, broker, count, seconds[broker], copied[broker], throttle)
-            )
+            if count or throttle is not None:
+                self._samples.append(
+                    InflowSample(run, broker, count, seconds[broker], copied[broker], throttle)
+                )

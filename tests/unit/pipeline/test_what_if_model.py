@@ -79,6 +79,23 @@ def test_throttled_copies_achieve_most_of_the_throttle_on_a_real_cluster() -> No
     assert model.curve.throttled == pytest.approx(0.82)
 
 
+def test_the_seconds_between_the_gulps_of_a_throttle_count_for_its_share() -> None:
+    gulps = [InflowSample("run", broker, 2, 10.0, 10.0 * 12 * MB, 10_000_000) for broker in (1, 2)]
+    nothing = [InflowSample("run", broker, 0, 5.0, 0.0, 10_000_000) for broker in (1, 2)]
+
+    curve = model_of(*gulps, *nothing).curve
+
+    assert curve.throttled == pytest.approx(0.8)
+    assert curve.known_to == 10_000_000
+
+
+def test_a_few_seconds_say_less_about_a_throttle_than_a_long_run() -> None:
+    long = InflowSample("run", 1, 2, 100.0, 100.0 * 8 * MB, 10_000_000)
+    short = [InflowSample("run", n, 1, 1.0, 13 * MB, 10_000_000) for n in (2, 3, 4)]
+
+    assert model_of(long, *short).curve.throttled == pytest.approx(0.8)
+
+
 def test_a_single_slow_copy_below_its_throttle_counts_as_unthrottled() -> None:
     model = model_of(
         inflow(1, 12 * MB, throttle=20_000_000), inflow(2, 18 * MB, throttle=20_000_000)

@@ -377,15 +377,15 @@ INTAKES = Table(
         column("cluster_id", TEXT),
         column("broker", INT),
         column("minute", MOMENT, "the start of the minute"),
-        column("at_once", LONG, "replicas that the broker added at once"),
+        column("at_once", LONG, "replicas that grew at once; 0 while a throttle let none through"),
         column("throttle", LONG, "its follower throttle, B/s", null=True),
         column("t", LONG, "of the first reading, ms since 1970 in UTC, normalised"),
         column("ms", LONG, "between readings, ms"),
         column("bytes", LONG, "B copied to it in that time"),
     ),
 )
-"""One row for each broker and minute, number of replicas added at once, and throttle. Internal to
-the pipeline: the model of copying is fitted on it."""
+"""One row for each broker and minute, number of replicas that grew at once, and throttle. Internal
+to the pipeline: the model of copying is fitted on it."""
 
 
 _WHERE = (

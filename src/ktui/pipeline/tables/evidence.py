@@ -117,20 +117,23 @@ def intakes(pairs: DataFrame) -> DataFrame:
     """Sum up the bytes into each broker and minute, by the number of replicas added at once.
 
     A broker reports all its replicas in one response, so readings of the same time belong together.
-    Times at which the message size of some replica is not known are left out.
+    Times at which the message size of some replica is not known are left out, and so are those in
+    which nothing was copied, unless a throttle may have been the reason: bytes come through it in
+    gulps.
 
     Args:
         pairs: as returned by `measures.rate_pairs`.
     """
+    grew, size = F.col("messages") > 0, F.col("message_bytes")
     readings = (
-        pairs.where("messages > 0")
+        pairs.where(grew | (F.col("throttle").isNotNull() & F.col("leader").isNotNull()))
         .groupBy("cluster_id", "broker", "read_t")
         .agg(
-            F.count("*").alias("at_once"),
+            F.count_if(grew).alias("at_once"),
             F.avg("ms").alias("ms"),
-            F.sum(F.col("messages") * F.col("message_bytes")).alias("bytes"),
+            F.sum(F.when(grew, F.col("messages") * size).otherwise(0)).alias("bytes"),
             F.max("throttle").alias("throttle"),
-            F.count_if(F.col("message_bytes").isNull()).alias("unknown"),
+            F.count_if(grew & size.isNull()).alias("unknown"),
         )
         .where("unknown = 0")
     )

@@ -1,14 +1,16 @@
 """A small, transparent model of how fast a cluster copies replicas, fitted on recordings.
 
 The rate into a broker follows a curve (`insights.curve`). R and h are fitted on the rates that no
-throttle held up, e on the rates that one did. A step takes as long as its copies, and some seconds
-more.
+throttle held up, e on the rates that one did: bytes come through a throttle in gulps, so what a
+broker takes in between two readings is more than its share, or nothing. A step takes as long as its
+copies, and some seconds more.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from statistics import median, quantiles
 
 import msgspec
@@ -33,7 +35,10 @@ percentiles."""
 
 
 class InflowSample(msgspec.Struct, frozen=True, gc=False):
-    """The bytes into one broker while it added `at_once` replicas, under one throttle."""
+    """The bytes into one broker while it added `at_once` replicas, under one throttle.
+
+    With `at_once` 0, these are the seconds in which nothing came through that throttle.
+    """
 
     source: str | None
     """The run under way at that time; None outside of any run."""
@@ -116,7 +121,7 @@ def fit(
     if not seen:
         return None
     held_up = [one for one in seen if _held_up(one)]
-    throttled = _throttled(held_up)
+    throttled = _throttled(inflows)
     reached = _reached(held_up, throttled)
     free = [one for one in seen if not _held_up(one) and not _slower(one, reached)]
     most, half_at = _fit_curve(free) if free else (_assumed(seen), 0.0)
@@ -127,7 +132,7 @@ def fit(
         throttled=throttled,
         known_to=None if free else max(one.throttle or 0 for one in held_up),
     )
-    ratios = _ratios(curve, seen)
+    ratios = _ratios(curve, inflows)
     low, high = _range(ratios)
     return Model(
         curve=msgspec.structs.replace(curve, low=low, high=high),
@@ -228,12 +233,28 @@ def _weight(ones: Iterable[InflowSample]) -> float:
     return sum(one.seconds for one in ones) * median(one.bytes_s for one in ones) ** 2
 
 
-def _throttled(held_up: Collection[InflowSample]) -> float:
+def _throttled(inflows: Iterable[InflowSample]) -> float:
+    """Fit e: the share of its throttle that a broker got, in the median second of held-up ones."""
+    seconds: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
+    copied: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
+    for one in inflows:
+        if one.throttle:
+            key = one.source, one.broker, one.throttle
+            seconds[key] += one.seconds
+            copied[key] += one.bytes
+    shares = ((copied[key] / (of * key[2]), of) for key, of in seconds.items() if of > 0)
+    held_up = sorted(each for each in shares if each[0] >= _BINDS)
     if not held_up:
         return 1.0
-    share = median(one.bytes_s / one.throttle for one in held_up if one.throttle)
     low, high = _EFFICIENCY
-    return min(high, max(low, share))
+    return min(high, max(low, _median_by_weight(held_up)))
+
+
+def _median_by_weight(values: Sequence[tuple[float, float]]) -> float:
+    """Return the median of ascending values, each with its weight."""
+    half = sum(weight for _, weight in values) / 2
+    reached = accumulate(weight for _, weight in values)
+    return next(value for (value, _), weight in zip(values, reached, strict=True) if weight >= half)
 
 
 def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
@@ -243,15 +264,16 @@ def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
     return max(unknown, round(median(seconds) - POLL_S / 2))
 
 
-def _ratios(curve: RateCurve, seen: Iterable[InflowSample]) -> list[float]:
+def _ratios(curve: RateCurve, inflows: Iterable[InflowSample]) -> list[float]:
     """Compare the bytes into each broker, in each run, with the prediction of the curve."""
     copied: defaultdict[tuple[str | None, int], float] = defaultdict(float)
     predicted: defaultdict[tuple[str | None, int], float] = defaultdict(float)
-    for one in seen:
-        key = one.source, one.broker
-        copied[key] += one.bytes
-        predicted[key] += one.seconds * curve.bytes_s(one.at_once, one.throttle)
-    return [copied[key] / predicted[key] for key in copied]
+    for one in inflows:
+        if one.seconds > 0:
+            key = one.source, one.broker
+            copied[key] += one.bytes
+            predicted[key] += one.seconds * curve.bytes_s(max(1, one.at_once), one.throttle)
+    return [copied[key] / predicted[key] for key in copied if copied[key] > 0]
 
 
 def _range(ratios: Sequence[float]) -> tuple[float, float]:
