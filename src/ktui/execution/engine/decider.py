@@ -20,7 +20,7 @@ from ktui.execution.engine.gates import (
     closed_gate_reason,
     pause_after_failure,
 )
-from ktui.execution.engine.in_flight import StepsInFlight, any_ends_soon
+from ktui.execution.engine.in_flight import StepsInFlight, first_end_s
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
 from ktui.execution.engine.requeue import (
@@ -67,7 +67,7 @@ LEAST_AHEAD = 50
 LONGEST_PAUSE_S = 10.0
 """Seconds between two polls while nothing may begin, and nothing is in flight."""
 QUICK_S = 0.2
-"""Seconds between two polls while a step is about to end."""
+"""The fewest seconds between two polls, while a step is about to end."""
 
 
 class Decider:
@@ -112,7 +112,7 @@ class Decider:
         """The topics and brokers on which no throttle could be set at the last review."""
         self._nothing_due: tuple[object, ...] | None = None
         """What the last decision rested on if it took no step: with the same, none does again."""
-        self._quick = False
+        self._pause_s = run.poll_s
         self._cancelled = False
         """Whether this turn sent a cancel."""
         self._restore()
@@ -177,7 +177,7 @@ class Decider:
             return 0.0
         if self._waits_for_schedule:
             return self._until_schedule_s
-        return min(QUICK_S, self.run.poll_s) if self._quick else self.run.poll_s
+        return max(min(QUICK_S, self.run.poll_s), min(self._pause_s, self.run.poll_s))
 
     @property
     def _waits_for_schedule(self) -> bool:
@@ -333,7 +333,7 @@ class Decider:
         decided = build_turn(decision, situations, self._steps.take_elections(), held)
         if decided.decision is not None:
             self._roster.submitted(decision)
-        self._quick = self._about_to_end(decided)
+        self._pause_s = self._until_step_ends(decided)
         return decided
 
     def _with_throttles(
@@ -406,11 +406,11 @@ class Decider:
         roster = self._roster
         return roster.changes, roster.cuts_lately, roster.batch, self._others
 
-    def _about_to_end(self, decided: Turn) -> bool:
-        """Whether the next poll comes soon: steps that remove or elect are mostly over at once."""
+    def _until_step_ends(self, decided: Turn) -> float:
+        """Return the seconds until a step may be over: elections and cancels mostly are at once."""
         at_once = any(sending.request is Request.ELECT for sending in decided.sendings)
         at_once, self._cancelled = at_once or self._cancelled, False
-        return at_once or any_ends_soon(self._memory, self._polled_at, self.run.poll_s)
+        return 0.0 if at_once else first_end_s(self._memory, self._polled_at, self.run.poll_s)
 
     def process_answer(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]

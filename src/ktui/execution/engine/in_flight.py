@@ -34,7 +34,10 @@ from ktui.progress.poll import RESTART_S
 from ktui.progress.timeline import Cause, Stall, StallKind
 
 SOON_POLLS = 2
-"""A step that may end within this many polls is about to end."""
+"""A throttled copy that may end within this many polls is about to end."""
+WORTH = 20
+"""A copy waits for the next poll for at most this part of the time that it has taken. So long
+copies cost their cluster one poll a second."""
 QUICK_FOR_S = 5.0
 """Seconds after which a removal that is not over is waiting for somebody."""
 ELECT_AGAIN_S = 2.0
@@ -50,8 +53,8 @@ _LAGGING = "the next batch waits for {} to be in sync"
 _ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
-def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
-    """Return whether a step in flight is about to end.
+def first_end_s(memory: WorkingState, now: datetime, poll_s: float) -> float:
+    """Return after how many seconds a poll may show that a step in flight is over.
 
     Args:
         memory: the steps, and their progress at the last poll.
@@ -59,17 +62,21 @@ def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
         poll_s: the usual seconds between two polls.
     """
     in_flight = memory.roster.in_flight.values()
-    return any(_ends_soon(move, memory, now, poll_s) for move in in_flight)
+    return min((_end_s(move, memory, now, poll_s) for move in in_flight), default=poll_s)
 
 
-def _ends_soon(move: Move, memory: WorkingState, now: datetime, poll_s: float) -> bool:
+def _end_s(move: Move, memory: WorkingState, now: datetime, poll_s: float) -> float:
     track = memory.run.tracks[move.tp]
+    took_s = 0.0 if track.step is None else (now - track.step.at).total_seconds()
     if not move.step.adds or track.planned.is_tiny:  # mostly over at once
-        step = track.step  # None: it is being submitted
-        return step is None or (now - step.at).total_seconds() < QUICK_FOR_S
+        return 0.0 if took_s < QUICK_FOR_S else poll_s
     timeline = memory.progress.timelines.get(move.tp)
     left = None if timeline is None else timeline.left_s
-    return left is not None and left.low <= SOON_POLLS * poll_s
+    if left is None:
+        return poll_s
+    if memory.run.throttled.in_force:  # a poll finds out which replica is to be taken off it
+        return 0.0 if left.low <= SOON_POLLS * poll_s else poll_s
+    return max(left.low, took_s / WORTH)
 
 
 class Stalls:

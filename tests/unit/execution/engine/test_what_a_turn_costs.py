@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,8 @@ from ktui.pacing import roster, steps
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Next, Situation
 from ktui.simulated.clock import FIRST_MOMENT
+from support.runs.stories import Story
+from support.simulated.counting_reader import CountingReader
 
 EACH = 500
 PLACES = 10
@@ -122,3 +125,20 @@ def test_a_turn_costs_what_is_in_flight_however_many_partitions_are_queued(
     assert max(polled) <= A_TURN
     assert max(computed) <= A_TURN
     assert large_run.run.over >= 90
+
+
+@pytest.mark.parametrize(("messages_s", "quick"), [(300, False), (1_000, True)])
+def test_only_steps_that_are_soon_over_are_polled_more_often_than_once_a_second(
+    tmp_path: Path, messages_s: int, *, quick: bool
+) -> None:
+    ways = {f"orders-{n}": ((1, 2, 3), (4 + n % 3, 2, 3)) for n in range(12)}
+    limits = Limits(replicas=1, partitions=3)
+    story = Story(tmp_path, ways, limits, cluster={"copied_s": messages_s})
+    reader = CountingReader(story.reader)
+    story.reader = reader
+
+    run = story.played()
+
+    polls, lasted_s = reader.calls["list_reassignments"], story.clock.monotonic()
+    assert run.ended
+    assert (polls > 1.5 * lasted_s) is quick
