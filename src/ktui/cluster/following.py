@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from itertools import islice
+from itertools import islice, takewhile
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
@@ -31,13 +31,20 @@ class RecentlyReassigned:
 
     def due(self, listed: Collection[TopicPartition]) -> set[TopicPartition]:
         """Record a list, and return the other partitions that this poll must read."""
-        now, before = self._clock.monotonic(), self._listed
+        now, before, left = self._clock.monotonic(), self._listed, self._left_s
         self._listed = frozenset(listed)
-        left = {tp: since for tp, since in self._left_s.items() if now - since < FOLLOW_S}
+        for tp in self._listed:
+            left.pop(tp, None)
         left |= dict.fromkeys(before - self._listed, now)
-        current = [item for item in left.items() if item[0] not in self._listed]
-        self._left_s = dict(islice(current, max(0, len(current) - MOST), None))
+        self._forget(now)
         if now - self._all_s >= SELDOM_S:
             self._all_s = now
-            return set(self._left_s)
-        return {tp for tp, since in self._left_s.items() if now - since < CLOSELY_S}
+            return set(left)
+        return set(takewhile(lambda tp: now - left[tp] < CLOSELY_S, reversed(left)))
+
+    def _forget(self, now: float) -> None:
+        """Forget those that left long ago, and those that left first where there are too many."""
+        left = self._left_s
+        old = takewhile(lambda tp: now - left[tp] >= FOLLOW_S, left)
+        for tp in [*old, *islice(left, max(0, len(left) - MOST))]:
+            left.pop(tp, None)

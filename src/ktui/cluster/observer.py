@@ -250,9 +250,10 @@ def _concerned(
     wanted: set[TopicPartition],
     interest: Interest,
 ) -> dict[TopicPartition, PartitionState]:
-    concerned = {
-        tp: state
-        for tp, state in topics.partitions.items()
-        if tp in wanted or tp.topic in interest.topics
-    }
+    found = topics.partitions
+    if interest.topics:
+        whole = interest.topics
+        concerned = {tp: found[tp] for tp in found if tp in wanted or tp.topic in whole}
+    else:  # few of the partitions of many topics
+        concerned = {tp: found[tp] for tp in sorted(wanted & found.keys())}
     return with_reassignments(concerned, listed)

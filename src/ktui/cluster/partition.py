@@ -92,7 +92,7 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
     @property
     def out_of_sync(self) -> tuple[int, ...]:
         """Replicas out of the ISR, other than those being added or removed."""
-        if not self.described:
+        if not self.described or set(self.replicas).issubset(self.isr):
             return ()
         excluded = (*self.isr, *self.adding, *self.removing)
         return tuple(b for b in self.replicas if b not in excluded)

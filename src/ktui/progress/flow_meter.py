@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 import msgspec
 
 WINDOW_S = 22.0
@@ -35,7 +37,7 @@ def advance_meter(meter: FlowMeter, grown: float, at_s: float, *, copying: bool)
     if len(points) > 1 and at_s - points[-2][0] < _SPACING_S:
         points = points[:-1]
     oldest_s = at_s - WINDOW_S - 2 * GULP_S
-    needless = sum(1 for second, _ in points[1:] if second < oldest_s)
+    needless = bisect_left(points, oldest_s, lo=1, key=_second) - 1
     return FlowMeter((*points[needless:], (at_s, total)), copying)
 
 
@@ -63,6 +65,10 @@ def is_over(meter: FlowMeter) -> bool:
     return not meter.copying and whole and started[1] == newest[1]
 
 
+def _second(point: tuple[float, float]) -> float:
+    return point[0]
+
+
 def _end(meter: FlowMeter) -> tuple[float, float]:
     """Return the last gulp; the last point where no other gulp is to be expected."""
     points = meter.points
@@ -75,10 +81,10 @@ def _end(meter: FlowMeter) -> tuple[float, float]:
 
 def _start(points: tuple[tuple[float, float], ...], latest_s: float) -> tuple[float, float]:
     """Return the last gulp before the window, else its first point."""
-    before = [place for place, point in enumerate(points) if point[0] <= latest_s]
+    before = bisect_right(points, latest_s, key=_second)
     if not before:
         return points[0]
-    last = points[before[-1]]
-    gulps = (points[p] for p in reversed(before) if p and points[p][1] > points[p - 1][1])
+    last = points[before - 1]
+    gulps = (points[p] for p in range(before - 1, 0, -1) if points[p][1] > points[p - 1][1])
     gulp = next(gulps, None)
     return gulp if gulp is not None and last[0] - gulp[0] < GULP_S else last

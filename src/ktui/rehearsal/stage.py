@@ -179,25 +179,25 @@ class Stage(SourceWrapper):
 
     def _watch(self) -> None:
         self._cluster.catch_up()
-        replication = self._cluster.replication
-        inflows = self._inflows()
-        for broker, peak in self._peaks.items():
-            inflow, room = inflows.get(broker, 0.0), peak.disk - replication.used(broker)
-            if inflow > peak.inflow or room < peak.room:
-                most, least = max(peak.inflow, inflow), max(0, min(peak.room, room))
-                self._peaks[broker] = BrokerPeak(broker, most, least, peak.disk)
+        self._note_peaks()
         self._note_stalls()
         self._note_headway()
 
-    def _inflows(self) -> dict[int, float]:
-        """Return what was copied into each broker a second since the last second or longer."""
-        now_s, copied = self._cluster.now_s, self._cluster.replication.copied_into
+    def _note_peaks(self) -> None:
+        """Note what was copied into each broker since the last second or longer, and its room."""
+        replication, now_s = self._cluster.replication, self._cluster.now_s
         since_s, before = self._measured
         passed_s = now_s - since_s
         if passed_s < _WINDOW_S:
-            return {}
-        self._measured = now_s, dict(copied)
-        return {b: (count - before.get(b, 0.0)) / passed_s for b, count in copied.items()}
+            return
+        copied = dict(replication.copied_into)
+        self._measured = now_s, copied
+        for broker, peak in self._peaks.items():
+            inflow = (copied.get(broker, 0.0) - before.get(broker, 0.0)) / passed_s
+            room = peak.disk - replication.used(broker)
+            if inflow > peak.inflow or room < peak.room:
+                most, least = max(peak.inflow, inflow), max(0, min(peak.room, room))
+                self._peaks[broker] = BrokerPeak(broker, most, least, peak.disk)
 
     def _note_stalls(self) -> None:
         seen: dict[_StallKey, list[Stall]] = {}

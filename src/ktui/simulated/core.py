@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
@@ -35,6 +35,14 @@ _UNCLEAN_ELECTIONS_S = 300.0
 """unclean.leader.election.interval.ms, which is internal to Kafka."""
 
 RequestFault = events.LoseRequest | events.LoseAnswer | events.DelayRequest
+
+
+class _DescribedTopic(NamedTuple):
+    """The states of a topic's partitions, and what they rest on."""
+
+    version: int
+    fenced: frozenset[int]
+    states: Mapping[TopicPartition, PartitionState]
 
 
 class _KnownState(NamedTuple):
@@ -68,6 +76,7 @@ class SimulatedCore(ABC):
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
         self._listeners: list[Callable[[RecordChange], None]] = []
         self._states: dict[TopicPartition, _KnownState] = {}
+        self._described: dict[str, _DescribedTopic] = {}
         stopped = [broker.id for broker in spec.brokers if broker.down]
         self.machines = Machines((broker.id for broker in spec.brokers), stopped)
         self.replication = Replication(spec, seed=seed)
@@ -226,8 +235,21 @@ class SimulatedCore(ABC):
         for listener in self._listeners:
             listener(change)
 
-    def state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
-        """Return a partition's record as brokers' metadata shows it, without its reassignment."""
+    def described(self, name: str) -> Mapping[TopicPartition, PartitionState]:
+        """Return a topic's partitions as brokers' metadata shows them, without reassignments.
+
+        Empty where brokers know no such topic.
+        """
+        version, fenced = self.metadata.version(name), self.metadata.fenced
+        last = self._described.get(name)
+        if last is not None and last.version == version and last.fenced is fenced:
+            return last.states
+        found = self.metadata.topic(name)
+        states = {tp: self._state(tp, topic_id, known) for tp, (topic_id, known) in found.items()}
+        self._described[name] = _DescribedTopic(version, fenced, states)
+        return states
+
+    def _state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
         fenced = self.metadata.fenced
         last = self._states.get(tp)
         if last is not None and last.known is known and last.fenced is fenced:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -37,10 +37,12 @@ class Metadata:
         self.lag_s = lag_s
         self._unseen: deque[tuple[float, TopicPartition]] = deque()
         self._before: dict[str, dict[int, deque[KnownRecord | None]]] = {}
+        self._versions: Counter[str] = Counter()
         self._members = deque([_Members(0.0, controller.registered, controller.fenced)])
 
     def changed(self, change: RecordChange, now_s: float) -> None:
         """Record a decision, which brokers learn after the lag."""
+        self._versions[change.tp.topic] += 1
         if self.lag_s <= 0:
             return
         tp, before = change.tp, change.before
@@ -76,6 +78,7 @@ class Metadata:
         """Show brokers the decisions whose lag has passed."""
         while self._unseen and self._unseen[0][0] <= now_s:
             _, tp = self._unseen.popleft()
+            self._versions[tp.topic] += 1
             partitions = self._before[tp.topic]
             partitions[tp.partition].popleft()
             if not partitions[tp.partition]:
@@ -89,6 +92,10 @@ class Metadata:
         """Return the names of all topics that brokers know, sorted."""
         settled = self._controller.topics.keys() - self._before.keys()
         return sorted({*settled, *(name for name in self._before if self.topic(name))})
+
+    def version(self, name: str) -> int:
+        """Return a number for what brokers know of a topic: with the same one, that is the same."""
+        return self._versions[name]
 
     def topic(self, name: str) -> dict[TopicPartition, KnownRecord]:
         """Return the partitions of a topic, by number; empty if brokers know no such topic."""

@@ -104,9 +104,8 @@ class SimulatedReader:
             if topic_name_problem(name):
                 answer = "INVALID_TOPIC_EXCEPTION"
                 failures.append(Failure(Operation.METADATA, answer, topic=clean(name)))
-            elif found := self._cluster.metadata.topic(name):
-                for tp, (topic_id, known) in found.items():
-                    partitions[tp] = self._cluster.state(tp, topic_id, known)
+            elif found := self._cluster.described(name):
+                partitions |= found
             else:
                 absent.add(name)
         return TopicsAnswer(partitions, frozenset(absent), tuple(failures))

@@ -45,7 +45,7 @@ class BetweenSteps:
         changed: list[TopicPartition] = []
         for tp in partitions:
             known = before.get(tp)
-            if known is not None and known == self._grounds(tracks[tp], observed):
+            if known is not None and known == self._grounds(tp, tracks[tp], observed):
                 self.certain.add(tp)
                 self._judged[tp] = known
             else:
@@ -59,14 +59,16 @@ class BetweenSteps:
     def _judge_anew(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
         events = self._judge(track, observed)
         if not events and track.tp in self.certain:
-            grounds = self._grounds(track, observed)
+            grounds = self._grounds(track.tp, track, observed)
             if grounds is not None:
                 self._judged[track.tp] = grounds
         return events
 
-    def _grounds(self, track: Track, observed: Observed) -> tuple[object, ...] | None:
+    def _grounds(
+        self, tp: TopicPartition, track: Track, observed: Observed
+    ) -> tuple[object, ...] | None:
         """Return what the judgement of a partition rests on; None if time counts for it, too."""
-        tp, memory = track.planned.tp, self._memory
+        memory = self._memory
         filed = memory.roster.filed_as(tp)
         if filed is None or tp in memory.unanswered or tp in memory.roster.in_flight:
             return None
