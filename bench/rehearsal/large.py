@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import resource
 import time
-
-import msgspec
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from bench.checks import check_count
 from ktui.execution.run.options import RunOptions
@@ -22,31 +22,42 @@ from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 
 OLD, NEW = 90, 10
 """So many brokers have replicas, and so many are new."""
+BALANCED = 24
+"""So many brokers exchange replicas."""
 TOPICS, PARTITIONS = 200, 50
 MB = 1_000_000
 MOST_S = 60.0
 
+Placement = Sequence[tuple[int, ...]]
+
+
+class Case(NamedTuple):
+    """A plan of 10,000 moves, and its cluster."""
+
+    name: str
+    twin: Twin
+    plan: Plan
+
 
 def run() -> None:
     """Print the figures."""
-    limits = default_limits({})
-    own = msgspec.structs.replace(limits, partitions=200, per_broker=8, per_leader=4)
-    for name, chosen in (("the default limits", limits), ("P 200, B 8, S 4", own)):
-        _measure(name, chosen)
+    for case in (balancing(), growing()):
+        _measure(case)
 
 
-def _measure(name: str, limits: Limits) -> None:
+def _measure(case: Case) -> None:
     began_s, cpu_s = time.perf_counter(), _cpu_s()
-    twin, plan = growing_twin(), plan_of_all()
-    twins = rehearse(rehearsal_of(plan, twin, limits), twin, start=FIRST_MOMENT)
+    rehearsal = rehearsal_of(case.plan, case.twin, default_limits({}))
+    twins = rehearse(rehearsal, case.twin, start=FIRST_MOMENT)
     taken_s = time.perf_counter() - began_s
+    moves = len(case.plan.partitions)
     for each in twins:
-        check_count("moves that ended at their target", each.summary.done, len(plan.partitions))
+        check_count("moves that ended at their target", each.summary.done, moves)
     lasts = ", ".join(f"{each.pace} {each.summary.time_s / 3600:.1f} h" for each in twins)
     print(
-        f"a rehearsal of {len(plan.partitions):,} moves onto {NEW} of {OLD + NEW} brokers, {name}: "
-        f"{taken_s:.0f} s (aim: at most {MOST_S:.0f} s on two cores; here {cores()}), "
-        f"{_cpu_s() - cpu_s:.0f} s of CPU; the twins last: {lasts}"
+        f"a rehearsal of {moves:,} moves {case.name}: {taken_s:.0f} s (aim: at most {MOST_S:.0f} s "
+        f"on two cores; here {cores()}), {_cpu_s() - cpu_s:.0f} s of CPU; the twins last: {lasts}",
+        flush=True,
     )
 
 
@@ -66,44 +77,75 @@ def rehearsal_of(plan: Plan, twin: Twin, limits: Limits) -> Rehearsal:
     return prepared.rehearsal
 
 
-def growing_twin() -> Twin:
-    """Return a cluster of 100 brokers, 10 of which hold nothing yet."""
-    chance = random.Random(1)  # noqa: S311 - not a secret
-    topics = tuple(
+def balancing() -> Case:
+    """Return a plan that moves one replica of each partition of 100 MB to another broker."""
+    placed = [_placed(topic, BALANCED) for topic in range(TOPICS)]
+    topics = [
         TopicSpec(
-            name=f"topic-{topic:03}",
-            replicas=_replicas(topic),
+            name=_name(topic),
+            replicas=replicas,
+            bytes_each=100 * MB,
+            inbound=0.002 * MB,
+            configs={"min.insync.replicas": "2"},
+        )
+        for topic, replicas in enumerate(placed)
+    ]
+    targets = [[(*here[:2], (here[2] + 2) % BALANCED + 1) for here in each] for each in placed]
+    name = f"of 100 MB between {BALANCED} brokers"
+    return Case(name, _twin(BALANCED, topics), _plan(targets))
+
+
+def growing() -> Case:
+    """Return a plan that gives one replica of each partition to one of ten new brokers."""
+    chance = random.Random(1)  # noqa: S311 - not a secret
+    placed = [_placed(topic, OLD) for topic in range(TOPICS)]
+    topics = [
+        TopicSpec(
+            name=_name(topic),
+            replicas=replicas,
             sizes=tuple(_size(chance) for _ in range(PARTITIONS)),
             inbound=0.0002 * (1 + topic % 23) * MB,
             configs={"min.insync.replicas": "2"},
         )
-        for topic in range(TOPICS)
-    )
-    brokers = (
-        BrokerSpec(id=broker, rack=f"rack-{broker % 3}", disk_bytes=4_000 * GIB)
-        for broker in range(1, OLD + NEW + 1)
-    )
-    return Twin(name="large", spec=ClusterSpec(name="large", brokers=tuple(brokers), topics=topics))
+        for topic, replicas in enumerate(placed)
+    ]
+    targets = [
+        [(*here[:2], OLD + 1 + (topic + number) % NEW) for number, here in enumerate(replicas)]
+        for topic, replicas in enumerate(placed)
+    ]
+    held = sum(sum(topic.sizes or ()) for topic in topics) / MB / 1_000
+    name = f"of {held:,.0f} GB onto {NEW} of {OLD + NEW} brokers"
+    return Case(name, _twin(OLD + NEW, topics), _plan(targets))
 
 
 def _size(chance: random.Random) -> int:
     return int(min(chance.paretovariate(1.3), 50.0) * 70 * MB)
 
 
-def _replicas(topic: int) -> tuple[tuple[int, ...], ...]:
+def _name(topic: int) -> str:
+    return f"topic-{topic:03}"
+
+
+def _placed(topic: int, brokers: int) -> tuple[tuple[int, ...], ...]:
     firsts = (topic * PARTITIONS + number for number in range(PARTITIONS))
-    return tuple(tuple((first + place) % OLD + 1 for place in range(3)) for first in firsts)
+    return tuple(tuple((first + place) % brokers + 1 for place in range(3)) for first in firsts)
 
 
-def plan_of_all() -> Plan:
-    """Return the plan that gives one replica of each partition to a new broker."""
+def _twin(count: int, topics: Sequence[TopicSpec]) -> Twin:
+    brokers = (
+        BrokerSpec(id=broker, rack=f"rack-{broker % 3}", disk_bytes=4_000 * GIB)
+        for broker in range(1, count + 1)
+    )
+    spec = ClusterSpec(name="large", brokers=tuple(brokers), topics=tuple(topics))
+    return Twin(name="large", spec=spec)
+
+
+def _plan(targets: Sequence[Placement]) -> Plan:
     return Plan(
         tuple(
-            PartitionTarget(
-                f"topic-{topic:03}", number, (*here[:2], OLD + 1 + (topic + number) % NEW)
-            )
-            for topic in range(TOPICS)
-            for number, here in enumerate(_replicas(topic))
+            PartitionTarget(_name(topic), number, replicas)
+            for topic, each in enumerate(targets)
+            for number, replicas in enumerate(each)
         )
     )
 
