@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.observer import Observer
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
 from ktui.execution.journal.journal import Journal
@@ -70,8 +71,9 @@ async def run_beside(rehearsal: Rehearsal, spec: ClusterSpec) -> list[JournalEnt
         return list(journal.entries())
 
 
-def rehearsed(rehearsal: Rehearsal, spec: ClusterSpec) -> Played:
-    return asyncio.run(play(rehearsal, spec, VirtualClock(leaping=True)))
+def rehearsed(rehearsal: Rehearsal, spec: ClusterSpec, *, passes_over: bool = False) -> Played:
+    clock = VirtualClock(leaping=True)
+    return asyncio.run(play(rehearsal, spec, clock, passes_over=passes_over))
 
 
 def steps_of(entries: list[JournalEntry]) -> list[tuple[float, StepBegun | StepOver]]:
@@ -100,3 +102,30 @@ def test_a_rehearsal_takes_the_steps_of_a_run_and_the_same_ones_each_time(
     assert first == second
     assert summarise(first).complete
     assert steps_of(list(first.entries)) == steps_of(alone)
+
+
+@settings(max_examples=10)
+@given(moves, st.sampled_from((0, 5_000_000, 400_000_000, 4_000_000_000)), limits_of_a_run)
+def test_passing_over_polls_leaves_the_steps_and_about_their_times(
+    lists: list[tuple[tuple[int, ...], tuple[int, ...]]], size: int, limits: Limits
+) -> None:
+    changed = [(before, after) for before, after in lists if before != after]
+    if not changed:
+        return
+    twin = a_twin(changed, size)
+    rehearsal = rehearsal_of(plan_of(changed), twin=twin, limits=limits)
+    spec = twin.cluster(Pace.USUAL)
+
+    usual, fewer = (rehearsed(rehearsal, spec, passes_over=each) for each in (False, True))
+
+    steps = steps_of(list(usual.entries))
+    assert by_partition(steps_of(list(fewer.entries))) == by_partition(steps)
+    assert abs(fewer.lasted_s - usual.lasted_s) <= 0.05 * usual.lasted_s + 0.2 * len(steps)
+
+
+def by_partition(steps: list[tuple[float, StepBegun | StepOver]]) -> dict[TopicPartition, object]:
+    """Return the kinds of each partition's steps, and the replicas that they came to."""
+    found: dict[TopicPartition, list[object]] = {}
+    for _, event in steps:
+        found.setdefault(event.tp, []).append((type(event), event.replicas))
+    return dict(found)

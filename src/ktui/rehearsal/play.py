@@ -23,6 +23,7 @@ from ktui.quantities import as_duration
 from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
 from ktui.rehearsal.faults import Fault
+from ktui.rehearsal.foresight import Foresight
 from ktui.rehearsal.played import EndedBy, Played
 from ktui.rehearsal.stage import Stage
 from ktui.simulated.cluster import SimulatedCluster
@@ -55,6 +56,7 @@ async def play(
     clock: Clock,
     *,
     recorder: Recorder | None = None,
+    passes_over: bool = False,
 ) -> Played:
     """Carry a plan out on a simulated cluster until the run ends, is left, or stands still.
 
@@ -65,6 +67,7 @@ async def play(
         spec: the cluster.
         clock: the time of the cluster and of the engine.
         recorder: records the observations and the events of the run; the caller closes it.
+        passes_over: whether to pass over polls that can show nothing but more bytes.
     """
     cluster = SimulatedCluster(spec, clock)
     ports = ClusterPorts(cluster.reader(), cluster.writer())
@@ -81,16 +84,18 @@ async def play(
     if recorder is not None:
         source = RecordingSource(observer, recorder)
     stage = Stage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
+    foresight = Foresight(stage, cluster)
     watch = _Watch(stage, clock)
     engine = Engine(
         run,
         journal,
-        stage,
+        foresight,
         ports,
         clock,
         recording=(lambda: NOT_RECORDED) if recording is None else recording.state,
         leave_when=watch.why_leave,
         figure=CanaryFigure(Producers(cluster)),
+        foresee=foresight.pause_s if passes_over else _as_usual,
     )
     try:
         await engine.execute(msgspec.structs.replace(_OWNER, until=rehearsal.until))
@@ -129,6 +134,10 @@ class _Watch:
             return None
         self.gave_up = True
         return f"no headway for {as_duration(most_s)}"
+
+
+def _as_usual(pause_s: float) -> float:
+    return pause_s
 
 
 def _nobody(_entries: Iterable[JournalEntry]) -> None:

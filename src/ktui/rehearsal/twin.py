@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,9 @@ from ktui.simulated.twin.make import SIMULATED
 LEAST_OF_THROTTLE = 0.8
 """Real runs under a throttle took up to a fifth longer than copies at its rate would have. So
 copies get no more of it on a slow twin."""
+MOST_OF_THROTTLE = 1.1
+"""The share on a fast twin: bytes come through a throttle in gulps of up to 11 s (Kafka's window),
+by which a run of less than a minute gets more than its rate."""
 _START = Span(2 / 7, 1.0, 12 / 7)
 """How long a new replica waits for its first bytes on a fast, a usual and a slow twin, as a share
 of the usual 0.35 s. A follower learns of it in 0.1 s. Its fetch returns at once where data flows,
@@ -65,10 +67,10 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
 
     def cluster(self, pace: Pace) -> ClusterSpec:
         """Return the cluster whose brokers copy at that pace, marked as simulated by its id."""
-        rate, throttled = self.rate(pace), self._throttled(pace)
+        rate = self.rate(pace)
         brokers = tuple(
             msgspec.structs.replace(
-                b, copy_in=rate, throttle_share=min(1.0, b.throttle_share * throttled)
+                b, copy_in=rate, throttle_share=self._throttled(pace, b.throttle_share)
             )
             for b in self.spec.brokers
         )
@@ -80,18 +82,14 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
             copy_start_s=start * self.spec.copy_start_s,
         )
 
-    def _throttled(self, pace: Pace) -> float:
-        """Return the share of a throttle that copies get at that pace, by the usual one.
-
-        On a fast twin they get all of it: bytes come through in gulps, which the share of a long
-        run hides from a short one.
-        """
+    def _throttled(self, pace: Pace, usual: float) -> float:
+        """Return the share of a throttle that copies get at that pace, by the usual one."""
         if pace is Pace.USUAL or self.rates.low == self.rates.high:
-            return 1.0
+            return usual
         if pace is Pace.FAST:
-            return math.inf
+            return MOST_OF_THROTTLE
         low = self.rates.low / self.rates.middle if self.recorded else THROTTLED.low
-        return min(low, LEAST_OF_THROTTLE)
+        return usual * min(low, LEAST_OF_THROTTLE)
 
     def at(self, rate: float) -> Twin:
         """Return the same twin with an exact copy rate, in bytes a second, of any copies."""

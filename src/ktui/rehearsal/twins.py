@@ -25,7 +25,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.twin.make import SIMULATED
 
 FEW = 200
-"""So many partitions are rehearsed sooner than another process has started."""
+"""So many partitions are rehearsed sooner than another process has started, with every poll."""
 
 LOST_PROCESS = "the system has ended a process of the rehearsal, perhaps for lack of memory"
 
@@ -58,7 +58,8 @@ def rehearse(
 ) -> tuple[RehearsedTwin, ...]:
     """Rehearse a plan on each twin, from the slowest to the fastest.
 
-    Large plans are played in processes of their own, as many at a time as there are cores.
+    Large plans are played in processes of their own, all at a time where there are several cores:
+    nobody knows beforehand which twin takes longest.
 
     Args:
         rehearsal: the plan.
@@ -70,10 +71,9 @@ def rehearse(
         RunProblem: the system has ended one of the processes.
     """
     tasks = twin_tasks(rehearsal, twin, start=start, record=record)
-    at_once = min(cores(), len(tasks))
-    if at_once == 1 or _partitions(rehearsal) <= FEW:
+    if min(cores(), len(tasks)) == 1 or _partitions(rehearsal) <= FEW:
         return tuple(map(play_twin, tasks))
-    return _play_side_by_side(tasks, at_once)
+    return _play_side_by_side(tasks)
 
 
 def twin_tasks(
@@ -106,14 +106,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _play_side_by_side(tasks: Sequence[TwinTask], at_once: int) -> tuple[RehearsedTwin, ...]:
+def _play_side_by_side(tasks: Sequence[TwinTask]) -> tuple[RehearsedTwin, ...]:
     """Play each twin in a process of its own; none of them outlives an interrupt or an error.
 
     Raises:
         RunProblem: the system has ended one of the processes.
     """
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(at_once, mp_context=context, initializer=ignore_interrupts)
+    pool = ProcessPoolExecutor(len(tasks), mp_context=context, initializer=ignore_interrupts)
     try:
         return tuple(pool.map(play_twin, tasks))
     except BrokenProcessPool:
@@ -152,9 +152,13 @@ def play_twin(task: TwinTask) -> RehearsedTwin:
             cluster=f"{task.twin.name} ({SIMULATED})",
             program=f"ktui {__version__} rehearse",
         )
-    spec = task.twin.cluster(task.pace)
+    rehearsal, spec = task.rehearsal, task.twin.cluster(task.pace)
+    plain = recorder is None and not rehearsal.faults and rehearsal.until is None
+    passes_over = plain and _partitions(rehearsal) > FEW
     try:
-        played = asyncio.run(play(task.rehearsal, spec, clock, recorder=recorder))
+        played = asyncio.run(
+            play(rehearsal, spec, clock, recorder=recorder, passes_over=passes_over)
+        )
     finally:
         if recorder is not None:
             recorder.close()

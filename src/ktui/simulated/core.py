@@ -183,10 +183,15 @@ class SimulatedCore(ABC):
             heard_s = max(heard_s, self.controller_from_s)
         return heard_s + self.spec.session_timeout_s
 
+    @property
+    def next_event_s(self) -> float:
+        """The second at which something happens next; until then, only bytes flow."""
+        return min(self._due.next_s, self.replication.next_event_s())
+
     def catch_up(self) -> None:
         """Run everything that is due by the clock."""
         until_s = self.clock.monotonic() - self.began_s
-        while (next_s := min(self._due.next_s, self.replication.next_event_s())) <= until_s:
+        while (next_s := self.next_event_s) <= until_s:
             self._flow_to(next_s)
             while self._due.next_s <= self.now_s:
                 self._due.take()()

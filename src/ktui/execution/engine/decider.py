@@ -43,6 +43,7 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import Resources, throttle_resources
@@ -178,6 +179,22 @@ class Decider:
         if self._waits_for_schedule:
             return self._until_schedule_s
         return max(min(QUICK_S, self.run.poll_s), min(self._pause_s, self.run.poll_s))
+
+    @property
+    def waits_for_steps(self) -> bool:
+        """Whether only the end of a step in flight brings the run on, and no passing of time."""
+        roster, run, limits = self._roster, self.run, self._roster.limits
+        if self._observed is None or not roster.in_flight:
+            return False
+        seen = self._observed.seen
+        others = roster.between or roster.blocked or roster.stalled
+        held = any(self._memory.held(why) for why in Hold)
+        by_time = run.schedule != NO_SCHEDULE or run.gate.shut or self._options.gated
+        controlled = run.throttled.in_force or run.throttled.rates.objective is not None
+        budget = limits.cuts_per_minute
+        cuts_wait = budget is not None and roster.cuts_lately + len(roster.ready) >= budget
+        trouble = len(seen.online) < len(seen.brokers) or self._steps.cancels_due
+        return not (others or held or by_time or controlled or cuts_wait or trouble)
 
     @property
     def _waits_for_schedule(self) -> bool:

@@ -88,6 +88,8 @@ class Engine:
         forbids: returns why the command of --while, which may be empty, lets no step begin now;
             None if it lets them.
         figure: returns the figure of the run's objective in the last seconds.
+        foresee: returns the seconds until the next poll, given the usual ones, while only the end
+            of a step in flight can bring the run on.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -108,6 +110,7 @@ class Engine:
         leave_when: LeaveWhen = when_paused,
         forbids: Callable[[str], str | None] = lambda _command: None,
         figure: Callable[[Objective], Figure] = no_figure,
+        foresee: Callable[[float], float] = lambda usual_s: usual_s,
     ) -> None:
         self._run = run
         self._leave_when = leave_when
@@ -118,6 +121,7 @@ class Engine:
         self._recording = recording
         self._news = news
         self._forbids = forbids
+        self._foresee = foresee
         cluster_id = None if run.started is None else run.started.cluster_id
         prior = None if cluster_id is None else earlier(cluster_id)
         self._recorder = EventRecorder(run, journal, clock, lost)
@@ -180,7 +184,7 @@ class Engine:
                 break
             await self._turn()
             self._leave_if_due()
-            await self._wait(self._decider.pause_s)
+            await self._wait(self._pause_s)
         if not self._run.ended:
             await self._clean_up_throttles()
             self._record([EngineLeft(reason=self._reason)])
@@ -385,6 +389,11 @@ class Engine:
             raise problem
         fix = f"Put it back: ktui resume {self._run.name}"
         raise JournalProblem(f"{problem}. Its throttle stays on {stays}. {fix}") from problem
+
+    @property
+    def _pause_s(self) -> float:
+        usual_s = self._decider.pause_s
+        return self._foresee(usual_s) if self._decider.waits_for_steps else usual_s
 
     async def _wait(self, seconds: float) -> None:
         """Wait for the next turn, but return at once if a command arrives."""
