@@ -189,7 +189,8 @@ class Decider:
         seen = self._observed.seen
         others = roster.between or roster.blocked or roster.stalled
         held = any(self._memory.held(why) for why in Hold)
-        by_time = run.schedule != NO_SCHEDULE or run.gate.shut or self._options.gated
+        health = self._options.gated or self._options.urgent_first
+        by_time = run.schedule != NO_SCHEDULE or run.gate.shut or health
         controlled = run.throttled.in_force or run.throttled.rates.objective is not None
         budget = limits.cuts_per_minute
         cuts_wait = budget is not None and roster.cuts_lately + len(roster.ready) >= budget
