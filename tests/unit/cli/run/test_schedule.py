@@ -42,7 +42,8 @@ def test_the_schedule_of_a_live_run_is_shown_changed_in_part_and_lifted(live: Ru
     assert call(live).stdout == "steps of drain-b3 begin at any time\n"
 
     call(live, "--window", "22:00-05:00,sun,sat")
-    start_at = (SystemClock().now() + timedelta(days=2)).replace(microsecond=0)
+    in_two_days = SystemClock().now().astimezone() + timedelta(days=2)
+    start_at = in_two_days.replace(hour=12, minute=0, second=0, microsecond=0)  # in no window
     said = call(live, "--start-at", start_at.isoformat(), "--while", "/bin/true now")
 
     shown = f"{start_at.astimezone():%Y-%m-%d %H:%M}"
@@ -129,7 +130,8 @@ def test_a_dry_run_says_when_steps_begin_and_when_the_run_is_expected_to_end(
 ) -> None:
     plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
     plan = plan_sandbox.plan(orders_0=(4, 2, 3))
-    start_at = (SystemClock().now() + timedelta(days=2)).replace(microsecond=0)
+    in_two_days = SystemClock().now().astimezone() + timedelta(days=2)
+    start_at = in_two_days.replace(hour=12, minute=0, second=0, microsecond=0)  # in no window
     options = ["--context", "prod-eu", "--start-at", start_at.isoformat(), "--dry-run"]
 
     text = CliRunner().invoke(ktui, ["start", plan, *options]).stdout
