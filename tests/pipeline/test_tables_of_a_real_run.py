@@ -49,8 +49,8 @@ def shell(three_brokers: Lab, tmp_path: Path, topic: str) -> Iterator[Shell]:
     """A shell after a throttled run with changed limits and a cancelled partition."""
     shell = Shell(three_brokers, tmp_path)
     plan = [{"topic": topic, "partition": n, "replicas": [3, 1]} for n in range(PARTITIONS)]
-    paced = ("--partitions", "1", "--throttle", SLOW, "--poll", "200ms", "--headless")
-    begun = shell.begin("start", shell.plan(RUN, plan), *paced)
+    paced = ("--partitions", "1", "--order", "topic", "--throttle", SLOW, "--poll", "200ms")
+    begun = shell.begin("start", shell.plan(RUN, plan), *paced, "--headless")
     try:
         shell.wait_for(RUN, StepBegun)
         for words in (

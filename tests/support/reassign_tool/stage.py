@@ -177,6 +177,17 @@ class Stage:
         )
         assert all(each.verdict is Verdict.ACCEPTED for each in results.values()), results
 
+    async def _cancel_all(self) -> None:
+        """Cancel what is still being moved; a move may end by itself first."""
+        moving = await self._reader.list_reassignments()
+        if not moving:
+            return
+        results = await self._writer.alter_reassignments(
+            dict.fromkeys(moving), allow_replication_factor_change=True
+        )
+        refused = [each for each in results.values() if each.verdict is not Verdict.ACCEPTED]
+        assert all(each.code == "NO_REASSIGNMENT_IN_PROGRESS" for each in refused), results
+
     async def _set(self, changes: Sequence[ConfigChange]) -> None:
         results = await self._writer.alter_configs(changes)
         assert all(each.verdict is Verdict.ACCEPTED for each in results.values()), results
@@ -272,8 +283,7 @@ class Stage:
         if down:
             await wait_until_ready(self._lab, connect, lambda _: None)
         await self._unthrottle()
-        if moving := await self._reader.list_reassignments():
-            await self._reassign(dict.fromkeys(moving))
+        await self._cancel_all()
         topics = await self._topics()
         await asyncio.to_thread(workload.delete_topics, self._connection, topics)
 
