@@ -29,7 +29,9 @@ from support.rehearsal.small_twins import rehearsal_of
 
 BROKERS = (1, 2, 3, 4, 5)
 replicas = st.permutations(BROKERS).map(lambda order: tuple(order[:3]))
-moves = st.lists(st.tuples(replicas, replicas), min_size=1, max_size=4)
+moves = st.lists(
+    st.tuples(replicas, replicas).filter(lambda move: move[0] != move[1]), min_size=1, max_size=4
+)
 limits_of_a_run = st.builds(
     Limits,
     replicas=st.sampled_from((1, 2)),
@@ -51,6 +53,15 @@ def a_twin(lists: list[tuple[tuple[int, ...], tuple[int, ...]]], size: int) -> T
 
 def plan_of(lists: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> Plan:
     return Plan(tuple(PartitionTarget("orders", n, after) for n, (_, after) in enumerate(lists)))
+
+
+def drawn(
+    lists: list[tuple[tuple[int, ...], tuple[int, ...]]], size: int, limits: Limits
+) -> tuple[Rehearsal, ClusterSpec]:
+    """Return the rehearsal of moves of partitions of a size, and its cluster."""
+    twin = a_twin(lists, size)
+    rehearsal = rehearsal_of(plan_of(lists), twin=twin, limits=limits)
+    return rehearsal, twin.cluster(Pace.USUAL)
 
 
 async def run_beside(rehearsal: Rehearsal, spec: ClusterSpec) -> list[JournalEntry]:
@@ -89,12 +100,7 @@ def steps_of(entries: list[JournalEntry]) -> list[tuple[float, StepBegun | StepO
 def test_a_rehearsal_takes_the_steps_of_a_run_and_the_same_ones_each_time(
     lists: list[tuple[tuple[int, ...], tuple[int, ...]]], size: int, limits: Limits
 ) -> None:
-    changed = [(before, after) for before, after in lists if before != after]
-    if not changed:
-        return
-    twin = a_twin(changed, size)
-    rehearsal = rehearsal_of(plan_of(changed), twin=twin, limits=limits)
-    spec = twin.cluster(Pace.USUAL)
+    rehearsal, spec = drawn(lists, size, limits)
 
     first, second = (rehearsed(rehearsal, spec) for _ in range(2))
     alone = asyncio.run(run_beside(rehearsal, spec))
@@ -109,12 +115,7 @@ def test_a_rehearsal_takes_the_steps_of_a_run_and_the_same_ones_each_time(
 def test_passing_over_polls_leaves_the_steps_and_about_their_times(
     lists: list[tuple[tuple[int, ...], tuple[int, ...]]], size: int, limits: Limits
 ) -> None:
-    changed = [(before, after) for before, after in lists if before != after]
-    if not changed:
-        return
-    twin = a_twin(changed, size)
-    rehearsal = rehearsal_of(plan_of(changed), twin=twin, limits=limits)
-    spec = twin.cluster(Pace.USUAL)
+    rehearsal, spec = drawn(lists, size, limits)
 
     usual, fewer = (rehearsed(rehearsal, spec, passes_over=each) for each in (False, True))
 

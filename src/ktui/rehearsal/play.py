@@ -12,7 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
-from ktui.execution.engine.engine import Engine
+from ktui.execution.engine.engine import Engine, usual_pause
 from ktui.execution.engine.leaving import when_paused
 from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.recording import RunRecording
@@ -95,7 +95,7 @@ async def play(
         recording=(lambda: NOT_RECORDED) if recording is None else recording.state,
         leave_when=watch.why_leave,
         figure=CanaryFigure(Producers(cluster)),
-        foresee=foresight.pause_s if passes_over else _as_usual,
+        pause=foresight.pause_s if passes_over else usual_pause,
     )
     try:
         await engine.execute(msgspec.structs.replace(_OWNER, until=rehearsal.until))
@@ -134,10 +134,6 @@ class _Watch:
             return None
         self.gave_up = True
         return f"no headway for {as_duration(most_s)}"
-
-
-def _as_usual(pause_s: float) -> float:
-    return pause_s
 
 
 def _nobody(_entries: Iterable[JournalEntry]) -> None:

@@ -66,6 +66,11 @@ LISTENS_S = 0.2
 T = TypeVar("T")
 
 
+def usual_pause(usual_s: float) -> float:
+    """Return the usual seconds before the next poll."""
+    return usual_s
+
+
 class Engine:
     """Carries one run on until it has ended, or is to be left.
 
@@ -88,8 +93,8 @@ class Engine:
         forbids: returns why the command of --while, which may be empty, lets no step begin now;
             None if it lets them.
         figure: returns the figure of the run's objective in the last seconds.
-        foresee: returns the seconds until the next poll, given the usual ones, while only the end
-            of a step in flight can bring the run on.
+        pause: returns the seconds to wait before the next poll while the run only waits for steps
+            in flight; it is given the usual seconds.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -110,7 +115,7 @@ class Engine:
         leave_when: LeaveWhen = when_paused,
         forbids: Callable[[str], str | None] = lambda _command: None,
         figure: Callable[[Objective], Figure] = no_figure,
-        foresee: Callable[[float], float] = lambda usual_s: usual_s,
+        pause: Callable[[float], float] = usual_pause,
     ) -> None:
         self._run = run
         self._leave_when = leave_when
@@ -121,7 +126,7 @@ class Engine:
         self._recording = recording
         self._news = news
         self._forbids = forbids
-        self._foresee = foresee
+        self._pause = pause
         cluster_id = None if run.started is None else run.started.cluster_id
         prior = None if cluster_id is None else earlier(cluster_id)
         self._recorder = EventRecorder(run, journal, clock, lost)
@@ -393,7 +398,7 @@ class Engine:
     @property
     def _pause_s(self) -> float:
         usual_s = self._decider.pause_s
-        return self._foresee(usual_s) if self._decider.waits_for_steps else usual_s
+        return self._pause(usual_s) if self._decider.waits_for_steps else usual_s
 
     async def _wait(self, seconds: float) -> None:
         """Wait for the next turn, but return at once if a command arrives."""
