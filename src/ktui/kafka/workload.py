@@ -28,9 +28,9 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.client_logging import redirect_client_log
 
-_LIMIT_S = 60.0
+_LIMIT_S = 120.0
 _ATTEMPT_S = 8.0
-"""Seconds for one admin client: one that takes a dead broker for the controller waits in vain."""
+"""Seconds for one attempt: one whose broker is dead or too busy waits in vain."""
 _POLL_S = 0.05
 
 
@@ -50,7 +50,7 @@ def create_topic(
         settings: topic settings under Kafka's names.
 
     Raises:
-        ClusterError: the cluster refused, or did not answer within a minute.
+        ClusterError: the cluster refused, or did not answer within two minutes.
     """
     topic = NewTopic(
         name,
@@ -81,7 +81,7 @@ def delete_topics(connection: Connection, names: Collection[str]) -> None:
     """Delete topics.
 
     Raises:
-        ClusterError: the cluster refused one, or did not answer within a minute.
+        ClusterError: the cluster refused one, or did not answer within two minutes.
     """
     for name in names:
 
@@ -112,7 +112,7 @@ def fill(
         The number of messages written to each partition.
 
     Raises:
-        ClusterError: a message was not acknowledged within a minute.
+        ClusterError: a message was not acknowledged within two minutes.
     """
     each = -(-bytes_each // message_bytes)
     tally = _Tally()
@@ -287,9 +287,12 @@ def _produce(producer: Producer, topic: str, value: bytes, partition: int, tally
 
 def _have_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
     try:
-        found = admin.list_topics(topic, timeout=_LIMIT_S).topics[topic].partitions.values()
+        found = admin.list_topics(topic, timeout=_ATTEMPT_S).topics[topic].partitions.values()
     except KafkaException as error:
-        raise _error(error, "describing a topic", topic) from None
+        failure = _error(error, "describing a topic", topic)
+        if isinstance(failure, TimedOut):
+            return False
+        raise failure from None
     return len(found) == partitions and all(partition.leader >= 0 for partition in found)
 
 

@@ -56,7 +56,7 @@ def demo(folder: Path, *python: str) -> Terminal:
 def test_the_lab_demo_shows_a_reassignment_and_quitting_takes_the_lab_down(folder: Path) -> None:
     with demo(folder, "-m", "ktui") as terminal:
         terminal.wait_for("filling the topic", seconds=180)
-        terminal.wait_for(lambda text: "orders-0" in text and "payments-0" in text, seconds=120)
+        terminal.wait_for(lambda text: "orders-0" in text and "payments-0" in text, seconds=240)
         lab = layout.load(folder)
         terminal.send("q")
         assert terminal.wait_for_exit(seconds=60) == 0

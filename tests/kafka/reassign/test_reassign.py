@@ -217,7 +217,8 @@ def test_as_a_run_the_same_file_is_paced_and_followed_to_its_end(tool: Tool, she
 
     (run,) = tool.runs
     assert shell.events(run, Started)[0].limits.shape is Shape.GENTLE
-    assert [step.partition for step in shell.events(run, StepBegun)] == [0, 0, 1, 1]
+    steps = [step.partition for step in shell.events(run, StepBegun)]
+    assert steps in ([0, 0, 1, 1], [1, 1, 0, 0])
     assert shell.events(run, Ended)
     assert tool.done("verify", {0: (4, 2), 1: (4, 3)})[1:3] == [
         f"Reassignment of partition T-{n} is completed." for n in (0, 1)
