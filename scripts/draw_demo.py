@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation from `ktui demo`, on a virtual clock.
+"""Draw the pictures of the documentation from `ktui demo` and a rehearsal, on a virtual clock.
 
     python scripts/draw_demo.py [FOLDER]
 
@@ -12,21 +12,32 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
+from ktui.cli.rehearse.live import LivePlan, rehearsal_app
 from ktui.cli.watch.demo import Playing, demo_app
 from ktui.cluster.pausable_clock import PausableClock
+from ktui.execution.run.options import RunOptions
+from ktui.planning.check.findings import Allowances
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.throttle_rates import ThrottleRates
+from ktui.rehearsal.prepare import PlanToRehearse, prepare
+from ktui.rehearsal.twin import Twin
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
+from ktui.simulated.scenario.record import FASTEST, Scenario
 from ktui.tui.app.demo import DemoApp
+from ktui.tui.app.rehearsal import RehearsalApp
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 FRAME_S = 1.2
+THROTTLE = 80_000_000
+"""Of the rehearsal, in bytes a second."""
 
 
 class Step(NamedTuple):
@@ -46,6 +57,8 @@ class Play(NamedTuple):
     steps: tuple[Step, ...]
     film: str = ""
     """The name of the moving picture that shows every step."""
+    rehearses: str = ""
+    """The name of the scenario's plan, where that is rehearsed."""
 
 
 PLAYS = (
@@ -74,14 +87,30 @@ PLAYS = (
         film="demo",
     ),
     Play("broker-dies-mid-move", (120, 27), (Step(290), Step(10, still="watch"))),
+    Play(
+        "drain-a-broker",
+        (120, 30),
+        (
+            Step(60, ("down", "B", "k")),
+            Step(60, ("c", "up", "right")),
+            Step(1, ("y", *"drain", "enter")),
+            Step(40),
+            Step(5, still="rehearsal"),
+        ),
+        rehearses="drain",
+    ),
 )
 
 
 class Stage:
-    """A running demo whose clock and keys a script controls."""
+    """A running demo or rehearsal whose clock and keys a script controls."""
 
     def __init__(
-        self, app: DemoApp, clock: PausableClock, real: VirtualClock, pilot: Pilot[None]
+        self,
+        app: DemoApp | RehearsalApp,
+        clock: PausableClock,
+        real: VirtualClock,
+        pilot: Pilot[None],
     ) -> None:
         self.app = app
         self._clock = clock
@@ -93,7 +122,8 @@ class Stage:
         self.app.clear_notifications()
         await self._pass_time(step.seconds)
         await self._pilot.press(*step.keys)
-        self.app.show_caption()  # by itself it comes in real time
+        if isinstance(self.app, DemoApp):
+            self.app.show_caption()  # by itself it comes in real time
         await self._pilot.pause()
         return frame_of(self.app)
 
@@ -126,11 +156,60 @@ async def staged(name: str, size: tuple[int, int]) -> AsyncIterator[Stage]:
         yield Stage(app, clock, real, pilot)
 
 
-async def draw(play: Play) -> dict[str, str]:
+@asynccontextmanager
+async def rehearsed(live: LivePlan, size: tuple[int, int]) -> AsyncIterator[Stage]:
+    """Rehearse a plan in the view, in a terminal of this size."""
+    real = VirtualClock()
+    clock = ScaledClock(10.0, fastest=FASTEST, real=real)
+    async with rehearsal_app(live, clock) as (app, _), app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield Stage(app, clock, real, pilot)
+
+
+def live_plan(scenario: Scenario, name: str) -> LivePlan:
+    """Prepare the rehearsal of a scenario's plan on its cluster.
+
+    Raises:
+        SystemExit: there is no plan, or a start of it would be refused.
+    """
+    of = scenario.plan
+    if of is None:
+        raise SystemExit("the scenario has no plan")
+    twin = Twin(name="prod.yaml", spec=scenario.spec)
+    targets = of.targets.items()
+    wanted = PlanToRehearse(
+        plan=Plan(tuple(PartitionTarget(tp.topic, tp.partition, to) for tp, to in targets)),
+        name=name,
+        plan_name=f"{name}.json",
+        limits=scenario.limits,
+        options=RunOptions(record=False, throttle=ThrottleRates(THROTTLE)),
+        allowed=Allowances(replication_factor_change=False, below_min_isr=False),
+    )
+    prepared = prepare(wanted, twin)
+    if prepared.rehearsal is None:
+        raise SystemExit(f"a start would be refused: {prepared.findings}")
+    return LivePlan(
+        plan=wanted.plan_name,
+        rehearsal=prepared.rehearsal,
+        twin=twin,
+        given_rate=False,
+        findings=(),
+    )
+
+
+def opened(play: Play) -> AbstractAsyncContextManager[Stage]:
+    """Return what shows a play's scenario."""
+    if not play.rehearses:
+        return staged(play.scenario, play.size)
+    scenario = load_scenario(shipped_path(play.scenario))
+    return rehearsed(live_plan(scenario, play.rehearses), play.size)
+
+
+async def draw(play: Play, opens: AbstractAsyncContextManager[Stage]) -> dict[str, str]:
     """Play a scenario, and draw its pictures, by name."""
     pictures: dict[str, str] = {}
     frames: list[Frame] = []
-    async with staged(play.scenario, play.size) as stage:
+    async with opens as stage:
         for step in play.steps:
             frames.append(await stage.take(step))
             if step.still:
@@ -146,7 +225,7 @@ def main(folder: Path) -> None:
     time.tzset()
     folder.mkdir(parents=True, exist_ok=True)
     for play in PLAYS:
-        for name, picture in asyncio.run(draw(play)).items():
+        for name, picture in asyncio.run(draw(play, opened(play))).items():
             (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ import msgspec
 from bench.checks import check_count
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.execution.run.events import JournalEntry, StepBegun, StepOver, decode
+from ktui.execution.run.events import Ended, JournalEntry, Owned, StepBegun, StepOver, decode
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.progress.fold import fold
@@ -30,7 +30,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """What a run did."""
 
     seconds: float
-    """From its first step to the end of its last partition."""
+    """From when an engine took it up to its end, as `ktui rehearse` counts its time."""
     copied: int
     """Bytes of the replicas that were added, as of the end of their steps."""
     inflow: Mapping[int, float]
@@ -78,7 +78,7 @@ class _Fold:
     def __init__(self) -> None:
         self._run = Run("")
         self._progress = Progress()
-        self._first_step_s: float | None = None
+        self._owned_s: float | None = None
         self._ended_s: float | None = None
         self._copying: dict[TopicPartition, tuple[int, ...]] = {}
         """The replicas that each partition in flight is adding."""
@@ -96,14 +96,15 @@ class _Fold:
         self._run.apply(entry)
         at_s = entry.at.timestamp()
         match entry.event:
+            case Owned() if self._owned_s is None:
+                self._owned_s = at_s
             case StepBegun() as step:
-                self._begin(step, at_s)
+                self._begin(step)
             case StepOver() as over:
                 self._end(over)
+            case Ended():
+                self._ended_s = at_s
         self._most = max(self._most, len(self._run.tracks_in_flight))
-        done = self._run.counts[State.DONE]
-        if self._ended_s is None and self._run.tracks and done == len(self._run.tracks):
-            self._ended_s = at_s
 
     def poll(self, seen: Observation) -> None:
         """Take a poll."""
@@ -126,10 +127,10 @@ class _Fold:
         """
         done, of = self._run.counts[State.DONE], len(self._run.tracks)
         check_count("partitions at their target", done, of)
-        if self._ended_s is None or self._first_step_s is None:
+        if self._ended_s is None or self._owned_s is None:
             raise SystemExit("not measured: the recording shows no run")
         return Figures(
-            seconds=self._ended_s - self._first_step_s,
+            seconds=self._ended_s - self._owned_s,
             copied=round(sum(self._copied.values())),
             inflow=self._peaks.most,
             extra=self._extra,
@@ -139,9 +140,7 @@ class _Fold:
             stalls=frozenset(self._stalls),
         )
 
-    def _begin(self, step: StepBegun, at_s: float) -> None:
-        if self._first_step_s is None:
-            self._first_step_s = at_s
+    def _begin(self, step: StepBegun) -> None:
         self._steps += 1
         self._order.setdefault(step.tp, step.batch)
         if step.adding:

@@ -12,8 +12,8 @@ from bench.real.lab import MIB, SizedTopic
 SMALL, LARGE = "small", "large"
 MESSAGE_BYTES = 4_096
 """A follower of a lab fetches 64 KiB of a partition at a time, so batches have to be small."""
-OUTAGE_S = 8.0
-"""A broker that is killed is started again so many seconds later."""
+OUTAGE_S = 40.0
+"""A broker that is killed is started again so many seconds later: more than until an alarm."""
 
 
 class RehearsedLab(NamedTuple):

@@ -27,7 +27,7 @@ def test_a_recording_shows_the_time_and_the_bytes_of_its_rehearsal(
 ) -> None:
     figures, summary = recorded
 
-    assert figures.seconds == pytest.approx(summary.time_s, abs=2)
+    assert figures.seconds == pytest.approx(summary.time_s, abs=0.01)
     assert figures.copied == pytest.approx(2 * SIZE, rel=0.02)
     assert sorted(figures.order) == [target.tp for target in ONTO_4.partitions]
 

@@ -141,3 +141,22 @@ async def test_faults_come_by_a_key_at_the_cursors_broker_and_by_words_and_are_r
         assert "  a rollback then: " in killed
         await view.command("event kill 5")
         assert "nothing that happens now counts" in view.text
+
+
+async def test_a_run_whose_broker_was_killed_is_rolled_back_as_on_the_real_cluster(
+    plan: Rehearsal,
+) -> None:
+    async with rehearsing(plan, (120, 34)) as view:
+        await view.until(lambda: "step 1/2" in view.text)
+        await view.press("B", "k")
+        await view.until(lambda: "broker 4 down" in view.text)
+        await view.press("c", "up", "right")
+        await view.say("Press y to roll back everything in the run (2 partitions)")
+        await view.press("y", *"moves", "enter")
+        await view.until(lambda: view.shown.outcome)
+
+        assert "CANCEL GATE SHUT" in view.text
+        assert "1 rolled back, 1 not started" in view.text
+        report = await view.shown.report()
+        assert "at target           0 of 2" in report
+        assert "  ktui: the cancel gate is shut" in report.split("kill 4: after ")[1]
