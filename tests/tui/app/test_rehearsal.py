@@ -137,7 +137,8 @@ async def test_faults_come_by_a_key_at_the_cursors_broker_and_by_words_and_are_r
         assert "start 4 at 5m: after 5m" in report
         killed = report.split("kill 4: after ")[1].split("\n\n")[0]
         assert "  ktui: orders-1: blocked: broker 4" in killed
-        assert "  to do: Bring their brokers back" in killed
+        assert ". In the 5m that followed:" in killed
+        assert "  to do: Start broker 4, or cancel the reassignment." in killed
         assert "  a rollback then: " in killed
         await view.command("event kill 5")
         assert "nothing that happens now counts" in view.text

@@ -212,7 +212,8 @@ def _stops(summary: Summary) -> Iterator[str]:
 
 
 def _fault(fault: FaultOutcome) -> Iterator[str]:
-    yield f"{fault.event}: after {as_duration(fault.at_s)}. In the minute that followed:"
+    lasted = as_duration(fault.until_s - fault.at_s)
+    yield f"{fault.event}: after {as_duration(fault.at_s)}. In the {lasted} that followed:"
     yield from (f"  ktui: {words}" for words in fault.did)
     yield from (f"  to do: {words}" for words in fault.do)
     stop = fault.stop
