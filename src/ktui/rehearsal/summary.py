@@ -17,16 +17,22 @@ from ktui.execution.run.event_text import describe_event
 from ktui.execution.run.events import (
     EngineLeft,
     JournalEntry,
+    LimitsChanged,
+    RateChosen,
+    ScheduleChanged,
     StateEntered,
     StepBegun,
     StepOver,
+    ThrottleChanged,
 )
 from ktui.execution.run.notices import notice_kind
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.pacing.limits import Limits
 from ktui.planning.names import join_some
-from ktui.quantities import as_count
+from ktui.quantities import as_count, as_duration
 from ktui.rehearsal.advice import reasons, what_to_do
 from ktui.rehearsal.played import EndedBy, Hit, Played, SeenStall
 
@@ -81,9 +87,21 @@ class FaultOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a stop or a rollback would have cost then."""
 
 
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan was carried out with, as of the end."""
+
+    limits: Limits
+    throttle: str
+    """As `--throttle` takes it: `30MB,3=20MB`, or `none`."""
+    schedule: Schedule
+    changes: tuple[str, ...]
+    """What was changed while the run went on, in words."""
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan would do to a cluster, by one twin."""
 
+    settings: Settings
     time_s: float
     ended_by: EndedBy
     why: tuple[str, ...]
@@ -113,6 +131,7 @@ def summarise(played: Played) -> Summary:
     run, extra = fold.run, fold.extra
     concerned = {b for track in run.tracks.values() for b in (*track.original, *track.target)}
     return Summary(
+        settings=_settings(played, run),
         time_s=played.lasted_s,
         ended_by=played.ended_by,
         why=tuple(_why_not_done(played, run)),
@@ -134,6 +153,24 @@ def summarise(played: Played) -> Summary:
         ),
         missed=played.missed,
     )
+
+
+def _settings(played: Played, run: Run) -> Settings:
+    changes = (
+        f"after {as_duration((entry.at - played.began).total_seconds())}: "
+        f"{describe_event(entry.event)}"
+        for entry in played.entries
+        if isinstance(entry.event, _CHANGES)
+    )
+    return Settings(
+        limits=run.limits,
+        throttle=run.throttled.rates.typed,
+        schedule=run.schedule,
+        changes=tuple(changes),
+    )
+
+
+_CHANGES = (LimitsChanged, ThrottleChanged, ScheduleChanged)
 
 
 class _Fold:
@@ -237,7 +274,8 @@ def _outcome(hit: Hit, played: Played, do: tuple[str, ...], stop: Stop) -> Fault
 def _what_ktui_did(entries: Sequence[JournalEntry]) -> Iterator[str]:
     """Describe the entries that are news; the routine of steps is only counted.
 
-    Why the run was left stands elsewhere, for it is no answer to a fault.
+    Why the run was left stands elsewhere, for it is no answer to a fault. Nor are the rates that
+    --by chooses from minute to minute, as long as it can be kept.
     """
     begun = sum(isinstance(entry.event, StepBegun) for entry in entries)
     over = sum(isinstance(e.event, StepOver) and e.event.reached for e in entries)
@@ -267,8 +305,8 @@ def _is_news(entry: JournalEntry) -> bool:
     if isinstance(event, StepOver):
         return not event.reached
     is_state = isinstance(event, StateEntered) and event.state in _TROUBLE
-    left = isinstance(event, EngineLeft)
-    return is_state or (notice_kind(event) is not None and not left)
+    routine = isinstance(event, EngineLeft) or (isinstance(event, RateChosen) and not event.late)
+    return is_state or (notice_kind(event) is not None and not routine)
 
 
 _TROUBLE = (State.BLOCKED, State.STALLED, State.FOREIGN)
