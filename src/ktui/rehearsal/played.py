@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
 from ktui.execution.run.events import JournalEntry
 from ktui.progress.health import HealthCounts
-from ktui.progress.timeline import Cause, StallKind
+from ktui.progress.timeline import Cause, Stall, StallKind
 
-AFTERWARDS_S = 60.0
-"""Seconds after a fault in which its consequences are looked at."""
+AFTERWARDS_S = 90.0
+"""Seconds after a fault within which trouble shows, for copies that fall behind do so after 60 s
+and a few polls. A twin is watched at least so long."""
 
 
 class EndedBy(enum.StrEnum):
@@ -58,14 +60,42 @@ class SeenStall(msgspec.Struct, frozen=True, kw_only=True):
         return self.detail or self.cause.value
 
 
+class Lost(enum.Enum):
+    """Why a broker does not serve."""
+
+    DOWN = "down"
+    HANGING = "hanging"
+    """Its process is suspended."""
+    DISK_FULL = "disk full"
+    """It went down, and its disk has no room."""
+
+
+class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
+    """What was true of a twin at the end of the time that counts to a fault."""
+
+    until_s: float
+    """Seconds from the start of the run until the next fault, or until nothing was watched."""
+    lost: Mapping[int, Lost]
+    """The brokers that do not serve, and do not come back by themselves."""
+    slowed: Mapping[int, float]
+    """The brokers that have only this share of their network and disk."""
+    stalls: tuple[Stall, ...]
+    """The alarms at the last poll: one of each kind, cause and broker."""
+    unhealthy: Mapping[int | None, HealthCounts]
+    """The unhealthy partitions of the cluster by the brokers that they lack: the lost ones, else
+    those that lag. None has those whose old replicas are all in sync."""
+    raised: Mapping[str, int]
+    """What min.insync.replicas was at the start, of topics that are below a higher one now."""
+
+
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that has happened."""
 
     text: str
     at_s: float
     """Seconds from the start of the run."""
-    health: HealthCounts | None = None
-    """The unhealthy partitions of the cluster a minute later; None if it did not answer then."""
+    after: Aftermath
+    """That of the last fault is as of now while the twin is watched."""
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 
 import msgspec
 
-from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
-from ktui.progress.health import Health, HealthCounts, health
 from ktui.progress.timeline import Cause, Stall, StallKind, Timeline
+from ktui.rehearsal.aftermath import look_around
 from ktui.rehearsal.faults import Fault
 from ktui.rehearsal.played import AFTERWARDS_S, BrokerPeak, Hit, SeenStall
 from ktui.simulated.cluster import SimulatedCluster
@@ -29,7 +27,7 @@ _StallKey = tuple[StallKind, Cause, int]
 
 
 class Stage(SourceWrapper):
-    """Polls through another source; before each poll, faults happen whose share is reached.
+    """Polls through another source, and lets faults happen: those of a share before a poll.
 
     Args:
         source: polls the twin.
@@ -52,6 +50,14 @@ class Stage(SourceWrapper):
         self._by_share = [fault for fault in faults if fault.at.share is not None]
         self._by_time = [fault for fault in faults if fault.at.share is None]
         self._hits: list[Hit] = []
+        """The faults before the last ones."""
+        self._last: list[str] = []
+        """The last faults, which have happened at the same moment."""
+        self._last_s = 0.0
+        self._over = False
+        """Whether nothing more happens, for the run is over."""
+        configs = cluster.controller.configs
+        self._min_isr = {topic: configs.min_isr(topic) for topic in cluster.controller.topics}
         self._peaks = {
             broker.id: BrokerPeak(broker.id, 0.0, broker.disk_bytes, broker.disk_bytes)
             for broker in cluster.spec.brokers
@@ -68,7 +74,7 @@ class Stage(SourceWrapper):
         self._measured = cluster.now_s, dict(cluster.replication.copied_into)
         """The last second of the cluster at which inflow was measured, and the bytes up to then."""
         for fault in self._by_time:
-            self._schedule_acts(fault)
+            self._await_moment(fault)
 
     async def poll(self, interest: Interest) -> Observation:
         """Poll the twin once.
@@ -81,15 +87,14 @@ class Stage(SourceWrapper):
             return await super().poll(interest)
         finally:
             self._watch()
-            await self._judge_health()
 
     async def outlast_faults(self) -> None:
-        """Wait until the last fault is a minute ago, although the run is over."""
-        pending = [hit.at_s for hit in self._hits if hit.health is None]
-        if pending:
-            await self._cluster.clock.sleep(max(pending) + AFTERWARDS_S - self.now_s)
-            self._cluster.catch_up()
-            await self._judge_health()
+        """Let nothing more happen, and watch on until trouble of the last fault would show."""
+        self._over = True
+        rest_s = self._last_s + AFTERWARDS_S - self.now_s
+        if self._last and rest_s > 0:
+            await self._cluster.clock.sleep(rest_s)
+        self._hits, self._last = list(self.hits), []
 
     def add(self, fault: Fault) -> None:
         """Take in a fault while the plan is carried out; its moment has not passed yet."""
@@ -97,7 +102,7 @@ class Stage(SourceWrapper):
             self._by_share.append(fault)
             return
         self._by_time.append(fault)
-        self._schedule_acts(fault)
+        self._await_moment(fault)
 
     @property
     def now_s(self) -> float:
@@ -117,7 +122,8 @@ class Stage(SourceWrapper):
     @property
     def hits(self) -> tuple[Hit, ...]:
         """The faults that have happened so far, in order."""
-        return tuple(sorted(self._hits, key=lambda hit: hit.at_s))
+        self._cluster.catch_up()
+        return self._hits_until(self.now_s)
 
     @property
     def missed(self) -> tuple[str, ...]:
@@ -134,26 +140,47 @@ class Stage(SourceWrapper):
         """Whether something is still to happen at its time, which may set the run going again."""
         return self.now_s < self._last_act_s
 
+    def _hits_until(self, until_s: float) -> tuple[Hit, ...]:
+        if not self._last:
+            return tuple(self._hits)
+        stalls = [some[0] for some in self._alarms().values()]
+        after = look_around(self._cluster, stalls=stalls, min_isr=self._min_isr, until_s=until_s)
+        last = (Hit(text=text, at_s=self._last_s, after=after) for text in self._last)
+        return (*self._hits, *last)
+
     def _let_faults_happen(self) -> None:
-        now_s = self.now_s
-        for fault in [each for each in self._by_time if (each.at.after_s or 0.0) <= now_s]:
-            self._by_time.remove(fault)  # the cluster's schedule has let it happen
-            self._hits.append(Hit(text=fault.text, at_s=fault.at.after_s or 0.0))
         if not self._by_share:
             return
         share = self._share()
-        for fault in [each for each in self._by_share if (each.at.share or 0.0) <= share]:
+        due = [each for each in self._by_share if (each.at.share or 0.0) <= share]
+        if due:
+            self._cluster.catch_up()
+        for fault in due:
             self._by_share.remove(fault)
-            self._hits.append(Hit(text=fault.text, at_s=now_s))
-            for delay_s, act in fault.acts:
-                if delay_s:
-                    self._schedule(now_s + delay_s, act)
-                else:
-                    self._cluster.do(act)
+            self._happen(fault, self.now_s)
+            self._cluster.note_members()
 
-    def _schedule_acts(self, fault: Fault) -> None:
+    def _await_moment(self, fault: Fault) -> None:
+        at_s = fault.at.after_s or 0.0
+
+        def happen() -> None:
+            if not self._over:
+                self._by_time.remove(fault)
+                self._happen(fault, at_s)
+
+        self._last_act_s = max((self._last_act_s, *(at_s + delay_s for delay_s, _ in fault.acts)))
+        self._cluster.at(self._began_s - self._cluster.began_s + at_s, happen)
+
+    def _happen(self, fault: Fault, at_s: float) -> None:
+        """Let a fault happen now; with it the time that counts to the one before ends."""
+        if not self._last or at_s > self._last_s:
+            self._hits, self._last, self._last_s = list(self._hits_until(at_s)), [], at_s
+        self._last.append(fault.text)
         for delay_s, act in fault.acts:
-            self._schedule((fault.at.after_s or 0.0) + delay_s, act)
+            if delay_s:
+                self._schedule(at_s + delay_s, act)
+            else:
+                self._cluster.perform(act)
 
     def _schedule(self, after_s: float, act: OutsideEvent) -> None:
         self._last_act_s = max(self._last_act_s, after_s)
@@ -199,14 +226,18 @@ class Stage(SourceWrapper):
                 most, least = max(peak.inflow, inflow), max(0, min(peak.room, room))
                 self._peaks[broker] = BrokerPeak(broker, most, least, peak.disk)
 
-    def _note_stalls(self) -> None:
+    def _alarms(self) -> Mapping[_StallKey, list[Stall]]:
+        """Return the alarms at the last poll."""
         seen: dict[_StallKey, list[Stall]] = {}
         for timeline in self._timelines().values():
             stall = timeline.stall
             if stall is not None and stall.alarm:
                 seen.setdefault((stall.kind, stall.cause, stall.broker), []).append(stall)
+        return seen
+
+    def _note_stalls(self) -> None:
         now_s = self.now_s
-        for key, stalls in seen.items():
+        for key, stalls in self._alarms().items():
             number = self._open.get(key)
             before = None if number is None else self._stalls[number]
             if before is None or now_s - (before.since_s + before.lasted_s) > _GAP_S:
@@ -233,29 +264,6 @@ class Stage(SourceWrapper):
         self._last_headway_s = self._cluster.clock.monotonic()
         before = best or (partitions, copied)
         self._least_left = min(before[0], partitions), min(before[1], copied)
-
-    async def _judge_health(self) -> None:
-        """Count unhealthy partitions a minute after each fault.
-
-        Where the cluster does not answer, the count comes with a later poll.
-        """
-        now_s = self.now_s
-        for number, hit in enumerate(self._hits):
-            if hit.health is None and now_s - hit.at_s >= AFTERWARDS_S:
-                with suppress(ClusterError):
-                    counted = await self._unhealthy()
-                    self._hits[number] = msgspec.structs.replace(hit, health=counted)
-
-    async def _unhealthy(self) -> HealthCounts:
-        reader, names = self._cluster.reader(), set(self._cluster.controller.topics)
-        states = (await reader.describe_topics(names)).partitions
-        configs = (await reader.topic_configs(names)).configs
-        found = [health(state, configs.get(tp.topic)) for tp, state in states.items()]
-        return HealthCounts(
-            found.count(Health.OFFLINE),
-            found.count(Health.UNDER_MIN_ISR),
-            found.count(Health.UNDER_REPLICATED),
-        )
 
 
 def _new_stall(stalls: list[Stall], now_s: float) -> SeenStall:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
+from operator import itemgetter
 
 import msgspec
 
@@ -13,16 +14,27 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import CancelScope
 from ktui.execution.run.event_text import describe_event
-from ktui.execution.run.events import JournalEntry, StateEntered, StepBegun, StepOver
+from ktui.execution.run.events import (
+    EngineLeft,
+    JournalEntry,
+    LimitsChanged,
+    RateChosen,
+    ScheduleChanged,
+    StateEntered,
+    StepBegun,
+    StepOver,
+    ThrottleChanged,
+)
 from ktui.execution.run.notices import notice_kind
 from ktui.execution.run.run import Run
+from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.pacing.limits import Limits
 from ktui.planning.names import join_some
-from ktui.progress.causes import advice
-from ktui.progress.health import HealthCounts
-from ktui.quantities import as_count
-from ktui.rehearsal.played import AFTERWARDS_S, EndedBy, Hit, Played, SeenStall
+from ktui.quantities import as_count, as_duration
+from ktui.rehearsal.advice import reasons, what_to_do
+from ktui.rehearsal.played import EndedBy, Hit, Played, SeenStall
 
 PARTS = 10
 """The moments at which a stop is looked at: so many, equally far apart, without start and end."""
@@ -62,21 +74,34 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FaultOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What followed a fault within a minute."""
+    """What followed a fault until the next one, or for as long as the twin was watched."""
 
     event: str
     at_s: float
+    until_s: float
     did: tuple[str, ...]
     """What ktui did, in plain words."""
     do: tuple[str, ...]
-    """What an operator should do."""
+    """What an operator should do, by what is true at that time."""
     stop: Stop
     """What a stop or a rollback would have cost then."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan was carried out with, as of the end."""
+
+    limits: Limits
+    throttle: str
+    """As `--throttle` takes it: `30MB,3=20MB`, or `none`."""
+    schedule: Schedule
+    changes: tuple[str, ...]
+    """What was changed while the run went on, in words."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan would do to a cluster, by one twin."""
 
+    settings: Settings
     time_s: float
     ended_by: EndedBy
     why: tuple[str, ...]
@@ -102,11 +127,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 def summarise(played: Played) -> Summary:
     """Summarise a rehearsal."""
     parts = [played.lasted_s * part / PARTS for part in range(1, PARTS)]
-    moments = [*parts, *(hit.at_s for hit in played.hits)]
-    fold = _Fold(played, moments)
+    fold = _Fold(played, parts)
     run, extra = fold.run, fold.extra
     concerned = {b for track in run.tracks.values() for b in (*track.original, *track.target)}
     return Summary(
+        settings=_settings(played, run),
         time_s=played.lasted_s,
         ended_by=played.ended_by,
         why=tuple(_why_not_done(played, run)),
@@ -122,29 +147,60 @@ def summarise(played: Played) -> Summary:
         ),
         stalls=played.stalls,
         stops=tuple(fold.stops[at_s] for at_s in parts),
-        faults=tuple(_outcome(hit, played, fold.stops[hit.at_s]) for hit in played.hits),
+        faults=tuple(
+            _outcome(hit, played, do, fold.stops[hit.at_s])
+            for hit, do in zip(played.hits, fold.advice, strict=True)
+        ),
         missed=played.missed,
     )
 
 
-class _Fold:
-    """One pass over the journal: the run at its end, at some moments, and its extra replicas."""
+def _settings(played: Played, run: Run) -> Settings:
+    changes = (
+        f"after {as_duration((entry.at - played.began).total_seconds())}: "
+        f"{describe_event(entry.event)}"
+        for entry in played.entries
+        if isinstance(entry.event, _CHANGES)
+    )
+    return Settings(
+        limits=run.limits,
+        throttle=run.throttled.rates.typed,
+        schedule=run.schedule,
+        changes=tuple(changes),
+    )
 
-    def __init__(self, played: Played, moments: Iterable[float]) -> None:
+
+_CHANGES = (LimitsChanged, ThrottleChanged, ScheduleChanged)
+
+
+class _Fold:
+    """One pass over the journal: the run at its end and at some moments, and its extra replicas."""
+
+    def __init__(self, played: Played, parts: Iterable[float]) -> None:
         self.run = Run("rehearsal")
         self.stops: dict[float, Stop] = {}
-        waiting = list(moments)
-        heapq.heapify(waiting)
+        self.advice: list[tuple[str, ...]] = []
+        """What to do after each fault."""
+        looks: list[tuple[float, Callable[[float], None]]] = [
+            *((at_s, self._stop) for at_s in parts),
+            *((hit.at_s, self._stop) for hit in played.hits),
+            *((hit.after.until_s, partial(self._advise, hit)) for hit in played.hits),
+        ]
+        waiting = deque(sorted(looks, key=itemgetter(0)))
         extras = _Extras()
         for entry in played.entries:
             after_s = (entry.at - played.began).total_seconds()
-            while waiting and waiting[0] < after_s:
-                self._stop(heapq.heappop(waiting))
+            while waiting and waiting[0][0] < after_s:
+                at_s, look = waiting.popleft()
+                look(at_s)
             self.run.apply(entry)
             extras.apply(entry, self.run)
-        for at_s in waiting:
-            self._stop(at_s)
+        for at_s, look in waiting:
+            look(at_s)
         self.extra = extras.most
+
+    def _advise(self, hit: Hit, _at_s: float) -> None:
+        self.advice.append(tuple(what_to_do(hit, self.run)))
 
     def _stop(self, at_s: float) -> None:
         run = self.run
@@ -198,36 +254,29 @@ def _why_not_done(played: Played, run: Run) -> Iterator[str]:
         yield played.why
     elif not run.ended:
         yield "the run has not ended"
-    reasons = Counter(
-        f"{track.state.words}{f': {track.reason}' if track.reason else ''}"
-        for track in run.troubled.values()
-    )
-    for reason, count in _most_common(reasons):
-        yield f"{as_count(count, 'partition')} {reason}"
+    yield from reasons(run)
 
 
-def _most_common(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_WORDS]
-
-
-def _outcome(hit: Hit, played: Played, stop: Stop) -> FaultOutcome:
+def _outcome(hit: Hit, played: Played, do: tuple[str, ...], stop: Stop) -> FaultOutcome:
     since = played.began + timedelta(seconds=hit.at_s)
-    until = since + timedelta(seconds=AFTERWARDS_S)
-    after = [entry for entry in played.entries if since <= entry.at < until]
-    stalls = [
-        stall for stall in played.stalls if hit.at_s <= stall.since_s < hit.at_s + AFTERWARDS_S
-    ]
+    until = played.began + timedelta(seconds=hit.after.until_s)
+    after = [entry for entry in played.entries if since <= entry.at <= until]
     return FaultOutcome(
         event=hit.text,
         at_s=hit.at_s,
+        until_s=hit.after.until_s,
         did=tuple(_what_ktui_did(after)),
-        do=tuple(_what_to_do(stalls, hit.health)),
+        do=do,
         stop=stop,
     )
 
 
 def _what_ktui_did(entries: Sequence[JournalEntry]) -> Iterator[str]:
-    """Describe the entries that are news; the routine of steps is only counted."""
+    """Describe the entries that are news; the routine of steps is only counted.
+
+    Why the run was left stands elsewhere, for it is no answer to a fault. Nor are the rates that
+    --by chooses from minute to minute, as long as it can be kept.
+    """
     begun = sum(isinstance(entry.event, StepBegun) for entry in entries)
     over = sum(isinstance(e.event, StepOver) and e.event.reached for e in entries)
     if begun or over:
@@ -256,21 +305,8 @@ def _is_news(entry: JournalEntry) -> bool:
     if isinstance(event, StepOver):
         return not event.reached
     is_state = isinstance(event, StateEntered) and event.state in _TROUBLE
-    return is_state or notice_kind(event) is not None
+    routine = isinstance(event, EngineLeft) or (isinstance(event, RateChosen) and not event.late)
+    return is_state or (notice_kind(event) is not None and not routine)
 
 
 _TROUBLE = (State.BLOCKED, State.STALLED, State.FOREIGN)
-
-
-def _what_to_do(stalls: Sequence[SeenStall], health: HealthCounts | None) -> Iterator[str]:
-    yield from dict.fromkeys(advice(stall.cause, stall.broker) for stall in stalls)
-    if health is not None and health.unhealthy:
-        counts = (
-            (health.offline, "offline"),
-            (health.under_min_isr, "under min ISR"),
-            (health.under_replicated, "under-replicated"),
-        )
-        words = ", ".join(f"{count:,} {name}" for count, name in counts if count)
-        yield f"Bring their brokers back: of the cluster's partitions, {words} afterwards."
-    elif not stalls:
-        yield "Nothing: the run goes on by itself."

@@ -23,7 +23,7 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     max_inflow: float | None = None
     """Bytes a second copied into any broker."""
     min_room: int | None = None
-    """Free bytes on the disk of each broker that the plan concerns."""
+    """Free bytes on the disk of each broker of the plan, or that something is copied into."""
     min_room_share: float | None = None
     """The same as a share of the disk."""
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from ktui.cli.context.config import Context
 from ktui.cli.rehearse.live import LivePlan, ShownRehearsal, rehearsal_app
+from ktui.cli.rehearse.start_command import StartCommand
+from ktui.execution.host.state_dir import resolve_state_dir
 from ktui.pacing.limits import Limits
 from ktui.rehearsal.play import Rehearsal
 from ktui.rehearsal.played import Played
@@ -72,7 +76,20 @@ async def rehearsing(
 ) -> AsyncIterator[Rehearsing]:
     real = VirtualClock()
     clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
-    live = LivePlan(plan="moves.json", rehearsal=plan, twin=TWIN, given_rate=False, findings=())
+    live = LivePlan(
+        plan="moves.json",
+        rehearsal=plan,
+        twin=TWIN,
+        given_rate=False,
+        findings=(),
+        start=StartCommand(
+            path=Path("moves.json"),
+            given=("--context", "prod"),
+            context=Context(),
+            state=resolve_state_dir(None),
+            exclude_internal=False,
+        ),
+    )
     async with (
         rehearsal_app(live, clock) as (app, shown),
         app.run_test(size=size, notifications=True) as pilot,
@@ -131,13 +148,20 @@ async def test_faults_come_by_a_key_at_the_cursors_broker_and_by_words_and_are_r
         await view.press("escape")
         await view.command("event start 4 at 5m")
         await view.say("start 4 at 5m: it happens in")
+        await view.command("limits P=2")
 
         await view.until(lambda: view.shown.outcome)
         report = await view.shown.report()
+        assert "limits: P 1 -> 2" in next(x for x in report.splitlines() if "Changed after" in x)
+        assert report.endswith(
+            "  ktui start moves.json --context prod --partitions 2 --cuts-per-minute none "
+            "--order topic --internal none"
+        )
         assert "start 4 at 5m: after 5m" in report
         killed = report.split("kill 4: after ")[1].split("\n\n")[0]
         assert "  ktui: orders-1: blocked: broker 4" in killed
-        assert "  to do: Bring their brokers back" in killed
+        assert ". In the 5m that followed:" in killed
+        assert "  to do: Start broker 4, or cancel the reassignment." in killed
         assert "  a rollback then: " in killed
         await view.command("event kill 5")
         assert "nothing that happens now counts" in view.text

@@ -122,8 +122,12 @@ def test_a_broker_that_stays_down_is_named_even_if_the_run_ends_without_it() -> 
     assert any("3 under-replicated" in words for words in outcome.do)
 
 
-def test_an_event_whose_moment_never_comes_is_listed() -> None:
-    assert summarise(played(ALONE, "kill 4 at 5h")).missed == ("kill 4 at 5h",)
+def test_an_event_whose_moment_never_comes_is_listed_and_does_not_happen() -> None:
+    over = summarise(played(ALONE, "kill 3 at 20%", "start 3 at 1m"))
+
+    assert over.time_s < 60
+    assert over.missed == ("start 3 at 1m",)
+    assert over.faults[0].do[0].startswith("Start broker 3: ")
 
 
 def test_where_nothing_is_copied_the_share_is_that_of_the_partitions() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ktui.cli.context.errors import BadInput
@@ -101,6 +102,24 @@ def state_option(state: StateDir) -> str:
     return (
         "" if state == resolve_state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
     )
+
+
+def given_options(names: Collection[str]) -> Iterator[str]:
+    """Yield the options of the command line with these names of click, as they were given."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name not in names or not given or not isinstance(option, click.Option):
+            continue
+        value = context.params[name]
+        if option.is_flag:
+            yield (option.opts if value else option.secondary_opts)[0]
+        else:
+            yield from (
+                option.opts[0],
+                *map(str, value if isinstance(value, tuple) else (value,)),
+            )
 
 
 def _refuse_nan(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import click
+import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import Verb, brokers_option, find_on_brokers, grouped
@@ -25,6 +27,7 @@ from ktui.pacing.limits import (
     LimitsProblem,
     Number,
     default_limits,
+    limit_text,
     parse_limits,
 )
 from ktui.quantities import as_size
@@ -186,3 +189,25 @@ def complete_limits(of_context: Mapping[str, object], given: Mapping[str, object
         BadInput: an option contradicts a limit of the context.
     """
     return check_limits(given, unnamed_limits(of_context, given))
+
+
+def limit_options(limits: Limits, of_context: Mapping[str, object]) -> dict[str, str]:
+    """Return the options by which a new run gets some limits, without those that hold anyway.
+
+    Limits of single brokers are left out: a run gets them once it has begun.
+
+    Args:
+        limits: the limits.
+        of_context: the context's limits, checked when the config file was read.
+    """
+    wanted = msgspec.structs.replace(limits, brokers=())
+    values = {
+        option: limit_text(option, getattr(limits, option.replace("-", "_")))
+        for option in (*NUMBERS, *CHOICES)
+    }
+    for option in tuple(values):
+        fewer = {name: value for name, value in values.items() if name != option}
+        with suppress(BadInput):
+            if complete_limits(of_context, fewer) == wanted:
+                values = fewer
+    return values

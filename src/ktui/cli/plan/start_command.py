@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
-from ktui.cli.options.common import state_option
+from ktui.cli.options.common import given_options, state_option
 from ktui.cli.options.run import URGENT_FIRST
 from ktui.cli.options.throttle import throttle_options
 from ktui.cli.output.gate import options_of_names
@@ -40,21 +39,9 @@ def start_command(output: Path | None, run: str, allowed: Allowances, how: Check
     plan = ["-", "--name", run] if output is None else [str(output)]
     limits = (word for name, value in how.limits.items() for word in (f"--{name}", str(value)))
     named = options_of_names(how.choice._asdict())
-    words = [*plan, *named, URGENT_FIRST, *limits, *_throttle_options(), *_allowances(allowed)]
+    throttle = given_options(_OF_THROTTLE)
+    words = [*plan, *named, URGENT_FIRST, *limits, *throttle, *_allowances(allowed)]
     return f"ktui start {shlex.join(words)}{state_option(how.state)}"
-
-
-def _throttle_options() -> Iterator[str]:
-    """Yield the throttle options of the command line, as they were given."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if name in _OF_THROTTLE and given and isinstance(option, click.Option):
-            yield option.opts[0]
-            if not option.is_flag:
-                value = context.params[name]
-                yield from map(str, value if isinstance(value, tuple) else (value,))
 
 
 def _allowances(allowed: Allowances) -> Iterable[str]:

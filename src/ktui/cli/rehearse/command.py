@@ -14,6 +14,7 @@ from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.plan_report import finding_line
 from ktui.cli.rehearse.options import RehearseOptions, TwinSource, rehearse_options
+from ktui.cli.rehearse.start_command import StartCommand, options_as_given
 from ktui.cli.twin.report import Report, rehearsal_json, rehearsal_text
 from ktui.cli.twin.taking import twin_notes, twin_of_cluster
 from ktui.cluster.text import clean
@@ -89,6 +90,13 @@ def command(
     if prepared.rehearsal is None:
         _end_without_rehearsal(prepared)
     rehearsal = prepared.rehearsal.with_faults(faults, until=how.until)
+    start = StartCommand(
+        path=path,
+        given=options_as_given(),
+        context=source.context,
+        state=source.state,
+        exclude_internal=how.exclude_internal,
+    )
     if in_view:
         from ktui.cli.rehearse.live import LivePlan, show_rehearsal  # noqa: PLC0415 - slow to import
 
@@ -98,6 +106,7 @@ def command(
             twin=twin,
             given_rate=how.rate is not None,
             findings=prepared.findings,
+            start=start,
         )
         click.echo(show_rehearsal(live, speed or USUAL_SPEED))
         return
@@ -112,6 +121,7 @@ def command(
         findings=prepared.findings,
         twins=rehearsed,
         checks=check(rehearsed, how.thresholds),
+        start=start.lines(rehearsed[0].summary.settings),
     )
     click.echo(rehearsal_json(report) if json else rehearsal_text(report))
     sys.exit(0 if report.holds else DOES_NOT_HOLD)

@@ -14,6 +14,7 @@ import msgspec
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.rehearse.start_command import StartCommand
 from ktui.cli.twin.report import Report, rehearsal_text
 from ktui.cli.twin.shown import ShownTwin
 from ktui.cli.watch.demo_launcher import SimulatedEngines
@@ -54,6 +55,7 @@ class LivePlan(msgspec.Struct, frozen=True, kw_only=True):
     given_rate: bool
     """Whether an option gave the copy rate."""
     findings: tuple[Finding, ...]
+    start: StartCommand
 
 
 class _Closed(NamedTuple):
@@ -189,8 +191,8 @@ class ShownRehearsal(ShownTwin):
 
         def text() -> str:
             live, twin = self._live, self._live.twin
-            usual = Pace.USUAL
-            twins = (RehearsedTwin(pace=usual, rate=twin.rate(usual), summary=summarise(played)),)
+            usual, summary = Pace.USUAL, summarise(played)
+            twins = (RehearsedTwin(pace=usual, rate=twin.rate(usual), summary=summary),)
             report = Report(
                 plan=live.plan,
                 twin=twin,
@@ -198,6 +200,7 @@ class ShownRehearsal(ShownTwin):
                 findings=live.findings,
                 twins=twins,
                 checks=check(twins, Thresholds()) if self.outcome else (),
+                start=live.start.lines(summary.settings),
             )
             return rehearsal_text(report, colours=False)
 

@@ -155,7 +155,8 @@ _threshold_options = grouped(
         "min_room": click.option(
             MIN_ROOM,
             metavar="SHARE|SIZE",
-            help="Exit code 3 if less stays free on the disk of a broker: 10%, or 50GiB.",
+            help="Exit code 3 if less stays free on the disk of a broker of the plan: 10%, or "
+            "50GiB.",
         ),
     },
 )

@@ -11,7 +11,10 @@ from ktui.cli.context.terminal import styled
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_report import FindingJson, findings_json
 from ktui.cli.output.table import table
+from ktui.execution.run.event_text import limits_text, schedule_text
+from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.planning.check.findings import Finding
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.rehearsal.summary import BrokerUse, FaultOutcome, Stop, Summary
 from ktui.rehearsal.thresholds import Checked
@@ -34,6 +37,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     twins: tuple[RehearsedTwin, ...]
     """From the slowest to the fastest."""
     checks: tuple[Checked, ...]
+    start: tuple[str, ...] = ()
+    """The commands that carry the plan out with the settings of its end; none in a start's view."""
 
     @property
     def holds(self) -> bool:
@@ -75,6 +80,7 @@ class RehearsalJson(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Checked, ...]
     findings: tuple[FindingJson, ...]
     twins: tuple[RehearsedTwin, ...]
+    start: tuple[str, ...]
 
 
 def rehearsal_json(report: Report) -> str:
@@ -92,12 +98,13 @@ def rehearsal_json(report: Report) -> str:
             checks=report.checks,
             findings=findings_json(report.findings),
             twins=report.twins,
+            start=report.start,
         )
     )
 
 
 def rehearsal_text(report: Report, *, colours: bool = True) -> str:
-    """Return the text of a rehearsal: figures, brokers, stalls, stops, faults, and the verdict.
+    """Return the text of a rehearsal: its settings, figures, stalls, stops, faults, and verdict.
 
     Args:
         report: the rehearsal.
@@ -114,6 +121,7 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
         _missed(report.usual),
         _recording(report.twins),
         _verdict(report, verdict),
+        _start(report),
     ]
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
 
@@ -127,6 +135,12 @@ def _head(report: Report) -> Iterator[str]:
         f"Copies at most {middle} {'' if report.given_rate else span}into each broker: "
         f"{report.rates_from}"
     )
+    settings = report.usual.settings
+    yield f"Limits: {limits_text(settings.limits)}"
+    yield f"Throttle: {parse_throttle_rates(settings.throttle).words}"
+    if settings.schedule != NO_SCHEDULE:
+        yield f"Steps begin: {schedule_text(settings.schedule)}"
+    yield from (f"Changed {change}" for change in settings.changes)
 
 
 def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
@@ -212,7 +226,8 @@ def _stops(summary: Summary) -> Iterator[str]:
 
 
 def _fault(fault: FaultOutcome) -> Iterator[str]:
-    yield f"{fault.event}: after {as_duration(fault.at_s)}. In the minute that followed:"
+    lasted = as_duration(fault.until_s - fault.at_s)
+    yield f"{fault.event}: after {as_duration(fault.at_s)}. In the {lasted} that followed:"
     yield from (f"  ktui: {words}" for words in fault.did)
     yield from (f"  to do: {words}" for words in fault.do)
     stop = fault.stop
@@ -247,3 +262,9 @@ def _verdict(report: Report, style: _Style) -> Iterator[str]:
     for each in report.checks:
         word = style("holds", fg="green") if each.holds else style("does not hold", fg="red")
         yield f"{each.threshold}: {word} ({each.pace} twin): {each.found}"
+
+
+def _start(report: Report) -> Iterator[str]:
+    if report.start:
+        yield "To carry it out so, with these limits and this throttle:"
+        yield from (f"  {line}" for line in report.start)

@@ -253,6 +253,10 @@ class Replication:
         held = self._position(log, broker) - log.start_at(self._moment.tide_s)
         return max(0, round(held))
 
+    def capacity(self, broker: int) -> float:
+        """Return the share of its network and disk that a broker has; 1 unless it was slowed."""
+        return self._hosts[broker].share
+
     def used(self, broker: int) -> int:
         """Return the bytes used on a broker's disk, by logs and by other data."""
         return round(self._disks.used(broker))

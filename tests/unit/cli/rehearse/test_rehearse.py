@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -133,16 +135,48 @@ def test_a_given_rate_is_exact_and_needs_one_twin(here: Path) -> None:
     assert [twin["pace"] for twin in found["twins"]] == ["usual"]
 
 
-def test_the_report_says_that_it_is_simulated_and_ends_with_the_verdict(here: Path) -> None:
+def test_the_report_says_that_it_is_simulated_and_ends_with_the_verdict_and_the_start(
+    here: Path,
+) -> None:
     del here
 
     done = rehearse("--max-inflow", "1GB", "--event", "kill 3 at 50%")
 
     lines = done.stdout.splitlines()
+    verdict, start = done.stdout.rstrip().split("\n\n")[-2:]
     assert lines[0] == "plan.json on a simulated twin, twin.yaml. Nothing was sent."
-    assert any(line.startswith("kill 3 at 50%: after ") for line in lines)
-    assert lines[-2].startswith("to the end: holds")
-    assert lines[-1].startswith("--max-inflow: holds")
+    assert lines[2].startswith("Limits: R 1, ")
+    assert lines[3] == "Throttle: none"
+    killed = next(line for line in lines if line.startswith("kill 3 at 50%: after "))
+    assert killed.endswith(". In the 1m 30s that followed:")
+    assert [line.split(" (")[0] for line in verdict.splitlines()] == [
+        "to the end: holds",
+        "--max-inflow: holds",
+    ]
+    assert start.splitlines()[1:] == ["  ktui start plan.json"]
+
+
+def test_a_rehearsal_that_ends_before_its_plan_says_so_and_its_start_has_the_same_options(
+    here: Path,
+) -> None:
+    del here
+    soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat(timespec="seconds")
+
+    done = rehearse(
+        *("--json", "--assume-rate", "1MB/s", "--until", soon, "--throttle", "900kB/s"),
+        *("--on-stall", "cancel", "--no-urgent-first", "--allow-below-min-isr"),
+    )
+
+    found = json.loads(done.stdout)
+    summary = found["twins"][0]["summary"]
+    assert (done.returncode, summary["ended_by"], summary["done"]) == (3, "left", 0)
+    assert summary["settings"]["throttle"] == "900kB"
+    assert summary["settings"]["limits"]["replicas"] == 1
+    (start,) = found["start"]
+    assert shlex.split(start)[:3] == ["ktui", "start", "plan.json"]
+    for words in (f"--until {soon}", "--throttle 900kB", "--on-stall cancel", "--no-urgent-first"):
+        assert words in start
+    assert "--assume-rate" not in start
 
 
 def test_a_recording_bears_no_id_of_a_real_cluster_so_no_forecast_of_one_takes_it(
