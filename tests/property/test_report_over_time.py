@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter as Counts
 
+import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
 from ktui.pipeline.report.data.idle import idle_spans
-from ktui.pipeline.report.data.inflow import CopySample, DiskSize, EndRead, bin_ms, binned
+from ktui.pipeline.report.data.inflow import bin_ms, binned
 from ktui.pipeline.report.figures.concurrency import peaks
 from ktui.pipeline.report.figures.overlay import visible
 from ktui.pipeline.report.figures.states import ended_spans
 from ktui.pipeline.report.figures.text import Counter, grid
+from support.pipeline.report_lake import copying, dataset_of
 
 TIMES = st.integers(0, 200)
 SPANS = st.tuples(TIMES, st.integers(1, 60)).map(lambda s: (s[0], s[0] + s[1]))
@@ -117,6 +119,7 @@ def test_nothing_that_moved_is_ever_left_out(parts: list[tuple[int, int]], hours
     assert len(moments) <= 402 + 2 * len(idle)
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(1, 9_000), st.integers(0, 5_000)), min_size=1, max_size=20),
     st.sampled_from((5_000, 10_000, 60_000)),
@@ -127,14 +130,9 @@ def test_every_byte_that_a_replica_grew_is_in_the_bins_once(
     samples, t, end = [], 1_000_000, 100
     for ms, grew in steps:
         t, end = t + ms, end + grew
-        samples.append(
-            CopySample(
-                topic="t", partition=0, t=t, leader=1, adding=(4,), log_start=0,
-                ends=(EndRead(1, 10**6, t), EndRead(4, end, t)), sizes=(DiskSize(1, 3 * 10**6),),
-            )
-        )  # fmt: skip
+        samples.append(copying(t, end))
 
-    found = binned(reversed(samples), (), bins)
+    found = binned(dataset_of("samples", reversed(samples)), pc.scalar(value=True), (), bins)
 
     assert {one.broker for one in found} <= {4}
     assert all(one.began % bins == 0 for one in found)

@@ -90,12 +90,12 @@ def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> Repor
         for minute in records(tables, "brokers", Inflow, cluster)
         if began - MINUTE_MS < minute.began <= ended
     ]
-    bins, copied = inflow(tables, minutes, visible, facts.gaps, bin_ms(facts.active_ms))
+    bins = bin_ms(facts.active_ms)
     polls = sum(1 for seen in facts.in_flight if seen.partitions)
     everywhere = cluster & ~pc.field("shadowed")
     return msgspec.structs.replace(
         facts,
-        inflow=tuple(copied),
+        inflow=tuple(inflow(tables, minutes, visible, facts.gaps, bins)),
         inflow_ms=bins,
         slowest=tuple(_slowest(facts, tables, visible, polls / facts.active_ms)),
         stalls=tuple(judged_stalls(tables, facts.intervals, everywhere)),
