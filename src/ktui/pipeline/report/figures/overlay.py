@@ -33,7 +33,7 @@ def with_overlay(figure: Figure | Missing, facts: ReportFacts) -> Figure | Missi
         return figure
     cuts = [_cut_mark(cut) for cut in facts.idle]
     own = figure.id == events.ID  # it has a lane for each kind of sign, and for the gaps
-    signs, gaps = ((), ()) if own else (facts.marks[: events.MOST_SIGNS], facts.gaps)
+    signs, gaps = ((), ()) if own else (events.weightiest(facts.marks), facts.gaps)
     strip = sorted([*signs, *cuts], key=lambda mark: mark.t)
     plot_px = figure.height - _MARGINS_PX
     top = 1.0 if not strip else 1 - (_STRIP_PX + _GAP_PX) / plot_px
