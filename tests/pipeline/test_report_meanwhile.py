@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -51,6 +53,23 @@ def test_no_line_of_what_was_under_way_bridges_a_gap_in_the_recording() -> None:
     assert within
     assert set(within) == {None}
     assert "connectgaps" not in line
+
+
+@pytest.mark.parametrize("figure", ["concurrency", "rates", "brokers", "lag", "eta"])
+def test_no_line_of_any_figure_goes_across_a_gap_and_each_goes_on_after_it(figure: str) -> None:
+    gap = (BEGAN + 3 * MINUTE + 10_000, BEGAN + 3 * MINUTE + 50_000)
+    facts = msgspec.structs.replace(a_run(24), gaps=(gap,))
+
+    (found,) = (one for one in _overlaid(facts) if one.id == figure)
+
+    lines = [t for t in found.traces if t["type"] == "scatter" and t["mode"].startswith("lines")]
+    on_both_sides = 0
+    for line in lines:
+        points = list(zip(line["x"], line["y"], strict=True))
+        drawn_ = [(a, b) for (a, n), (b, m) in pairwise(points) if None not in (n, m)]
+        assert [(a, b) for a, b in drawn_ if a < gap[1] and gap[0] < b] == []
+        on_both_sides += any(b <= gap[0] for _, b in drawn_) and any(a >= gap[1] for a, _ in drawn_)
+    assert on_both_sides
 
 
 def test_polls_in_which_nothing_moved_count_as_nothing_under_way() -> None:

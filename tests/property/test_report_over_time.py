@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
+from itertools import pairwise
 
 import pyarrow.compute as pc
 import pytest
@@ -13,9 +14,8 @@ from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
 from ktui.pipeline.report.data.idle import idle_spans
 from ktui.pipeline.report.data.inflow import bin_ms, binned
 from ktui.pipeline.report.figures.concurrency import peaks
-from ktui.pipeline.report.figures.overlay import visible
 from ktui.pipeline.report.figures.states import ended_spans
-from ktui.pipeline.report.figures.text import Counter, grid
+from ktui.pipeline.report.figures.text import Counter, grid, held, outside
 from support.pipeline.report_lake import copying, dataset_of
 
 TIMES = st.integers(0, 200)
@@ -89,11 +89,34 @@ def test_what_was_under_way_is_what_polls_saw_and_nothing_within_a_gap(
 def test_the_visible_parts_of_gaps_are_all_that_is_not_left_out(
     gaps: list[Span], idle: list[Span]
 ) -> None:
-    shown = Counts(t for began, ended in visible(gaps, idle) for t in range(began, ended))
+    shown = Counts(t for began, ended in outside(gaps, idle) for t in range(began, ended))
 
     within = {t for began, ended in gaps for t in range(began, ended)}
     cut = {t for began, ended in idle for t in range(began, ended)}
     assert shown == Counts(within - cut)
+
+
+@given(st.lists(st.tuples(SPANS, st.integers(0, 9)), max_size=4), APART)
+def test_a_line_of_values_has_each_while_it_holds_and_nothing_within_a_gap(
+    values: list[tuple[Span, int]], gaps: list[Span]
+) -> None:
+    apart = _apart([span for span, _ in values])
+    known = [(span, n) for span, (_, n) in zip(apart, values, strict=False)]
+
+    points = held(known, gaps)
+
+    drawn = {
+        t: value
+        for (began, value), (ended, also) in pairwise(points)
+        if value is not None and also is not None
+        for t in range(began, ended)
+    }
+    assert drawn == {
+        t: value
+        for (began, ended), value in known
+        for t in range(began, ended)
+        if not any(a <= t < b for a, b in gaps)
+    }
 
 
 HOUR = 3_600_000
