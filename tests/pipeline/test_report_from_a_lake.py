@@ -39,6 +39,7 @@ from ktui.pipeline.report.figures.figure import Figure
 from ktui.pipeline.report.figures.palette import MARKS
 from ktui.pipeline.report.page.load import load_facts, without_overlaps
 from ktui.pipeline.report.page.page import FIGURES, figures_json, page
+from ktui.pipeline.report.page.summary import summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_provenance, a_run
 from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 
@@ -147,6 +148,23 @@ def test_a_report_shows_what_happened_and_what_was_not_recorded(
         (90_000, "broker 4 was back", None),
     ]
     assert _load(lake, None, "cluster-one").marks[0].says == "drain-4: paused by an operator"
+
+
+def test_a_run_whose_start_was_not_recorded_has_a_report_and_stops_no_other(
+    tmp_path: Path, facts: ReportFacts
+) -> None:
+    rows = rows_of(facts)
+    nothing = dict.fromkeys(("began_t", "ended_t", "plan", "version"))
+    rows["runs"].append(rows["runs"][0] | nothing | {"run": "old", "run_id": "old@then"})
+    rows["moves"].append(rows["moves"][0] | {"run": "old", "run_id": "old@then"})
+    lake = write_lake(tmp_path / "lake", rows)
+
+    assert [run.run for run in _load(lake, None, "cluster-one").runs] == ["drain-4", "old"]
+    assert _load(lake).runs == facts.runs
+    assert summary(_load(lake, "old")).words[0] == (
+        "A plan that was not recorded on cluster cluster-one, from 2026-05-04 13:00:00 to"
+        " 2026-05-04 13:02:00 UTC, 2m. It had not ended when the recording did."
+    )
 
 
 def test_a_short_run_has_bars_of_seconds_that_add_up_to_what_was_copied(tmp_path: Path) -> None:

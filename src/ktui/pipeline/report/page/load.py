@@ -131,7 +131,7 @@ def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
 
 def _runs(tables: Tables, subject: Subject) -> list[RunRecord]:
     found = records(tables, "runs", RunRecord, subject.where())
-    return sorted(found, key=lambda run: run.began)
+    return sorted(found, key=lambda run: (run.began is None, run.began or 0, run.run_id))
 
 
 def _rates(tables: Tables, subject: Subject) -> list[RateRecord]:
