@@ -14,6 +14,7 @@ import pytest
 from ktui import __version__
 
 ROOT = Path(__file__).parents[2]
+CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 RECORDINGS = ROOT / "tests" / "unit" / "recording" / "fixtures"
 CHECK_SCRIPT: Mapping[str, tuple[str, ...]] = {
     "bash": ("bash", "-n"),
@@ -141,8 +142,16 @@ def test_an_installed_ktui_without_the_pipeline_names_the_extra(installed: Insta
 @pytest.mark.soak
 def test_the_extra_pipeline_makes_tables_and_a_report(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"{wheel}[pipeline]")
-    lake = ("--lake", str(tmp_path / "lake"))
+    lake, page = ("--lake", str(tmp_path / "lake")), tmp_path / "report.html"
 
-    installed.ktui("pipeline", "run", "--recordings", str(RECORDINGS), "--no-insights", *lake)
+    installed.ktui("pipeline", "run", "--recordings", str(RECORDINGS), *lake)
+    installed.ktui("pipeline", "report", "--cluster", CLUSTER, "-o", str(page), *lake)
 
     assert "samples" in installed.ktui("pipeline", "check", *lake)
+    assert '"clusters":' in installed.ktui("insights", *lake, "--json")
+    report = page.read_text(encoding="utf-8")
+    assert f"<h1>Cluster {CLUSTER}</h1>" in report
+    assert "2 moves of partitions: 1 still moving, 1 done." in report
+    assert '<div class="drawing" id="lanes-drawing"' in report
+    assert "<td>orders-0</td>" in report
+    assert len(report) > 1_000_000  # plotly.js is in it

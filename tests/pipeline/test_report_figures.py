@@ -350,7 +350,8 @@ def test_the_rate_is_drawn_by_the_one_who_chose_it_with_gaps_where_another_did()
 
 
 def test_times_without_a_figure_are_gaps_beside_the_objective() -> None:
-    figure, objective = drawn(rates_figure(a_run(24))).traces[-2:]
+    facts = msgspec.structs.replace(a_run(24), gaps=())
+    figure, objective = drawn(rates_figure(facts)).traces[-2:]
 
     assert figure["y"].count(None) == 4
     assert "connectgaps" not in figure
@@ -360,7 +361,7 @@ def test_times_without_a_figure_are_gaps_beside_the_objective() -> None:
 def test_an_operators_throttle_is_drawn_without_figures() -> None:
     rate = RateRecord(entry=1, t=BEGAN, kind="started", bytes_s=MB, chosen_by="operator")
 
-    found = drawn(rates_figure(msgspec.structs.replace(a_run(4), rates=(rate,))))
+    found = drawn(rates_figure(msgspec.structs.replace(a_run(4), rates=(rate,), gaps=())))
 
     (line,) = found.traces
     assert (line["name"], line["y"]) == ("rate by an operator", [MB, MB])

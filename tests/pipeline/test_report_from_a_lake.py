@@ -36,8 +36,10 @@ from ktui.pipeline.report.data.lake import ArrowLake, records
 from ktui.pipeline.report.data.provenance import UnusableLine, trace_provenance
 from ktui.pipeline.report.data.subject import Subject, choose_subject
 from ktui.pipeline.report.figures.figure import Figure
+from ktui.pipeline.report.figures.palette import MARKS
 from ktui.pipeline.report.page.load import load_facts, without_overlaps
 from ktui.pipeline.report.page.page import FIGURES, figures_json, page
+from ktui.pipeline.report.page.summary import summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_provenance, a_run
 from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 
@@ -146,6 +148,23 @@ def test_a_report_shows_what_happened_and_what_was_not_recorded(
         (90_000, "broker 4 was back", None),
     ]
     assert _load(lake, None, "cluster-one").marks[0].says == "drain-4: paused by an operator"
+
+
+def test_a_run_whose_start_was_not_recorded_has_a_report_and_stops_no_other(
+    tmp_path: Path, facts: ReportFacts
+) -> None:
+    rows = rows_of(facts)
+    nothing = dict.fromkeys(("began_t", "ended_t", "plan", "version"))
+    rows["runs"].append(rows["runs"][0] | nothing | {"run": "old", "run_id": "old@then"})
+    rows["moves"].append(rows["moves"][0] | {"run": "old", "run_id": "old@then"})
+    lake = write_lake(tmp_path / "lake", rows)
+
+    assert [run.run for run in _load(lake, None, "cluster-one").runs] == ["drain-4", "old"]
+    assert _load(lake).runs == facts.runs
+    assert summary(_load(lake, "old")).words[0] == (
+        "A plan that was not recorded on cluster cluster-one, from 2026-05-04 13:00:00 to"
+        " 2026-05-04 13:02:00 UTC, 2m. It had not ended when the recording did."
+    )
 
 
 def test_a_short_run_has_bars_of_seconds_that_add_up_to_what_was_copied(tmp_path: Path) -> None:
@@ -402,31 +421,82 @@ def test_the_page_forbids_network_access_and_foreign_scripts(
     assert "unsafe-eval" not in policy[1]
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+_Colour = tuple[float, ...]
+
+
+def _parts(colour: str) -> _Colour:
+    """Return red, green, blue and how opaque it is, each up to 1."""
+    digits = f"{colour[1:]}ff"[:8]
+    return tuple(int(digits[place : place + 2], 16) / 255 for place in range(0, 8, 2))
+
+
+def _under(shade: str, below: _Colour) -> _Colour:
+    *parts, opaque = _parts(shade)
+    return tuple(opaque * a + (1 - opaque) * b for a, b in zip(parts, below, strict=False))
+
+
+def _luminance(colour: _Colour) -> float:
+    red, green, blue = (
+        p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in colour[:3]
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _contrast(one: str, other: str) -> float:
+def _contrast(one: _Colour, other: _Colour) -> float:
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_lines_and_marks_have_the_contrast_that_wcag_asks_for(scheme: str) -> None:
+def _colours(scheme: str) -> dict[str, str]:
     style = files("ktui.pipeline.report.page").joinpath("page.css").read_text(encoding="utf-8")
     block = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[("light", "dark").index(scheme)]
-    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
-    grounds = [colours.pop("paper"), colours.pop("panel")]
-    behind = {colours.pop(name) for name in ("rule", "ended")}  # the grid, and an outlined area
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6,8});", block))
 
-    least = {name: min(_contrast(c, ground) for ground in grounds) for name, c in colours.items()}
 
-    assert len(behind) == 2
-    assert {name for name in ("ink", "dim", "link") if least[name] < 4.5} == set()
-    assert {name for name, contrast in least.items() if contrast < 3} == set()
+_TEXTS = {"ink", "dim", "link"}
+_SHADES = {"range", "gap", "pause"}
+_BEHIND = {"paper", "panel", "rule", "ended"}
+"""The grounds, the grid, and an outlined area."""
+
+
+def _too_pale(least: dict[str, float]) -> set[str]:
+    """Return the colours whose contrast is below what WCAG AA asks for."""
+    return {name for name, contrast in least.items() if contrast < (4.5 if name in _TEXTS else 3)}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("shade", ["#00000000", "pause"])
+def test_texts_lines_and_marks_have_the_contrast_that_wcag_asks_for_also_in_a_pause(
+    scheme: str, shade: str
+) -> None:
+    colours = _colours(scheme)
+    over = colours.get(shade, shade)
+    grounds = [_under(over, _parts(colours[name])) for name in ("paper", "panel")]
+    seen = {
+        name: _under(over, _parts(colours[name])) for name in colours.keys() - _SHADES - _BEHIND
+    }
+
+    least = {name: min(_contrast(c, ground) for ground in grounds) for name, c in seen.items()}
+
+    assert _too_pale(least) == set()
     assert len(least) > 15
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_signs_and_labels_have_the_contrast_that_wcag_asks_for_on_a_gap_too(scheme: str) -> None:
+    colours = _colours(scheme)
+    plain = [_parts(colours[name]) for name in ("paper", "panel")]
+    paused = [_under(colours["pause"], each) for each in plain]
+    grounds = [_under(colours["gap"], each) for each in (*plain, *paused)]
+    signs = {colour.removeprefix("var(--").removesuffix(")") for _, colour in MARKS.values()}
+
+    least = {
+        name: min(_contrast(_parts(colours[name]), ground) for ground in grounds)
+        for name in {"ink", *signs}
+    }
+
+    assert _too_pale(least) == set()
+    assert len(least) == 1 + len(MARKS)
 
 
 def test_an_option_is_not_broken_at_its_hyphens(facts: ReportFacts) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -16,6 +18,7 @@ from ktui.pipeline.report.data.marks import (
     LIMITS,
     OTHER,
     PAUSE,
+    THROTTLE,
     Happened,
     RunEventRecord,
     decoded,
@@ -50,6 +53,23 @@ def test_no_line_of_what_was_under_way_bridges_a_gap_in_the_recording() -> None:
     assert within
     assert set(within) == {None}
     assert "connectgaps" not in line
+
+
+@pytest.mark.parametrize("figure", ["concurrency", "rates", "brokers", "lag", "eta"])
+def test_no_line_of_any_figure_goes_across_a_gap_and_each_goes_on_after_it(figure: str) -> None:
+    gap = (BEGAN + 3 * MINUTE + 10_000, BEGAN + 3 * MINUTE + 50_000)
+    facts = msgspec.structs.replace(a_run(24), gaps=(gap,))
+
+    (found,) = (one for one in _overlaid(facts) if one.id == figure)
+
+    lines = [t for t in found.traces if t["type"] == "scatter" and t["mode"].startswith("lines")]
+    on_both_sides = 0
+    for line in lines:
+        points = list(zip(line["x"], line["y"], strict=True))
+        drawn_ = [(a, b) for (a, n), (b, m) in pairwise(points) if None not in (n, m)]
+        assert [(a, b) for a, b in drawn_ if a < gap[1] and gap[0] < b] == []
+        on_both_sides += any(b <= gap[0] for _, b in drawn_) and any(a >= gap[1] for a, _ in drawn_)
+    assert on_both_sides
 
 
 def test_polls_in_which_nothing_moved_count_as_nothing_under_way() -> None:
@@ -112,19 +132,51 @@ def test_signs_stand_above_the_drawing_and_not_on_it() -> None:
             assert max(tops) < strip["domain"][0] < strip["domain"][1]
 
 
-def test_of_very_many_signs_the_figures_have_some_and_the_table_of_events_has_more() -> None:
-    many = tuple(Mark(BEGAN + n * 1000, LIMITS, f"change {n}") for n in range(150))
-    facts = msgspec.structs.replace(a_run(4), marks=many)
-
-    lines = [
-        len([s for s in figure.layout["shapes"] if s.get("type") == "line"])
+def _signs_in_other_figures(marks: tuple[Mark, ...]) -> set[Mark]:
+    """Return the marks that have a line in the other figures over time, alike in all of them."""
+    facts = msgspec.structs.replace(a_run(4), marks=marks)
+    (times,) = {
+        tuple(s["x0"] for s in figure.layout["shapes"] if s.get("type") == "line")
         for figure in _overlaid(facts)
         if figure.id != "events"
-    ]
+    }
+    return {mark for mark in marks if mark.t in times}
 
-    assert set(lines) == {MOST_SIGNS}
-    assert drawn(events_figure(facts)).says.startswith("150 changes of limits")
-    assert f"the first {MOST_SIGNS}" in drawn(events_figure(facts)).caption
+
+def test_of_very_many_signs_the_figures_have_the_weightiest_however_late() -> None:
+    notes = tuple(Mark(BEGAN + n * 1000, OTHER, f"note {n}") for n in range(150))
+    late = (
+        Mark(BEGAN + 200_000, PAUSE, "paused by an operator", BEGAN + 201_000),
+        Mark(BEGAN + 202_000, LIMITS, "limits: P 4 -> 6"),
+        Mark(BEGAN + 203_000, THROTTLE, "throttle: 50 MB/s -> 60 MB/s"),
+        Mark(BEGAN + 204_000, BROKER, "broker 4 went down", BEGAN + 205_000),
+        Mark(BEGAN + 205_000, BROKER, "broker 4 was back"),
+    )
+
+    shown = _signs_in_other_figures((*notes, *late))
+
+    assert {*late} <= shown
+    assert len(shown) == MOST_SIGNS
+
+
+def test_a_broker_that_was_down_has_its_sign_among_very_many_changes() -> None:
+    changes = tuple(Mark(BEGAN + n * 1000, LIMITS, f"change {n}") for n in range(150))
+    blips = tuple(Mark(BEGAN + 150_000 + n, BROKER, "5 down", BEGAN + 151_000) for n in range(120))
+    death = Mark(BEGAN + 300_000, BROKER, "broker 4 went down", BEGAN + 400_000)
+
+    assert death in _signs_in_other_figures((*changes, death))
+    assert death in _signs_in_other_figures((*changes, *blips, death))
+
+
+def test_the_report_says_how_many_signs_are_in_the_figure_of_events_only() -> None:
+    many = tuple(Mark(BEGAN + n * 1000, LIMITS, f"change {n}") for n in range(150))
+
+    found = drawn(events_figure(msgspec.structs.replace(a_run(4), marks=many)))
+
+    assert found.says.startswith("150 changes of limits")
+    assert len(found.table.rows) == 150 + len(a_run(4).gaps)
+    assert found.caption.endswith("; 50 signs are here only.")
+    assert "here only" not in drawn(events_figure(a_run(4))).caption
 
 
 def test_the_events_are_counted_and_listed_with_how_long_they_lasted() -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
+from itertools import pairwise
 
+import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
 from ktui.pipeline.report.data.idle import idle_spans
-from ktui.pipeline.report.data.inflow import CopySample, DiskSize, EndRead, bin_ms, binned
+from ktui.pipeline.report.data.inflow import bin_ms, binned
 from ktui.pipeline.report.figures.concurrency import peaks
-from ktui.pipeline.report.figures.overlay import visible
 from ktui.pipeline.report.figures.states import ended_spans
-from ktui.pipeline.report.figures.text import Counter, grid
+from ktui.pipeline.report.figures.text import Counter, grid, held, outside
+from support.pipeline.report_lake import copying, dataset_of
 
 TIMES = st.integers(0, 200)
 SPANS = st.tuples(TIMES, st.integers(1, 60)).map(lambda s: (s[0], s[0] + s[1]))
@@ -87,11 +89,34 @@ def test_what_was_under_way_is_what_polls_saw_and_nothing_within_a_gap(
 def test_the_visible_parts_of_gaps_are_all_that_is_not_left_out(
     gaps: list[Span], idle: list[Span]
 ) -> None:
-    shown = Counts(t for began, ended in visible(gaps, idle) for t in range(began, ended))
+    shown = Counts(t for began, ended in outside(gaps, idle) for t in range(began, ended))
 
     within = {t for began, ended in gaps for t in range(began, ended)}
     cut = {t for began, ended in idle for t in range(began, ended)}
     assert shown == Counts(within - cut)
+
+
+@given(st.lists(st.tuples(SPANS, st.integers(0, 9)), max_size=4), APART)
+def test_a_line_of_values_has_each_while_it_holds_and_nothing_within_a_gap(
+    values: list[tuple[Span, int]], gaps: list[Span]
+) -> None:
+    apart = _apart([span for span, _ in values])
+    known = [(span, n) for span, (_, n) in zip(apart, values, strict=False)]
+
+    points = held(known, gaps)
+
+    drawn = {
+        t: value
+        for (began, value), (ended, also) in pairwise(points)
+        if value is not None and also is not None
+        for t in range(began, ended)
+    }
+    assert drawn == {
+        t: value
+        for (began, ended), value in known
+        for t in range(began, ended)
+        if not any(a <= t < b for a, b in gaps)
+    }
 
 
 HOUR = 3_600_000
@@ -117,6 +142,7 @@ def test_nothing_that_moved_is_ever_left_out(parts: list[tuple[int, int]], hours
     assert len(moments) <= 402 + 2 * len(idle)
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(1, 9_000), st.integers(0, 5_000)), min_size=1, max_size=20),
     st.sampled_from((5_000, 10_000, 60_000)),
@@ -127,14 +153,9 @@ def test_every_byte_that_a_replica_grew_is_in_the_bins_once(
     samples, t, end = [], 1_000_000, 100
     for ms, grew in steps:
         t, end = t + ms, end + grew
-        samples.append(
-            CopySample(
-                topic="t", partition=0, t=t, leader=1, adding=(4,), log_start=0,
-                ends=(EndRead(1, 10**6, t), EndRead(4, end, t)), sizes=(DiskSize(1, 3 * 10**6),),
-            )
-        )  # fmt: skip
+        samples.append(copying(t, end))
 
-    found = binned(reversed(samples), (), bins)
+    found = binned(dataset_of("samples", reversed(samples)), pc.scalar(value=True), (), bins)
 
     assert {one.broker for one in found} <= {4}
     assert all(one.began % bins == 0 for one in found)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.pipeline.lake import manifest as manifests
@@ -60,6 +60,25 @@ def write_lake(folder: Path, rows: Mapping[str, Rows]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / manifests.NAME).write_bytes(manifests.encode(whole))
     return folder
+
+
+def dataset_of(table: str, rows: Rows) -> dataset.Dataset:
+    """Return rows of a table in memory; a missing column is as in `write_lake`."""
+    schema = to_arrow_schema(_TABLES[table].schema, timezone="UTC")
+    whole = [_whole(schema, row) for row in rows]
+    return dataset.dataset(pa.Table.from_pylist(whole, schema=schema))
+
+
+def copying(t: int, end: int, **other: object) -> Mapping[str, Any]:
+    """Return a sample in which broker 4 has copied up to `end`, in messages of 3 bytes."""
+    return {
+        "t": t, "cluster_id": "cluster-one", "topic": "orders", "topic_id": "id", "leader": 1,
+        "adding": [4], "log_start": 0, "sizes": [{"broker": 1, "bytes": 3 * 10**6}],
+        "ends": [
+            {"broker": broker, "end": upto, "read_t": t} for broker, upto in ((1, 10**6), (4, end))
+        ],
+        **other,
+    }  # fmt: skip
 
 
 def rows_of(facts: ReportFacts) -> dict[str, list[dict[str, Any]]]:

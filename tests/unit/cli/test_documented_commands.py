@@ -31,6 +31,7 @@ from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import START, a_move, an_observation
 
 ROOT = Path(__file__).parents[3]
+SCENARIOS = ROOT / "src" / "ktui" / "simulated" / "scenarios"
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _ENDS = {"|", ">", ">>", "2>", "&&", ";", "&"}
 
@@ -178,6 +179,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         **dict.fromkeys(("mine.yaml", "prod.yaml"), scenario),
         "limits.yaml": _first_block("insights.md", "yaml"),
         "prod.yaml": _first_block("rehearsing.md", "yaml"),
+        "twin.yaml": (SCENARIOS / "drain-a-broker.yaml").read_text(encoding="utf-8"),
         "drain.run": "",
     }.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)

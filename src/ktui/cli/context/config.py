@@ -14,6 +14,7 @@ from ktui.execution.host.operator_command import CommandProblem, split_command
 from ktui.fileproblem import FileProblem, unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
+from ktui.recording.retention import Retention
 from ktui.units import Seconds, Size, parse_quantity
 
 if TYPE_CHECKING:
@@ -62,9 +63,11 @@ class RecordingsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     force: bool = False
 
     @property
-    def limited(self) -> bool:
-        """Whether there is any limit."""
-        return self.older_than is not None or self.keep is not None
+    def limits(self) -> Retention | None:
+        """The limits; None without any."""
+        if self.older_than is None and self.keep is None:
+            return None
+        return Retention(self.older_than, self.keep)
 
 
 class Config(msgspec.Struct, frozen=True):

@@ -66,7 +66,14 @@ def recorded_in_words(recorder: Recorder, polls: int | None = None) -> str:
 
 
 def recorder(
-    state: StateDir, to: Path | None, clock: Clock, *, cluster: str, verb: str, redact: bool
+    state: StateDir,
+    to: Path | None,
+    clock: Clock,
+    *,
+    cluster: str,
+    verb: str,
+    redact: bool,
+    limited: bool = False,
 ) -> Recorder:
     """Return a recorder, and repair what earlier recorders left unfinished in its folder.
 
@@ -77,6 +84,7 @@ def recorder(
         cluster: the operator's name for the cluster.
         verb: the verb of ktui that records.
         redact: whether names are hidden.
+        limited: whether options limit the recordings, as config.yaml may.
 
     Raises:
         StateDirProblem: the state directory cannot be used.
@@ -92,7 +100,7 @@ def recorder(
         cluster=cluster,
         program=f"ktui {__version__} {verb}",
         redaction=redaction(state) if redact else None,
-        longest_session_s=_DAY_S if load_config().recordings.limited else None,
+        longest_session_s=_DAY_S if limited or load_config().recordings.limits else None,
     )
 
 

@@ -17,7 +17,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorder, recording_options
 from ktui.cli.record.copy import copy_redacted
 from ktui.cli.record.loop import StopCondition, record
-from ktui.cli.record.pruning import prune_as_configured
+from ktui.cli.record.pruning import given_limits, prune_as_configured
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 
@@ -35,6 +35,18 @@ _VERBS = {"prune": "ktui.cli.record.prune:command"}
     help="Stop once nothing has moved, and no run has been active, for 10 s.",
 )
 @recording_options
+@click.option(
+    "--older-than",
+    metavar="TIME",
+    help="Prune the state directory first, and again each day: remove recordings older than this, "
+    "such as 30d.",
+)
+@click.option(
+    "--keep",
+    metavar="SIZE",
+    help="Prune the state directory first, and again each day: remove the oldest recordings beyond "
+    "this size, such as 20GB.",
+)
 @click.option(
     "--from",
     "source",
@@ -55,6 +67,8 @@ def command(  # noqa: PLR0913 - an option each
     until_idle: bool,
     to: Path | None,
     redact: bool,
+    older_than: str | None,
+    keep: str | None,
     source: Path | None,
     json: bool,
     state: StateDir,
@@ -71,22 +85,33 @@ def command(  # noqa: PLR0913 - an option each
         refuse_options_before_verb(context)
         return
     until = StopCondition(_seconds(for_), idle=until_idle)
+    limits = given_limits(older_than, keep)
     if source is not None:
-        if any(choice) or topics or poll_interval or for_ or until_idle:
+        if any(choice) or topics or poll_interval or for_ or until_idle or limits:
             raise BadInput(
-                "--from copies a recording, so it takes no cluster and no polling options. Give it "
-                "with --redact and --to alone"
+                "--from copies a recording, so it takes no cluster, no limits and no polling "
+                "options. Give it with --redact and --to alone"
             )
         _copy(source, to, state, redact=redact, json=json)
         return
+    if limits is not None and to is not None:
+        raise BadInput(
+            "--older-than and --keep prune the state directory, and --to records elsewhere. Leave "
+            "them out, or prune that folder: ktui record prune --recordings DIR"
+        )
     cluster = choice.cluster()
-    clock = SystemClock()
-    for warning in prune_as_configured(state):
+    clock, named = SystemClock(), cluster.name
+    for warning in prune_as_configured(state, limits):
         print_note(warning)
-    records = recorder(state, to, clock, cluster=cluster.name, verb="record", redact=redact)
+    limited = limits is not None
+    records = recorder(
+        state, to, clock, cluster=named, verb="record", redact=redact, limited=limited
+    )
     interval_s = poll_interval or cluster.context.poll_interval
     code = asyncio.run(
-        record(cluster, records, state, frozenset(topics), interval_s, until, json=json)
+        record(
+            cluster, records, state, frozenset(topics), interval_s, until, limits=limits, json=json
+        )
     )
     sys.exit(code)
 

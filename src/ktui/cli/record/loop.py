@@ -25,6 +25,7 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.execution.host.state_dir import StateDir
 from ktui.quantities import as_bytes, as_count, as_duration
 from ktui.recording.recorder import Recorder
+from ktui.recording.retention import Retention
 
 IDLE_S = 10.0
 """Seconds without a move that count as idle; between two steps of a run, nothing moves briefly."""
@@ -209,7 +210,7 @@ class RecordLoop:
         return self._until.idle and not self._failures and now_s - self._moved_s >= IDLE_S
 
 
-async def record(
+async def record(  # noqa: PLR0913 - an option each
     cluster: Cluster,
     recorder: Recorder,
     state: StateDir,
@@ -217,6 +218,7 @@ async def record(
     interval_s: float,
     until: StopCondition,
     *,
+    limits: Retention | None,
     json: bool,
 ) -> int:
     """Record a cluster until the end condition holds, and return the exit code.
@@ -232,7 +234,7 @@ async def record(
     async with (
         aclosing(cluster.reader()) as reader,
         aclosing(Observer(reader, clock, patience_s=patience_s)) as observer,
-        aclosing(ClusterRecording(observer, recorder, state)) as source,
+        aclosing(ClusterRecording(observer, recorder, state, limits)) as source,
     ):
         loop = RecordLoop(
             source,

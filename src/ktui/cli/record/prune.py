@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.config import RecordingsConfig, load_config
+from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
@@ -18,6 +18,7 @@ from ktui.cli.record.pruning import (
     Pruned,
     PruneRequest,
     amount,
+    given_limits,
     prune,
     read_lakes,
     recording_folders,
@@ -27,9 +28,8 @@ from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import Unreadable, expand_home
 from ktui.recording.milliseconds import wall_ms
-from ktui.recording.retention import KeptFor, Retention
+from ktui.recording.retention import KeptFor
 from ktui.recording.stored import StoredSegment
-from ktui.units import Seconds, Size, parse_quantity
 
 BEYOND_LIMITS = 3
 """The exit code if segments beyond the limits stay, because something needs them."""
@@ -124,12 +124,18 @@ def command(  # noqa: PLR0913 - an option each
     something needs them.
     """
     config = load_config().recordings
-    settings = _settings(config, older_than, keep)
+    given = given_limits(older_than, keep)
+    limits = given or config.limits
+    if limits is None:
+        raise BadInput(
+            "prune needs a limit. Give --older-than 30d, --keep 20GB, or both; or put "
+            "`recordings:` with `older_than:` or `keep:` into config.yaml"
+        )
     request = PruneRequest(
         tuple(map(_folder, folders)) or recording_folders(state),
-        Retention(settings.older_than, settings.keep),
+        limits,
         read_lakes(lakes or config.lakes, state),
-        force=force or settings.force,
+        force=force or (given is None and config.force),
         dry_run=dry_run,
     )
     pruned = prune(request, wall_ms(SystemClock().now()))
@@ -140,30 +146,6 @@ def command(  # noqa: PLR0913 - an option each
         sys.exit(FAILED)
     if pruned.choice.beyond_limits:
         sys.exit(BEYOND_LIMITS)
-
-
-def _settings(
-    config: RecordingsConfig, older_than: str | None, keep: str | None
-) -> RecordingsConfig:
-    """Return the limits of the options, or else those of config.yaml."""
-    if older_than is None and keep is None:
-        if not config.limited:
-            raise BadInput(
-                "prune needs a limit. Give --older-than 30d, --keep 20GB, or both; or put "
-                "`recordings:` with `older_than:` or `keep:` into config.yaml"
-            )
-        return config
-    return RecordingsConfig(
-        None if older_than is None else Seconds(common.parse_time("--older-than", older_than)),
-        None if keep is None else _size("--keep", keep),
-    )
-
-
-def _size(option: str, text: str) -> Size:
-    try:
-        return Size(parse_quantity(Size, int(text) if text.isdecimal() else text))
-    except ValueError as error:
-        raise BadInput(f"{option}: {error}") from None
 
 
 def _folder(place: str) -> Path:

@@ -10,6 +10,7 @@ import msgspec
 
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
 from ktui.cli.pipeline.lake_segments import LakeSegments, lake_in, read_lake
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem
@@ -27,6 +28,7 @@ from ktui.recording.stored import (
     stored_sessions,
     tidy,
 )
+from ktui.units import Size, parse_quantity
 
 Sessions = Mapping[Path, tuple[StoredSegment, ...]]
 """The segments of each session, by the session's folder."""
@@ -80,23 +82,49 @@ def amount(segments: Collection[StoredSegment]) -> str:
     return f"{as_count(len(segments), 'segment')}, {as_bytes(size)}"
 
 
-def prune_as_configured(state: StateDir) -> list[str]:
+def given_limits(older_than: str | None, keep: str | None) -> Retention | None:
+    """Return the limits that the options --older-than and --keep give; None without either.
+
+    Raises:
+        BadInput: no time, or no size.
+    """
+    if older_than is None and keep is None:
+        return None
+    return Retention(
+        None if older_than is None else common.parse_time("--older-than", older_than),
+        None if keep is None else _size("--keep", keep),
+    )
+
+
+def _size(option: str, text: str) -> Size:
+    try:
+        return Size(parse_quantity(Size, int(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+
+
+def prune_as_configured(state: StateDir, given: Retention | None = None) -> list[str]:
     """Prune a state directory within the limits of config.yaml, if it has any.
 
     A file that cannot be removed is no reason not to record, so this raises nothing for one.
+
+    Args:
+        state: the state directory.
+        given: limits of options, in place of those of config.yaml.
 
     Returns:
         Why recordings beyond the limits stay; nothing about live recorders and unfinished runs.
     """
     try:
         config = load_config().recordings
-        if not config.limited:
+        limits = given or config.limits
+        if limits is None:
             return []
         request = PruneRequest(
             recording_folders(state),
-            Retention(config.older_than, config.keep),
+            limits,
             read_lakes(config.lakes, state),
-            force=config.force,
+            force=given is None and config.force,
         )
         pruned = prune(request, wall_ms(SystemClock().now()))
     except (BadInput, FileProblem, RunProblem, OSError) as problem:

@@ -18,6 +18,7 @@ from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run
 from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
+from ktui.recording.retention import Retention
 from ktui.recording.sealing import seal
 
 log = logging.getLogger(__name__)
@@ -84,18 +85,25 @@ def record_run(
 class ClusterRecording(RecordingSource):
     """Records every poll, with the events of the runs on the cluster. One poll at a time.
 
-    With each further session it prunes old recordings, if config.yaml limits them.
+    With each further session it prunes old recordings, if they are limited.
 
     Args:
         source: where observations come from.
         recorder: records the observations that the caller gets.
         state: the state directory of the runs to record.
+        limits: limits of recordings, in place of those of config.yaml.
     """
 
-    def __init__(self, source: ObservationSource, recorder: Recorder, state: StateDir) -> None:
+    def __init__(
+        self,
+        source: ObservationSource,
+        recorder: Recorder,
+        state: StateDir,
+        limits: Retention | None = None,
+    ) -> None:
         super().__init__(source, recorder)
         self.runs = LiveRunsRecording(recorder, state)
-        self._state = state
+        self._state, self._limits = state, limits
         self._writing: asyncio.Future[None] | None = None
 
     async def _record(self, observation: Observation) -> None:
@@ -109,7 +117,7 @@ class ClusterRecording(RecordingSource):
         self.recorder.poll(observation)
         self.runs.record_new_events(observation.cluster_id)
         if before not in (None, self.recorder.path):
-            prune_as_configured(self._state)
+            prune_as_configured(self._state, self._limits)
 
     async def aclose(self) -> None:
         """Finish the recording; the caller closes the source."""

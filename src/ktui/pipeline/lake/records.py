@@ -34,16 +34,16 @@ class PartitionRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of `runs`."""
+    """A row of `runs`; its beginning, plan and version are None where it was not recorded."""
 
     cluster_id: str
     run: str
     run_id: str
-    began: int = msgspec.field(name="began_t")
+    began: int | None = msgspec.field(name="began_t", default=None)
     ended: int | None = msgspec.field(name="ended_t", default=None)
     partitions: int
-    plan: str
-    version: str
+    plan: str | None = None
+    version: str | None = None
     batches: int
     limit_changes: int
     objective: str | None = None
@@ -293,7 +293,7 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         times = [move.began for move in self.moves]
         times += [interval.ended for interval in self.intervals]
         times += [move.ended for move in self.moves if move.ended is not None]
-        times += [t for run in self.runs for t in (run.began, run.ended or run.began)]
+        times += [t for run in self.runs for t in (run.began, run.ended) if t is not None]
         return (min(times), max(times)) if times else (0, 0)
 
     @property

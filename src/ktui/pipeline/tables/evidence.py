@@ -79,24 +79,23 @@ def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:
         A listing's key, `listing_t`, and `stalls`, as in SPANS.
     """
     held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
-    from_t = F.when(held, F.col("began_t") + HELD_AFTER_MS).otherwise(F.col("began_t"))
     stalled = intervals.where((F.col("state") == STALLED) | held).select(
-        *LISTING, "listing_t", from_t.alias("from_t"), "ended_t"
+        *LISTING, "listing_t", "began_t", "ended_t"
     )
     visible = require_columns(samples, SAMPLES, (*_JUDGED, "shadowed")).where(~F.col("shadowed"))
     seen = visible.select(*PARTITION, "t", F.struct(*_JUDGED).alias("it"))
     same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in PARTITION]
-    until_t = F.greatest(F.least("ended_t", F.col("from_t") + LOOKED_AT_MS), F.col("from_t") + 1)
+    until_t = F.greatest(F.least("ended_t", F.col("began_t") + LOOKED_AT_MS), F.col("began_t") + 1)
     both = stalled.alias("one").join(
-        seen.alias("other"), [*same, F.col("t") >= F.col("from_t"), F.col("t") < until_t], "left"
+        seen.alias("other"), [*same, F.col("t") >= F.col("began_t"), F.col("t") < until_t], "left"
     )
     # Spark warns about annotations that it cannot evaluate: a lambda has none
     place = F.udf(lambda sample: _place(sample), "int", useArrow=False)  # noqa: PLW0108
     listing = [F.col(f"one.{name}").alias(name) for name in (*LISTING, "listing_t")]
-    judged = both.groupBy(*listing, "from_t", "ended_t").agg(F.min(place("it")).alias("place"))
+    judged = both.groupBy(*listing, "began_t", "ended_t").agg(F.min(place("it")).alias("place"))
     causes = F.array(*(F.lit(cause.value) for cause in MOST_TELLING))
     stall = F.struct(
-        F.col("from_t").alias("began_t"),
+        "began_t",
         "ended_t",
         F.element_at(causes, F.col("place") + 1).alias("cause"),
     )

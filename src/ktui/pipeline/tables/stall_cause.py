@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from ktui.cluster.throttle_settings import FETCH_BYTES
 from ktui.pipeline.lake.records import Interval, Sample
 from ktui.progress.stalls import STALLED_AFTER_S
@@ -32,14 +30,13 @@ MOST_TELLING = (
 def stalls(intervals: Iterable[Interval]) -> Iterator[Interval]:
     """Yield the spans in which moves stood still.
 
-    These are each `stalled` interval, and the part of each `in sync` interval beyond 30 seconds:
-    there all added replicas are in sync, and yet the move has not ended.
+    These are each `stalled` interval, and each `in sync` interval of more than 30 seconds: there
+    all added replicas are in sync, and yet the move has not ended. Both begin where progress ended.
     """
     for one in intervals:
-        if one.state == STALLED:
+        is_held = one.state == IN_SYNC and one.ended - one.began > HELD_AFTER_MS
+        if one.state == STALLED or is_held:
             yield one
-        elif one.state == IN_SYNC and one.ended - one.began > HELD_AFTER_MS:
-            yield msgspec.structs.replace(one, began=one.began + HELD_AFTER_MS)
 
 
 def cause_window(stall: Interval) -> tuple[int, int]:

@@ -108,7 +108,7 @@ def test_lakes_are_relative_to_the_folder_of_the_config(tmp_path: Path) -> None:
 
     assert config.recordings.lakes == (str(tmp_path / "lake"), "/srv/lake", "~/lake")
     assert config.recordings.keep == 10**9
-    assert not load(tmp_path, GOOD).recordings.limited
+    assert load(tmp_path, GOOD).recordings.limits is None
 
 
 def test_a_config_without_a_context_lists_the_contexts_that_it_has(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -15,9 +14,9 @@ import pytest
 from ktui.cli.record.pruning import prune_as_configured
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from support.cli.call_ktui import Done, call_ktui
 from support.journals.journals import a_start, ended, written
+from support.recordings.lakes import read_into_lake
 from support.recordings.recordings import Recording, files_in
 
 DAY_S = 86_400
@@ -45,19 +44,7 @@ class Recordings:
 
     def read_into_lake(self, files: Iterable[Path], lake: Path | None = None) -> Path:
         """Let a lake know files, as the pipeline does."""
-        lake = lake or self.state.path / "lake"
-        read = tuple(
-            SegmentRead(
-                str(file),
-                file.stat().st_size,
-                file.stat().st_mtime_ns // 1_000_000,
-                hashlib.sha256(file.read_bytes()).hexdigest(),
-            )
-            for file in files
-        )
-        lake.mkdir(parents=True, exist_ok=True)
-        (lake / manifests.NAME).write_bytes(manifests.encode(Manifest(version=1, segments=read)))
-        return lake
+        return read_into_lake(files, lake or self.state.path / "lake")
 
     def prune(self, *options: str) -> Done:
         return call_ktui(

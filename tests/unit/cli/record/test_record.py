@@ -22,11 +22,13 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
+from ktui.recording.retention import Retention
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster
 from support.cli.owned_run import owned_run
+from support.recordings.lakes import read_into_lake
 from support.recordings.recordings import Recording, files_in
 from support.simulated.moving_clusters import a_cluster
 
@@ -46,11 +48,12 @@ class RecordedCluster:
         self.reports: list[RecordedJson] = []
         self.said: list[str] = []
         self.stop = asyncio.Event()
+        self.limits: Retention | None = None
 
     async def record(self, **until: Any) -> RecordingEnd:
         clock = self.cluster.clock
         observer = Observer(self.cluster.reader(), clock)
-        source = ClusterRecording(observer, self.recorder, self.state)
+        source = ClusterRecording(observer, self.recorder, self.state, self.limits)
         loop = RecordLoop(
             source,
             clock,
@@ -199,10 +202,14 @@ async def test_each_session_of_a_recording_has_the_whole_story_of_a_run(tmp_path
         assert entries == list(range(1, len(entries) + 1)) != []
 
 
+@pytest.mark.parametrize(
+    ("config", "limits"),
+    [("{older_than: 30d}", None), ("{keep: 1TB}", Retention(older_than_s=30 * 86_400.0))],
+)
 async def test_a_long_recording_prunes_old_ones_with_each_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, limits: Retention | None
 ) -> None:
-    (tmp_path / "config.yaml").write_text("recordings: {older_than: 30d, force: on}")
+    (tmp_path / "config.yaml").write_text(f"recordings: {config}")
     monkeypatch.setenv("KTUI_CONFIG_DIR", str(tmp_path))
     recorded_cluster = RecordedCluster(tmp_path, a_cluster())
     state, clock = recorded_cluster.state, recorded_cluster.cluster.clock
@@ -214,6 +221,8 @@ async def test_a_long_recording_prunes_old_ones_with_each_session(
     old.recorder.close()
     for file in files_in(state.recordings):
         os.utime(file, (0, 0))
+    read_into_lake(files_in(state.recordings), state.path / "lake")
+    recorded_cluster.limits = limits
 
     await recorded_cluster.record(seconds=1.0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import duckdb
 import msgspec
 import pyarrow as pa
 
@@ -20,6 +21,6 @@ def damage_as_problem(place: str) -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, pa.ArrowException, msgspec.MsgspecError) as error:
+    except (OSError, pa.ArrowException, msgspec.MsgspecError, duckdb.Error) as error:
         fix = f"Make the lake again: ktui pipeline run --lake {place}"
         raise PipelineProblem(f"{place}: its tables cannot be read: {error}. {fix}") from None

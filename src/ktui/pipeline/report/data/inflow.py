@@ -2,65 +2,80 @@
 
 from __future__ import annotations
 
-import math
+import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import msgspec
+import duckdb
+import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.dataset import Dataset
 
-from ktui.pipeline.lake.records import Inflow, Partition, PartitionRow, Span, ThrottleRecord
-from ktui.pipeline.report.data.lake import Tables, count_rows, records
+from ktui.pipeline.lake.records import Inflow, Span
+from ktui.pipeline.report.data.lake import Tables
 
 MINUTE_MS = 60_000
 _SECONDS = (5, 10, 15, 30)
 _MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 _BINS_MS = (*(1_000 * s for s in _SECONDS), *(MINUTE_MS * m for m in _MINUTES))
 _MOST_BINS = 90
-_MOST_SAMPLES = 100_000
-"""The most samples that are read for bins shorter than a minute."""
 _NEAR_MS = 60_000
 """Readings of a log end that are further apart say nothing about a rate."""
 
 _Key = tuple[int, int]
 """A broker and the start of a bin."""
 
-
-class EndRead(msgspec.Struct, frozen=True, gc=False):
-    """The log end offset of one replica, and when it was read."""
-
-    broker: int
-    end: int
-    read_t: int
-
-
-class DiskSize(msgspec.Struct, frozen=True, gc=False):
-    """The bytes of one replica on its disk."""
-
-    broker: int
-    bytes: int
-
-
-class CopySample(PartitionRow, frozen=True, gc=False, kw_only=True):
-    """A row of `samples`, with what shows how much was copied."""
-
-    t: int
-    leader: int | None = None
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-    ends: tuple[EndRead, ...] = ()
-    log_start: int | None = None
-    sizes: tuple[DiskSize, ...] = ()
-    rates: tuple[ThrottleRecord, ...] = ()
-
-    @property
-    def message_bytes(self) -> float | None:
-        """The mean size of the messages that the leader holds; None where it is not known."""
-        end = next((each.end for each in self.ends if each.broker == self.leader), None)
-        size = next((each.bytes for each in self.sizes if each.broker == self.leader), None)
-        if end is None or size is None or self.log_start is None or end <= self.log_start:
-            return None
-        return size / (end - self.log_start)
+_GROWN = """
+WITH seen AS (
+    SELECT hash(topic, partition, topic_id) AS p, t, log_start, adding, ends,
+        len(adding) + len(removing) > 0 AS is_listed,
+        [e.end FOR e IN ends IF e.broker = leader][1] - log_start AS held,
+        [s.bytes FOR s IN sizes IF s.broker = leader][1] AS led,
+        CASE WHEN held > 0 THEN led / held END AS message_bytes
+    FROM samples
+), listed AS (
+    SELECT *, count(*) FILTER (NOT is_listed) OVER w AS listing, lag(adding) OVER w AS were_adding
+    FROM seen
+    WINDOW w AS (PARTITION BY p ORDER BY t ROWS UNBOUNDED PRECEDING)
+), readings AS (
+    SELECT p, t, listing, log_start, adding, message_bytes,
+        unnest([e FOR e IN ends IF e.broker IN adding OR e.broker IN were_adding],
+            recursive := true)
+    FROM listed
+    WHERE is_listed
+), pairs AS (
+    SELECT *, broker IN adding AS is_adding,
+        lag({'upto': "end", 'read_t': read_t, 'is_adding': broker IN adding}) OVER
+            (PARTITION BY p, listing, broker ORDER BY t) AS last
+    FROM readings
+), copies AS (
+    SELECT broker, last.read_t AS began, read_t AS ended,
+        floor(("end" - last.upto) * message_bytes + 0.5) AS bytes
+    FROM pairs
+    WHERE is_adding AND last.is_adding AND "end" > last.upto AND message_bytes IS NOT NULL
+        AND (log_start IS NULL OR last.upto >= log_start)
+        AND read_t - last.read_t BETWEEN 1 AND $near
+)
+SELECT broker, bin,
+    sum(bytes * (least(ended, bin + $bins) - greatest(began, bin)) / (ended - began))
+FROM (
+    SELECT *, unnest(range(began - began % $bins, ended, $bins)) AS bin
+    FROM copies
+    WHERE len([g FOR g IN $gaps::BIGINT[][] IF g[1] < ended AND began < g[2]]) = 0
+)
+GROUP BY broker, bin
+"""
+_GROWN_FROM = (
+    "topic", "partition", "topic_id", "t", "leader", "log_start", "adding", "removing", "ends",
+    "sizes",
+)  # fmt: skip
+_THROTTLED = """
+SELECT rate.broker, t - t % $bins AS bin, max(rate.follower)
+FROM (SELECT t, unnest(rates) AS rate FROM samples)
+WHERE rate.follower IS NOT NULL
+GROUP BY ALL
+"""
 
 
 def bin_ms(length_ms: int) -> int:
@@ -74,22 +89,22 @@ def inflow(
     samples: pc.Expression,
     gaps: Sequence[Span],
     bins: int,
-) -> tuple[int, list[Inflow]]:
-    """Return the length of the bins in ms, and what was copied into each broker in each.
+) -> list[Inflow]:
+    """Return what was copied into each broker in each bin.
 
-    Bins shorter than a minute come from the samples, where these are not too many.
+    Bins shorter than a minute come from the samples.
 
     Args:
         tables: the lake.
         minutes: the rows of `brokers`.
         samples: the filter of the samples.
         gaps: the times that no poll shows.
-        bins: the length that the bins should have, ms.
+        bins: the length of the bins, ms.
     """
-    if bins < MINUTE_MS and count_rows(tables, "samples", samples) <= _MOST_SAMPLES:
-        return bins, binned(records(tables, "samples", CopySample, samples), gaps, bins)
-    bins = max(bins, MINUTE_MS)
-    return bins, merged(minutes, bins)
+    if bins >= MINUTE_MS:
+        return merged(minutes, bins)
+    files = tables.dataset("samples")
+    return [] if files is None else binned(files, samples, gaps, bins)
 
 
 def merged(minutes: Iterable[Inflow], bins: int) -> list[Inflow]:
@@ -103,51 +118,36 @@ def merged(minutes: Iterable[Inflow], bins: int) -> list[Inflow]:
     return _rows(copied, throttles)
 
 
-def binned(samples: Iterable[CopySample], gaps: Sequence[Span], bins: int) -> list[Inflow]:
+def binned(samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: int) -> list[Inflow]:
     """Sum up the growth of the replicas being added, by bins of this length, in ms.
 
     The rules are those of the table `brokers`; growth is spread evenly over the time between two
     readings. What grew across a gap is left out.
+
+    Args:
+        samples: the table `samples`.
+        where: the filter of its rows.
+        gaps: the times that no poll shows.
+        bins: the length of the bins, ms.
     """
-    copied: defaultdict[_Key, float] = defaultdict(float)
-    throttles: dict[_Key, int] = {}
-    last: defaultdict[Partition, dict[int, tuple[EndRead, bool]]] = defaultdict(dict)
-    for sample in sorted(samples, key=lambda one: (one.t, one.key)):
-        for rate in sample.rates:
-            _keep_highest(throttles, (rate.broker, sample.t - sample.t % bins), rate.follower)
-        if not (sample.adding or sample.removing):
-            last.pop(sample.key, None)
-            continue
-        for broker, span, bytes_ in _growth(sample, last[sample.key]):
-            if not any(began < span[1] and span[0] < ended for began, ended in gaps):
-                for began, share in _shares(span, bins):
-                    copied[broker, began] += bytes_ * share
-    return _rows(copied, throttles)
+
+    def read(columns: Sequence[str]) -> pa.RecordBatchReader:
+        return samples.scanner(columns=[*columns], filter=where).to_reader()
+
+    grown = {"bins": bins, "near": _NEAR_MS, "gaps": [[*gap] for gap in gaps]}
+    return _rows(
+        _by_key(read(_GROWN_FROM), _GROWN, grown),
+        _by_key(read(("t", "rates")), _THROTTLED, {"bins": bins}),
+    )
 
 
-def _growth(
-    sample: CopySample, last: dict[int, tuple[EndRead, bool]]
-) -> Iterator[tuple[int, Span, float]]:
-    """Yield how much each replica grew since it was read last, and note this reading in `last`."""
-    each_bytes = sample.message_bytes
-    for now in sample.ends:
-        before, was_adding = last.get(now.broker, (now, False))
-        is_adding = now.broker in sample.adding
-        last[now.broker] = (now, is_adding)
-        grew, ms = now.end - before.end, now.read_t - before.read_t
-        jumped = sample.log_start is not None and before.end < sample.log_start
-        is_copy = was_adding and is_adding and not jumped and grew > 0 and 0 < ms <= _NEAR_MS
-        if is_copy and each_bytes is not None:
-            copied = math.floor(grew * each_bytes + 0.5)
-            yield now.broker, (before.read_t, now.read_t), copied
-
-
-def _shares(span: Span, bins: int) -> Iterator[tuple[int, float]]:
-    """Yield the bins that a time lies in, and its share in each."""
-    began, ended = span
-    for start in range(began - began % bins, ended, bins):
-        within = min(ended, start + bins) - max(began, start)
-        yield start, within / (ended - began)
+def _by_key(samples: pa.RecordBatchReader, sql: str, of: Mapping[str, Any]) -> dict[_Key, Any]:
+    """Run a query on samples whose rows are a broker, the start of a bin, and a value."""
+    with duckdb.connect(config={"python_enable_replacements": False}) as connection:
+        connection.execute("SET temp_directory = $place", {"place": tempfile.gettempdir()})
+        connection.register("samples", samples)
+        found = connection.execute(sql, of).fetchall()
+    return {(broker, began): value for broker, began, value in found}
 
 
 def _keep_highest(throttles: dict[_Key, int], key: _Key, rate: int | None) -> None:

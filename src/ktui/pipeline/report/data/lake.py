@@ -69,12 +69,6 @@ def stream_records(
         yield from msgspec.convert(_plain(chosen), rows)
 
 
-def count_rows(tables: Tables, table: str, where: pc.Expression) -> int:
-    """Count rows of a table."""
-    files = tables.dataset(table)
-    return 0 if files is None else files.count_rows(filter=where)
-
-
 def partition_names(batch: pa.RecordBatch) -> pa.Array:
     """Return the key of each row's partition as one text: topic, number and topic id."""
     number = pc.cast(batch["partition"], pa.string())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import Inflow, ReportFacts
+from ktui.pipeline.lake.records import Inflow, ReportFacts, Span
 from ktui.pipeline.report.figures.figure import (
     JSON,
     Figure,
@@ -15,7 +15,7 @@ from ktui.pipeline.report.figures.figure import (
     rows,
     time_axis,
 )
-from ktui.pipeline.report.figures.text import as_time
+from ktui.pipeline.report.figures.text import as_time, held
 from ktui.quantities import as_count, as_rate
 
 ID, TITLE = "brokers", "What was copied into each broker, and its throttle"
@@ -51,7 +51,7 @@ def brokers_figure(facts: ReportFacts) -> Figure | Missing:
         traces=[
             trace
             for row, broker in enumerate(shown)
-            for trace in _strip(broker, of[broker], row, bins)
+            for trace in _strip(broker, of[broker], row, bins, facts.gaps)
         ],
         layout=_layout(facts, shown, most),
         height=len(shown) * _ROW_PX + _EDGES_PX,
@@ -94,7 +94,9 @@ def _axis(row: int) -> str:
     return "y" if row == 0 else f"y{row + 1}"
 
 
-def _strip(broker: int, received: Sequence[Inflow], row: int, bins: int) -> list[JSON]:
+def _strip(
+    broker: int, received: Sequence[Inflow], row: int, bins: int, gaps: Sequence[Span]
+) -> list[JSON]:
     common = {"yaxis": _axis(row), "x": [one.began for one in received], "showlegend": row == 0}
     copied = {
         **common,
@@ -109,7 +111,9 @@ def _strip(broker: int, received: Sequence[Inflow], row: int, bins: int) -> list
     }
     if all(one.follower_throttle is None for one in received):
         return [copied]
-    steps = list(_steps(received, bins))
+    spans = ((one.began, one.began + bins) for one in received)
+    allowed = (one.follower_throttle for one in received)
+    steps = held(zip(spans, allowed, strict=True), gaps)
     throttle = {
         **common,
         "type": "scatter",
@@ -122,17 +126,6 @@ def _strip(broker: int, received: Sequence[Inflow], row: int, bins: int) -> list
         "hovertemplate": f"broker {broker}: throttle %{{y:.3s}}B/s<extra></extra>",
     }
     return [copied, throttle]
-
-
-def _steps(received: Sequence[Inflow], bins: int) -> Iterator[tuple[int, int | None]]:
-    """Yield the throttle at each bin's start and end; None where a bin is missing."""
-    until = None
-    for each in received:
-        if until is not None and until < each.began:
-            yield until, None
-        until = each.began + bins
-        yield each.began, each.follower_throttle
-        yield until, each.follower_throttle
 
 
 def _layout(facts: ReportFacts, shown: Sequence[int], most: float) -> JSON:

@@ -15,7 +15,7 @@ from ktui.pipeline.report.figures.figure import (
     rows,
     time_axis,
 )
-from ktui.pipeline.report.figures.text import as_time, grid, thinned
+from ktui.pipeline.report.figures.text import as_time, grid, held, thinned, until_next
 from ktui.quantities import as_count
 
 ID, TITLE = "concurrency", "How much was under way, and how much was allowed"
@@ -112,16 +112,18 @@ def _limit(
 ) -> list[JSON]:
     if all(limit is None for _, limit in changes):
         return []
-    end = facts.span[1]
+    spans = until_next([t for t, _ in changes], facts.span[1])
+    allowed = [limit for _, limit in changes]
+    points = held(zip(spans, allowed, strict=True), facts.gaps)
     return [
         {
             "type": "scatter",
             "mode": "lines",
             "name": f"limit of {name}",
-            "x": [*(t for t, _ in changes), end],
-            "y": [*(limit for _, limit in changes), changes[-1][1]],
+            "x": [t for t, _ in points],
+            "y": [limit for _, limit in points],
             "yaxis": y,
-            "line": {"shape": "hv", "color": "var(--limit)", "dash": "dash", "width": 2},
+            "line": {"color": "var(--limit)", "dash": "dash", "width": 2},
         }
     ]
 

@@ -27,7 +27,8 @@ ID, TITLE = "events", "What happened meanwhile"
 _NO_LEGEND = {"l": 56, "r": 12, "t": 12, "b": 54}
 MOST_SIGNS = 100
 """The most signs in each other figure over time."""
-_SOME = f" Other figures have the first {MOST_SIGNS} signs only."
+_WEIGHT = (marks.BROKER, marks.PAUSE, marks.LIMITS, marks.THROTTLE, marks.OTHER)
+"""The kinds of signs, those first that other figures leave out last."""
 
 
 class _Kind(NamedTuple):
@@ -68,7 +69,7 @@ def events_figure(facts: ReportFacts) -> Figure | Missing:
             "The same signs stand at the top of every figure over time, with a line down from each;"
             " point at a sign to read what it was. Rates that --by or --slo chose are in the figure"
             " of the rates instead. Where no poll was recorded, figures are grey."
-            + (_SOME if len(facts.marks) > MOST_SIGNS else "")
+            + _left_out(len(facts.marks) - MOST_SIGNS)
         ),
         traces=[
             *(
@@ -86,6 +87,20 @@ def events_figure(facts: ReportFacts) -> Figure | Missing:
     )
 
 
+def weightiest(marks_: Sequence[Mark]) -> Sequence[Mark]:
+    """Return the signs that other figures over time have, in order of time.
+
+    Beyond `MOST_SIGNS`, brokers go before pauses, limits, throttles and the rest, and what lasted
+    longer before what was shorter.
+    """
+    if len(marks_) <= MOST_SIGNS:
+        return marks_
+    ranked = sorted(
+        marks_, key=lambda mark: (_WEIGHT.index(mark.kind), mark.t - (mark.until or mark.t))
+    )
+    return sorted(ranked[:MOST_SIGNS], key=lambda mark: (mark.t, mark.kind, mark.says))
+
+
 def all_marks(facts: ReportFacts) -> Sequence[Mark]:
     """Return what happened and the gaps of the recording, in order of time."""
     gaps = [Mark(began, UNRECORDED, UNRECORDED, ended) for began, ended in facts.gaps]
@@ -100,6 +115,15 @@ def mark_text(mark: Mark) -> str:
 
 def _lasted(mark: Mark) -> str:
     return "" if mark.until is None else as_duration((mark.until - mark.t) / 1000)
+
+
+def _left_out(count: int) -> str:
+    if count <= 0:
+        return ""
+    return (
+        f" Other figures have {MOST_SIGNS} signs: of brokers first, then of pauses, limits and"
+        f" throttles; {as_count(count, 'sign is', 'signs are')} here only."
+    )
 
 
 def _colour(kind: str) -> str:

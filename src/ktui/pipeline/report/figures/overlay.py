@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from ktui.pipeline.report.data.marks import PAUSE
 from ktui.pipeline.report.figures import events
 from ktui.pipeline.report.figures.figure import JSON, Figure, Missing
 from ktui.pipeline.report.figures.palette import MARKS, UNRECORDED
-from ktui.pipeline.report.figures.text import as_time, hover_text
+from ktui.pipeline.report.figures.text import as_time, hover_text, outside
 from ktui.quantities import as_duration
 
 _MARGINS_PX, _STRIP_PX, _GAP_PX = 94, 14, 4
@@ -33,7 +33,7 @@ def with_overlay(figure: Figure | Missing, facts: ReportFacts) -> Figure | Missi
         return figure
     cuts = [_cut_mark(cut) for cut in facts.idle]
     own = figure.id == events.ID  # it has a lane for each kind of sign, and for the gaps
-    signs, gaps = ((), ()) if own else (facts.marks[: events.MOST_SIGNS], facts.gaps)
+    signs, gaps = ((), ()) if own else (events.weightiest(facts.marks), facts.gaps)
     strip = sorted([*signs, *cuts], key=lambda mark: mark.t)
     plot_px = figure.height - _MARGINS_PX
     top = 1.0 if not strip else 1 - (_STRIP_PX + _GAP_PX) / plot_px
@@ -46,7 +46,7 @@ def with_overlay(figure: Figure | Missing, facts: ReportFacts) -> Figure | Missi
     shapes = [
         *figure.layout.get("shapes", ()),
         *(_pause(mark, top) for mark in signs if mark.kind == PAUSE and mark.until is not None),
-        *(_gap(gap, facts, top, upright=fits_upright) for gap in visible(gaps, facts.idle)),
+        *(_gap(gap, facts, top, upright=fits_upright) for gap in outside(gaps, facts.idle)),
         *(_line(mark, upright=fits_upright) for mark in strip),
     ]
     return msgspec.structs.replace(
@@ -54,19 +54,6 @@ def with_overlay(figure: Figure | Missing, facts: ReportFacts) -> Figure | Missi
         traces=[*figure.traces, *_strip_traces(strip, facts)],
         layout={**axes, "shapes": shapes},
     )
-
-
-def visible(gaps: Iterable[Span], idle: Sequence[Span]) -> Iterator[Span]:
-    """Yield the parts of gaps that are not left out of the axis."""
-    for began, ended in gaps:
-        known = began
-        for since, to in idle:
-            if since < ended and known < to:
-                if known < since:
-                    yield known, since
-                known = to
-        if known < ended:
-            yield known, ended
 
 
 def _squeezed(layout: JSON, top: float) -> dict[str, Any]:

@@ -19,7 +19,14 @@ from ktui.pipeline.report.figures.figure import (
     rows,
     time_axis,
 )
-from ktui.pipeline.report.figures.text import as_time, thinned, without_markup
+from ktui.pipeline.report.figures.text import (
+    as_time,
+    breaks,
+    held,
+    thinned,
+    until_next,
+    without_markup,
+)
 from ktui.planning.objective import Objective, ObjectiveProblem, parse_objective
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
@@ -66,7 +73,7 @@ def rates_figure(facts: ReportFacts) -> Figure | Missing:
             " lowest; no line is no limit. The table has other brokers' rates."
             + (_FIGURE_CAPTION if judged else "")
         ),
-        traces=[*_rate_traces(facts), *_figure_traces(judged, facts.span[1])],
+        traces=[*_rate_traces(facts), *_figure_traces(judged, facts)],
         layout=_layout(facts, judged),
         height=460 if judged else 320,
         table=rows(
@@ -111,32 +118,31 @@ def _objective(text: str | None) -> Objective | None:
 
 def _rate_traces(facts: ReportFacts) -> Iterable[JSON]:
     rates = thinned(facts.rates, _MOST_POINTS)
-    ends = [*(row.t for row in rates[1:]), facts.span[1]]
+    spans = until_next([row.t for row in rates], facts.span[1])
     for name, source in _SOURCES.items():
-        x: list[int] = []
-        y: list[int | None] = []
-        for row, end in zip(rates, ends, strict=True):
-            if row.chosen_by != name:
-                continue
-            if x and x[-1] != row.t:
-                x.append(row.t)
-                y.append(None)
-            x += [row.t, end]
-            y += [row.highest, row.highest]
-        if x:
+        chosen = [
+            (span, row.highest)
+            for span, row in zip(spans, rates, strict=True)
+            if row.chosen_by == name
+        ]
+        if chosen:
+            points = held(chosen, facts.gaps)
             yield {
                 "type": "scatter",
                 "mode": "lines",
                 "name": f"rate by {source.words}",
-                "x": x,
-                "y": y,
+                "x": [t for t, _ in points],
+                "y": [rate for _, rate in points],
                 "line": {"color": source.colour, "dash": source.dash, "width": 2},
             }
 
 
-def _figure_traces(judged: Sequence[_Judged], end: int) -> list[JSON]:
+def _figure_traces(judged: Sequence[_Judged], facts: ReportFacts) -> list[JSON]:
     if not judged:
         return []
+    measured = breaks(((one.t, one.figure) for one in judged), facts.gaps)
+    spans = until_next([one.t for one in judged], max(facts.span[1], judged[-1].t))
+    promised = held(zip(spans, (one.objective.below for one in judged), strict=True), facts.gaps)
     name = without_markup(judged[-1].objective.name)
     common = {"type": "scatter", "yaxis": "y2"}
     return [
@@ -144,8 +150,8 @@ def _figure_traces(judged: Sequence[_Judged], end: int) -> list[JSON]:
             **common,
             "mode": "lines+markers",
             "name": name,
-            "x": [one.t for one in judged],
-            "y": [one.figure for one in judged],
+            "x": [t for t, _ in measured],
+            "y": [figure for _, figure in measured],
             "line": {"color": "var(--line-6)", "width": 2},
             "marker": {"size": 4},
         },
@@ -153,9 +159,9 @@ def _figure_traces(judged: Sequence[_Judged], end: int) -> list[JSON]:
             **common,
             "mode": "lines",
             "name": without_markup(str(judged[-1].objective)),
-            "x": [*(one.t for one in judged), max(end, judged[-1].t)],
-            "y": [*(one.objective.below for one in judged), judged[-1].objective.below],
-            "line": {"shape": "hv", "color": "var(--limit)", "dash": "dash", "width": 2},
+            "x": [t for t, _ in promised],
+            "y": [below for _, below in promised],
+            "line": {"color": "var(--limit)", "dash": "dash", "width": 2},
         },
     ]
 

@@ -51,9 +51,10 @@ def stalls_figure(facts: ReportFacts) -> Figure | Missing:
         says=_says(facts.stalls),
         caption=(
             "A move stands still when no replica that it waits for has copied anything for 30"
-            " seconds, or when it has not ended 30 seconds after the last one was in sync. The"
-            " cause is the most telling one that the recording of its first minute shows; unknown"
-            " where that shows none." + _rest(len(facts.stalls) - len(longest))
+            " seconds, or when it has not ended 30 seconds after the last one was in sync. It is"
+            " drawn from where progress ended. The cause is the most telling one that the recording"
+            " of its first minute shows; unknown where that shows none."
+            + _rest(len(facts.stalls) - len(longest))
         ),
         traces=traces(bars, _KINDS),
         layout=lanes_layout(lanes, facts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import textwrap
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -39,13 +39,15 @@ def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
 
 
 def breaks(points: Iterable[tuple[int, V]], gaps: Sequence[Span]) -> list[tuple[int, V | None]]:
-    """Put a point without a value into each gap of the recording, so that no line bridges it.
+    """Replace what is within a gap of the recording by a point without a value.
+
+    So no line bridges it.
 
     Args:
         points: times and values, in order of time.
         gaps: the gaps, in order.
     """
-    known = list(points)
+    known = [(t, value) for t, value in points if not any(a < t < b for a, b in gaps)]
     if not known:
         return []
     first, last = known[0][0], known[-1][0]
@@ -53,6 +55,42 @@ def breaks(points: Iterable[tuple[int, V]], gaps: Sequence[Span]) -> list[tuple[
         (began + 1, None) for began, ended in gaps if first <= began and ended <= last
     ]
     return sorted([*known, *holes], key=lambda point: point[0])
+
+
+def outside(spans: Iterable[Span], cut: Sequence[Span]) -> Iterator[Span]:
+    """Yield the parts of spans that are in none of those to cut, which are in order."""
+    for began, ended in spans:
+        known = began
+        for since, to in cut:
+            if since < ended and known < to:
+                if known < since:
+                    yield known, since
+                known = to
+        if known < ended:
+            yield known, ended
+
+
+def held(values: Iterable[tuple[Span, V]], gaps: Sequence[Span]) -> list[tuple[int, V | None]]:
+    """Return the points of a line of values that each hold for a time.
+
+    Where there is none, and in each gap of the recording, is a point without a value.
+
+    Args:
+        values: the times and values, in order.
+        gaps: the gaps, in order.
+    """
+    points: list[tuple[int, V | None]] = []
+    for span, value in values:
+        for began, ended in outside([span], gaps):
+            if points and points[-1][0] != began:
+                points.append((began, None))
+            points += [(began, value), (ended, value)]
+    return points
+
+
+def until_next(times: Sequence[int], end: int) -> list[Span]:
+    """Return the time from each moment to the next; that from the last one lasts to the end."""
+    return list(zip(times, [*times[1:], end], strict=True))
 
 
 class Counter:

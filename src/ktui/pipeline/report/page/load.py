@@ -90,12 +90,12 @@ def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> Repor
         for minute in records(tables, "brokers", Inflow, cluster)
         if began - MINUTE_MS < minute.began <= ended
     ]
-    bins, copied = inflow(tables, minutes, visible, facts.gaps, bin_ms(facts.active_ms))
+    bins = bin_ms(facts.active_ms)
     polls = sum(1 for seen in facts.in_flight if seen.partitions)
     everywhere = cluster & ~pc.field("shadowed")
     return msgspec.structs.replace(
         facts,
-        inflow=tuple(copied),
+        inflow=tuple(inflow(tables, minutes, visible, facts.gaps, bins)),
         inflow_ms=bins,
         slowest=tuple(_slowest(facts, tables, visible, polls / facts.active_ms)),
         stalls=tuple(judged_stalls(tables, facts.intervals, everywhere)),
@@ -131,7 +131,7 @@ def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
 
 def _runs(tables: Tables, subject: Subject) -> list[RunRecord]:
     found = records(tables, "runs", RunRecord, subject.where())
-    return sorted(found, key=lambda run: run.began)
+    return sorted(found, key=lambda run: (run.began is None, run.began or 0, run.run_id))
 
 
 def _rates(tables: Tables, subject: Subject) -> list[RateRecord]:

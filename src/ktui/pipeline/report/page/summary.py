@@ -60,7 +60,8 @@ def _when(facts: ReportFacts) -> str:
         return f"What was recorded of cluster {clean(facts.cluster_id)}{runs}, {when}."
     run = facts.runs[0]
     went_on = "" if run.ended is not None else " It had not ended when the recording did."
-    return f"{clean(run.plan)} on cluster {clean(facts.cluster_id)}, {when}.{went_on}"
+    plan = "A plan that was not recorded" if run.plan is None else clean(run.plan)
+    return f"{plan} on cluster {clean(facts.cluster_id)}, {when}.{went_on}"
 
 
 def _what(facts: ReportFacts) -> str:
