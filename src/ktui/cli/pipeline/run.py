@@ -25,7 +25,7 @@ from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
 from ktui.pipeline.run.follow import Follower
 from ktui.pipeline.run.follow_report import FollowPrinter, ended_by_signals
-from ktui.pipeline.run.recorded import check_recorded, looks_small
+from ktui.pipeline.run.recorded import check_recorded, reads_little
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.spark.executors import check_executors
 from ktui.quantities import as_count
@@ -138,7 +138,7 @@ def command(  # noqa: PLR0913 - an option each
     check_recorded(request, here)
     with (
         _explain_interrupt(request.lake),
-        spark_for(master, state, small=looks_small(request, here)) as (spark, line),
+        spark_for(master, state, small=reads_little(request, here)) as (spark, line),
     ):
         check_executors(spark.sparkContext, places, request.lake, line.tell)
         outcome = run(spark, request, line.tell)

@@ -32,7 +32,7 @@ from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, require_columns
-from ktui.pipeline.lake.sizing import as_one_partition, computed_once, keeps_rows, runs_small
+from ktui.pipeline.lake.sizing import as_one_partition, by_folder, computed_once, keeps_rows
 from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED, VIEWS
 from ktui.pipeline.lake.with_truth import SOURCES, with_truth
 
@@ -378,8 +378,4 @@ class NewVersion:
 
 def write_parquet(rows: DataFrame, place: str, by: Collection[str]) -> None:
     """Write rows as Parquet, in folders named by the columns `by`."""
-    if runs_small(rows.sparkSession):
-        rows = rows.coalesce(1)
-    elif by:  # one task per folder, more for large ones
-        rows = rows.hint("rebalance", *by)
-    rows.write.partitionBy(*by).mode("overwrite").parquet(place)
+    by_folder(rows, by).write.partitionBy(*by).mode("overwrite").parquet(place)

@@ -3,11 +3,15 @@
 Spark plans, generates code and compiles it for tables of any size. On a small one that costs many
 times what the work itself does. So a small run has one partition, which needs no shuffles, and
 nothing of it is compiled that need not be.
+
+On one machine a larger run has as many partitions as its bytes ask for, and Spark does not plan
+again between the stages of a job: that took longer than the work of a million samples. On a
+cluster it does, for an executor that gets most of the rows would hold up all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,15 +21,18 @@ from ktui.pipeline.lake.manifest import Manifest
 SMALL_BYTES = 4 << 20
 """New recordings and a lake's samples of at most so many bytes, compressed, make a small run: some
 400,000 samples."""
+PARTITION_BYTES = 4 << 20
+"""On one machine a larger run has a partition for so many of these bytes."""
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _ONE = "1"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+_ONE_MACHINE = {_ADAPTIVE: "false", "spark.sql.constraintPropagation.enabled": "false"}
 SMALL_SETTINGS = {
+    **_ONE_MACHINE,
     _SHUFFLE_PARTITIONS: _ONE,
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.constraintPropagation.enabled": "false",
     # by default few groups are aggregated by their hashes, and more are sorted
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     "spark.sql.subexpressionElimination.enabled": "false",
@@ -38,11 +45,20 @@ SMALL_JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 -XX:ReservedCodeCacheSize=256m "
     "-XX:+UseSerialGC -Xmn400m -XX:MetaspaceSize=256m -Djdk.lang.Process.launchMechanism=VFORK"
 )
-"""Options of a JVM for a small run, which ends before a second compiler pays."""
+"""Options of a JVM that reads little, and ends before a second compiler pays."""
 
 
-def is_small(new_bytes: int, lake: Manifest) -> bool:
-    """Whether a run is small.
+def ends_soon(new_bytes: int) -> bool:
+    """Whether a run reads so little that its JVM gets `SMALL_JAVA_OPTIONS`.
+
+    Args:
+        new_bytes: the size of the segments that the lake does not have.
+    """
+    return new_bytes <= SMALL_BYTES
+
+
+def run_bytes(new_bytes: int, lake: Manifest) -> int:
+    """Return how many compressed bytes decide about the settings of a run.
 
     Args:
         new_bytes: the size of the segments that the lake does not have.
@@ -50,21 +66,34 @@ def is_small(new_bytes: int, lake: Manifest) -> bool:
             the clusters with new segments, and which these are is not known yet.
     """
     samples = lake.tables.get("samples", {}).values()
-    kept = sum(file.length for part in samples for file in part.files)
-    return new_bytes + kept <= SMALL_BYTES
+    return new_bytes + sum(file.length for part in samples for file in part.files)
 
 
 @contextmanager
-def sized(spark: SparkSession, *, small: bool) -> Iterator[None]:
-    """Within the block, give Spark the settings for a small run if it is one."""
-    before = {name: spark.conf.get(name) or "" for name in SMALL_SETTINGS}
-    for name, value in SMALL_SETTINGS.items() if small else ():
+def sized(spark: SparkSession, size: int) -> Iterator[None]:
+    """Within the block, give Spark the settings for a run of some `run_bytes`."""
+    settings = _settings(spark, size)
+    before = {name: spark.conf.get(name) or "" for name in settings}
+    for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
+
+
+def _settings(spark: SparkSession, size: int) -> Mapping[str, str]:
+    if size <= SMALL_BYTES:
+        return SMALL_SETTINGS
+    if not _is_local(spark):
+        return {}
+    partitions = max(2, spark.sparkContext.defaultParallelism, -(-size // PARTITION_BYTES))
+    return {**_ONE_MACHINE, _SHUFFLE_PARTITIONS: str(partitions)}
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return str(spark.sparkContext.master).startswith("local")
 
 
 def runs_small(spark: SparkSession) -> bool:
@@ -77,7 +106,7 @@ def keeps_rows(spark: SparkSession) -> bool:
 
     Of a cluster, an executor may leave with what it keeps.
     """
-    return runs_small(spark) and str(spark.sparkContext.master).startswith("local")
+    return runs_small(spark) and _is_local(spark)
 
 
 def computed_once(rows: DataFrame) -> DataFrame:
@@ -87,6 +116,22 @@ def computed_once(rows: DataFrame) -> DataFrame:
     class for each use, and all plans on such rows would have theirs within them.
     """
     return rows.localCheckpoint(eager=False) if keeps_rows(rows.sparkSession) else rows.persist()
+
+
+def by_folder(rows: DataFrame, columns: Collection[str]) -> DataFrame:
+    """Return rows with those of one folder in few partitions, so that a folder has few files.
+
+    Args:
+        rows: the rows to write.
+        columns: the columns that name the folders.
+    """
+    if runs_small(rows.sparkSession):
+        return rows.coalesce(1)
+    if not columns:
+        return rows
+    if rows.sparkSession.conf.get(_ADAPTIVE) == "true":  # one task per folder, more for large ones
+        return rows.hint("rebalance", *columns)
+    return rows.repartition(*columns)
 
 
 def as_one_partition(rows: DataFrame) -> DataFrame:

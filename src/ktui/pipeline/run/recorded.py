@@ -10,7 +10,7 @@ from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.files import LocalFiles, local_path
 from ktui.pipeline.lake.lake import read_manifest
 from ktui.pipeline.lake.manifest import Manifest
-from ktui.pipeline.lake.sizing import is_small
+from ktui.pipeline.lake.sizing import ends_soon
 from ktui.pipeline.run.run import PipelineRequest, nothing_recorded
 
 
@@ -35,11 +35,11 @@ def check_recorded(request: PipelineRequest, here: Collection[WholeSegment] | No
         raise PipelineProblem(nothing_recorded(request, Found((), (), 0)))
 
 
-def looks_small(request: PipelineRequest, here: Collection[WholeSegment] | None) -> bool:
-    """Whether a run will be small, before Spark is there; not known of URIs, so False."""
+def reads_little(request: PipelineRequest, here: Collection[WholeSegment] | None) -> bool:
+    """Whether a run's JVM will end soon, before Spark is there; not known of URIs, so False."""
     lake = local_path(request.lake)
     if lake is None or here is None:
         return False
     before = read_manifest(LocalFiles(lake)) or Manifest()
     new = new_files(here, settled(before.segments))
-    return is_small(sum(file.length for file in new), before)
+    return ends_soon(sum(file.length for file in new))

@@ -27,7 +27,7 @@ from ktui.pipeline.lake.files import LakeFiles, LocalFiles, lake_files
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import is_small, sized
+from ktui.pipeline.lake.sizing import run_bytes, sized
 from ktui.pipeline.lake.tables import (
     ETA_ERRORS,
     INSIGHTS,
@@ -124,7 +124,7 @@ def read_segments(
         before = read_manifest(files) or Manifest()
         settled = segment_files.settled(before.segments)
         news = sum(each.length for each in segment_files.new_files(found.files, settled))
-        stack.enter_context(sized(spark, small=is_small(news, before)))
+        stack.enter_context(sized(spark, run_bytes(news, before)))
         new, missed = segment_files.new_segments(spark, found.files, settled)
         first = segment_files.without_duplicates(new, settled)
         version = NewVersion(spark, files, before)
