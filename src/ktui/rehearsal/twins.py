@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ktui import __version__
+from ktui.cluster.simulated_id import marked
 from ktui.execution.errors import RunProblem
 from ktui.execution.run.events import Started
 from ktui.recording.recorder import Recorder
@@ -22,7 +23,6 @@ from ktui.rehearsal.play import Rehearsal, play
 from ktui.rehearsal.summary import Summary, summarise
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.twin.make import SIMULATED
 
 FEW = 200
 """So many partitions are rehearsed sooner than another process has started, with every poll."""
@@ -149,7 +149,7 @@ def play_twin(task: TwinTask) -> RehearsedTwin:
         recorder = Recorder(
             task.record,
             clock,
-            cluster=f"{task.twin.name} ({SIMULATED})",
+            cluster=marked(task.twin.name, task.twin.cluster_id),
             program=f"ktui {__version__} rehearse",
         )
     rehearsal, spec = task.rehearsal, task.twin.cluster(task.pace)
