@@ -73,6 +73,9 @@ def test_insights_and_reports_say_that_it_is_simulated(lake: Path, tmp_path: Pat
     insights = call_ktui("insights", "--lake", str(lake)).stdout
     assert "cluster simulated-prod (simulated): 1 run" in insights
     assert "cluster prod: 1 run" in insights
+    several = call_ktui("pipeline", "report", "--lake", str(lake), "--run", RUN)
+    assert f"2 runs are called {RUN}" in several.stderr
+    assert several.stderr.count("(simulated)") == 1
     of_run = report("--run", RUN, "--cluster", "simulated-prod")
     assert f"<h1>Run {RUN} (simulated)</h1>" in of_run
     assert "on cluster simulated-prod (simulated), from" in of_run
