@@ -49,8 +49,16 @@ def test_a_redacted_error_message_stays_readable(message: str, kept: str) -> Non
 
 
 def test_a_simulated_cluster_is_still_seen_to_be_one() -> None:
-    names = {"cluster_id": "simulated-prod-id", "cluster": "prod.yaml (simulated)"}
-    rehearsal = redaction().head(Head(schema_version=1, session="a", segment=0, **LINE, **names))
+    rehearsal = redaction().head(
+        Head(
+            schema_version=1,
+            session="a",
+            segment=0,
+            cluster_id="simulated-prod-id",
+            cluster="prod.yaml (simulated)",
+            **LINE,
+        )
+    )
 
     assert is_simulated(rehearsal.cluster_id)
     assert rehearsal.cluster.endswith(" (simulated)")
