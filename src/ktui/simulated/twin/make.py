@@ -10,7 +10,7 @@ import msgspec
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterDescription
-from ktui.cluster.simulated_id import simulated_id
+from ktui.cluster.simulated_id import SIMULATED
 from ktui.planning.check.placement import PlacementAnswer
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
@@ -88,7 +88,7 @@ def make_twin(
         brokers=tuple(_brokers(read, topics, down, info.rates, hide)),
         topics=topics,
         version=version or _version(read.cluster),
-        name=simulated_id(info.cluster),
+        name=f"{SIMULATED}-{info.cluster}",
         session_timeout_s=float(shared.get(SESSION_TIMEOUT, 9_000)) / 1_000,
         copy_start_s=_COPY_START_S,
         lag_time_max_s=float(shared.get(schema.LAG_TIME, 30_000)) / 1_000,
