@@ -143,10 +143,16 @@ async def test_faults_come_by_a_key_at_the_cursors_broker_and_by_words_and_are_r
         await view.press("escape")
         await view.command("event start 4 at 5m")
         await view.say("start 4 at 5m: it happens in")
+        assert "ktui start" not in await view.shown.report()
+        await view.command("limits P=2")
+        await view.command("throttle 40MB/s")
 
         await view.until(lambda: view.shown.outcome)
         report = await view.shown.report()
         assert "start 4 at 5m: after 5m" in report
+        settled = report.splitlines()[-1]
+        assert "here: ktui start moves.json --replicas 1 --partitions 2 " in settled
+        assert settled.endswith("--throttle 40MB")
         killed = report.split("kill 4: after ")[1].split("\n\n")[0]
         assert "  ktui: orders-1: blocked: broker 4" in killed
         assert "  to do: Bring their brokers back" in killed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from ktui.execution.host.launch import make_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import Owned
 from ktui.execution.run.run import Run
+from ktui.insights.start_options import limit_options, options_text
 from ktui.planning.check.findings import Finding
 from ktui.progress.timeline import Timeline
 from ktui.recording.recorder import Recorder
@@ -211,6 +212,17 @@ class ShownRehearsal(ShownTwin):
                 twins=twins,
                 checks=check(twins, Thresholds()) if self.outcome else (),
             )
-            return rehearsal_text(report, colours=False)
+            settled = _settled_on(Run(self._run.name).fold(entries), live.plan)
+            return "\n".join([rehearsal_text(report, colours=False), *settled])
 
         return await asyncio.to_thread(text)
+
+
+def _settled_on(run: Run, plan: str) -> Iterator[str]:
+    """Yield the start of a plan with its last limits and throttle, where the view changed them."""
+    if run.started is None:
+        return
+    began = options_text(limit_options(run.started.limits), run.started.options.throttle.typed)
+    now = options_text(limit_options(run.limits), run.throttled.rates.typed)
+    if now != began:
+        yield f"to start it with the limits as they are here: ktui start {plan} {now}".rstrip()
