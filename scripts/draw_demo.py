@@ -19,9 +19,12 @@ from typing import NamedTuple
 from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
+from ktui.cli.context.config import Context
 from ktui.cli.rehearse.live import LivePlan, rehearsal_app
+from ktui.cli.rehearse.start_command import StartCommand
 from ktui.cli.watch.demo import Playing, demo_app
 from ktui.cluster.pausable_clock import PausableClock
+from ktui.execution.host.state_dir import resolve_state_dir
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
@@ -194,6 +197,13 @@ def live_plan(scenario: Scenario, name: str) -> LivePlan:
         twin=twin,
         given_rate=False,
         findings=(),
+        start=StartCommand(
+            path=Path(wanted.plan_name),
+            given=(),
+            context=Context(),
+            state=resolve_state_dir(None),
+            exclude_internal=False,
+        ),
     )
 
 

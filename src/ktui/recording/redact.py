@@ -2,7 +2,8 @@
 
 A name becomes its kind and twelve digits of HMAC-SHA256, such as topic-3f9c01d2a7be. With the same
 key a name has the same digits in every recording. Without the key nobody can try names out. Numbers
-stay: of brokers, partitions and ports, offsets, bytes, times.
+stay: of brokers, partitions and ports, offsets, bytes, times. So does the mark of a simulated
+cluster, which a copy of a rehearsal's recording must not lose.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import msgspec
 
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
+from ktui.cluster.simulated_id import is_simulated, marked, simulated_id
 from ktui.recording.lines import AnyLine, CensusLine, End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.redact_events import redact_event
 from ktui.recording.redact_text import WordHider
 
 _DIGITS, _SESSION_DIGITS = 12, 32
+_CLUSTER = "cluster"
 
 
 class Redaction:
@@ -64,13 +67,14 @@ class Redaction:
         return msgspec.structs.replace(
             head,
             session=self._digest(head.session)[:_SESSION_DIGITS],
-            cluster_id=self.hide("cluster", head.cluster_id),
-            cluster=self.hide("cluster", head.cluster),
+            cluster_id=self.hide(_CLUSTER, head.cluster_id),
+            cluster=head.cluster and marked(self.hide(_CLUSTER, head.cluster), head.cluster_id),
             redacted=True,
         )
 
     def _hidden(self, kind: str, name: str) -> str:
-        return f"{kind}-{self._digest(name)[:_DIGITS]}"
+        hidden = f"{kind}-{self._digest(name)[:_DIGITS]}"
+        return simulated_id(hidden) if kind == _CLUSTER and is_simulated(name) else hidden
 
     def _digest(self, name: str) -> str:
         return hmac.digest(self._key, name.encode(errors="surrogatepass"), "sha256").hex()

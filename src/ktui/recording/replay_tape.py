@@ -119,13 +119,15 @@ class Tape:
     def play(self, after: TapePosition | None = None) -> Iterator[TapeItem]:
         """Yield everything after a place; from the beginning without one."""
         number = 0 if after is None else after.session
-        at_s, at = self._reels[number].stretch.from_s, self.wall(self.from_s)
+        at_s = self._reels[number].stretch.from_s
+        at: datetime | None = None
         for place, shift_ms, happening in self._happenings(number, after):
             line = _line_of(happening)
             if line is not None:
                 at_s = max(at_s, to_s(line.ms + shift_ms))
                 at = at if isinstance(line, RunLine) else from_wall_ms(line.at)
-            yield TapeItem(place, at_s, at, _content(happening, to_s(shift_ms)))
+            wall = at or self.wall(at_s)
+            yield TapeItem(place, at_s, wall, _content(happening, to_s(shift_ms)))
 
     def last_polls(self, most: int) -> TapePosition | None:
         """Return the place after which all polls together see `most` partitions; None for all."""

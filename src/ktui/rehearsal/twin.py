@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from ktui.cluster.simulated_id import simulated_id
 from ktui.cluster.text import clean
 from ktui.planning.simulate.copy_rates import ASSUMED, THROTTLED, Span
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
-from ktui.simulated.twin.make import SIMULATED
 
 LEAST_OF_THROTTLE = 0.8
 """Real runs under a throttle took up to a fifth longer than copies at its rate would have. So
@@ -54,8 +54,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cluster_id(self) -> str:
         """The id of the simulated cluster, which no real cluster has."""
-        name = self.spec.name
-        return name if name.startswith(SIMULATED) else f"{SIMULATED}-{name}"
+        return simulated_id(self.spec.name)
 
     def rate(self, pace: Pace) -> float:
         """Return the copy rate into each broker, in bytes a second."""

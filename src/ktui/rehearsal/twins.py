@@ -15,6 +15,8 @@ from pathlib import Path
 import msgspec
 
 from ktui import __version__
+from ktui.cluster.clock import Clock
+from ktui.cluster.simulated_id import marked
 from ktui.execution.errors import RunProblem
 from ktui.execution.run.events import Started
 from ktui.recording.recorder import Recorder
@@ -22,7 +24,6 @@ from ktui.rehearsal.play import Rehearsal, play
 from ktui.rehearsal.summary import Summary, summarise
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.twin.make import SIMULATED
 
 FEW = 200
 """So many partitions are rehearsed sooner than another process has started, with every poll."""
@@ -137,6 +138,16 @@ def _partitions(rehearsal: Rehearsal) -> int:
     return next((e.partitions for e in rehearsal.first if isinstance(e, Started)), 0)
 
 
+def twin_recorder(folder: Path, twin: Twin, clock: Clock) -> Recorder:
+    """Return a recorder of a twin, marked as simulated; the caller closes it."""
+    return Recorder(
+        folder,
+        clock,
+        cluster=marked(twin.name, twin.cluster_id),
+        program=f"ktui {__version__} rehearse",
+    )
+
+
 def play_twin(task: TwinTask) -> RehearsedTwin:
     """Rehearse a plan on one twin.
 
@@ -146,12 +157,7 @@ def play_twin(task: TwinTask) -> RehearsedTwin:
     clock = VirtualClock(task.start, leaping=True)
     recorder = None
     if task.record is not None:
-        recorder = Recorder(
-            task.record,
-            clock,
-            cluster=f"{task.twin.name} ({SIMULATED})",
-            program=f"ktui {__version__} rehearse",
-        )
+        recorder = twin_recorder(task.record, task.twin, clock)
     rehearsal, spec = task.rehearsal, task.twin.cluster(task.pace)
     plain = recorder is None and not rehearsal.faults and rehearsal.until is None
     passes_over = plain and _partitions(rehearsal) > FEW
@@ -162,11 +168,18 @@ def play_twin(task: TwinTask) -> RehearsedTwin:
     finally:
         if recorder is not None:
             recorder.close()
+    return rehearsed_twin(task.twin, task.pace, summarise(played), recorder)
+
+
+def rehearsed_twin(
+    twin: Twin, pace: Pace, summary: Summary, recorder: Recorder | None
+) -> RehearsedTwin:
+    """Return what a plan has done to a twin, with its recording; None where there is none."""
     path = None if recorder is None else recorder.path
     return RehearsedTwin(
-        pace=task.pace,
-        rate=task.twin.rate(task.pace),
-        summary=summarise(played),
+        pace=pace,
+        rate=twin.rate(pace),
+        summary=summary,
         recording=None if path is None else str(path),
         recording_problem=None if recorder is None else recorder.problem,
     )

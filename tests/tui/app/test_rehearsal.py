@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +21,9 @@ from ktui.rehearsal.played import Played
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.record import FASTEST
 from ktui.tui.app.rehearsal import RehearsalApp
+from ktui.tui.replay.survey import Survey
 from support.rehearsal.small_twins import ONTO_4, TWIN, played, rehearsal_of
+from support.views.replays import the_tape
 from support.views.screens import screen_text
 
 SPEED = 10.0
@@ -72,7 +75,7 @@ def headless() -> Played:
 
 @asynccontextmanager
 async def rehearsing(
-    plan: Rehearsal, size: tuple[int, int] = (80, 24)
+    plan: Rehearsal, size: tuple[int, int] = (80, 24), record: Path | None = None
 ) -> AsyncIterator[Rehearsing]:
     real = VirtualClock()
     clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
@@ -89,6 +92,7 @@ async def rehearsing(
             state=resolve_state_dir(None),
             exclude_internal=False,
         ),
+        record=record,
     )
     async with (
         rehearsal_app(live, clock) as (app, shown),
@@ -122,10 +126,11 @@ async def test_a_plan_is_played_as_simulated_and_its_report_has_the_figures_of_t
 
 
 async def test_faults_come_by_a_key_at_the_cursors_broker_and_by_words_and_are_reported(
-    plan: Rehearsal,
+    plan: Rehearsal, tmp_path: Path
 ) -> None:
-    async with rehearsing(plan) as view:
+    async with rehearsing(plan, record=tmp_path) as view:
         await view.until(lambda: "step 1/2" in view.text)
+        assert "SIMULATED x10   REC  " in view.text.split("\n")[0]
         await view.press("B")
         assert "break the twin at broker 4" in view.text  # that which the copy goes to
         assert "min.insync.replicas orders=3" in view.text
@@ -165,6 +170,14 @@ async def test_faults_come_by_a_key_at_the_cursors_broker_and_by_words_and_are_r
         assert "  a rollback then: " in killed
         await view.command("event kill 5")
         assert "nothing that happens now counts" in view.text
+    recorded = the_tape(tmp_path)
+    assert f"recorded, as a simulated cluster: {tmp_path}/simulated-prod/" in report
+    assert recorded.cluster == "prod.yaml (simulated)"
+    survey = Survey(recorded)
+    survey.go_on(math.inf)
+    assert "broker 4 is down" in [mark.words for mark in survey.marks]
+    assert [run.name for run in survey.runs] == ["moves"]
+    assert survey.runs[0].until(recorded.wall(recorded.until_s)).ended
 
 
 async def test_a_run_whose_broker_was_killed_is_rolled_back_as_on_the_real_cluster(

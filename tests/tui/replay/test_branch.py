@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from bench.forecast.stored import RECORDINGS
 from textual.pilot import Pilot
 
 from ktui.cli.replay.branch import branch_app
@@ -19,8 +21,10 @@ from ktui.rehearsal.branch.twin import twin_at
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.tui.app.branch import BranchApp
+from ktui.tui.replay.branching import branch_point
+from ktui.tui.replay.survey import Survey
 from support.simulated.moving_clusters import a_cluster
-from support.views.replays import Course, recorded_run, replaying
+from support.views.replays import Course, recorded_run, replaying, the_tape
 from support.views.running import a_new_run, moved
 from support.views.screens import screen_text
 
@@ -44,6 +48,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
         ),
         Course(most_s=400),
     )
+
+
+@pytest.fixture(scope="module")
+def real_point() -> BranchPoint:
+    """The 20th second of a run on real brokers: most of its steps are under way, two are over."""
+    tape = the_tape(RECORDINGS / "frozen-1" / "3-written-to")
+    survey = Survey(tape)
+    survey.go_on(math.inf)
+    found = branch_point("a real run", tape, survey, tape.from_s + 20.0)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -88,6 +103,11 @@ class Branching:
 def seen(branch: Branching) -> dict[TopicPartition, Brokers]:
     """Return the replicas of each timeline."""
     return {tp: each.state.replicas for tp, each in branch.app.progress.timelines.items()}
+
+
+def steps_of(run: Run) -> list[int]:
+    """Return how many steps each partition has begun."""
+    return [track.steps for track in run.tracks.values()]
 
 
 @asynccontextmanager
@@ -145,3 +165,36 @@ async def test_a_broker_dies_in_the_branch_that_lived(point: BranchPoint) -> Non
         await branch.press("i")
         await branch.until(lambda: "IN THE BRANCH" in branch.text)
         assert "kill 1" in branch.text.split("IN THE BRANCH")[1]
+
+
+async def test_a_branch_of_a_real_run_in_which_nothing_is_changed_goes_as_it_went(
+    real_point: BranchPoint,
+) -> None:
+    (recorded,) = real_point.runs
+    was = Run("was").fold(recorded.entries)
+    assert was.ended_at is not None
+    async with branching(real_point) as branch:
+        await branch.until(lambda: branch.run.ended)
+        assert branch.run.ended_at is not None
+        lasted_s = (branch.run.ended_at - real_point.at).total_seconds()
+        assert lasted_s == pytest.approx((was.ended_at - real_point.at).total_seconds(), rel=0.25)
+        assert branch.run.counts == was.counts  # nothing is found to be changed elsewhere
+        assert steps_of(branch.run) == steps_of(was)
+        await branch.press("i")
+        await branch.until(lambda: "copies get 53% of a throttle" in branch.text)
+
+
+async def test_a_real_run_is_cancelled_earlier_in_the_branch(real_point: BranchPoint) -> None:
+    async with branching(real_point) as branch:
+        await branch.until(lambda: branch.run.tracks_in_flight)
+        await branch.press("c", "up", "right")
+        await branch.until(lambda: "are rolled back" in branch.text)
+        await branch.press("y", *("minus" if each == "-" else each for each in branch.run.name))
+        await branch.press("enter")
+        await branch.until(lambda: branch.run.ended)
+        back = {tp: track.original for tp, track in branch.run.tracks.items()}
+        await branch.until(lambda: seen(branch) == back)
+        assert "0 of 18 at target" in branch.line("here ")
+        await branch.press("i")
+        await branch.until(lambda: "IN THE BRANCH" in branch.text)
+        assert "cancel" in branch.text.split("IN THE BRANCH")[1]

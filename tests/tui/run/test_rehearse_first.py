@@ -17,7 +17,16 @@ from ktui.tui.run_view.rehearsing import RehearsedPlan
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.plan.start import StartScreen
 from support.runs.engine_runs import plan_of
-from support.views.plan_steps import a_plan_file, field, go_to, joined_words, read, report, settled
+from support.views.plan_steps import (
+    a_plan_file,
+    field,
+    go_to,
+    joined_words,
+    plan_screen,
+    read,
+    report,
+    settled,
+)
 from support.views.running import RunWatched, a_quiet_cluster, moved, watching_runs
 from support.views.watching import SMALL
 
@@ -96,7 +105,8 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
         await watch.say("to the end: holds")
         await watch.say("the twins are those of a snapshot taken at")
 
-        await watch.press("escape")
+        await watch.press("enter")
+        assert plan_screen(watch).step.name == "limits"
         await go_to(watch, "start")
         await watch.until(lambda: "rehearsed" in facts(watch))
         assert "as it was typed before" not in facts(watch)

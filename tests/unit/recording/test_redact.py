@@ -11,6 +11,7 @@ import pytest
 from msgspec import inspect
 
 from ktui.cluster.ports import Verdict
+from ktui.cluster.simulated_id import is_simulated
 from ktui.execution.run.events import Answered, AnyRunEvent, Exported, Request, encode
 from ktui.recording.lines import AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.redact import Redaction
@@ -45,6 +46,23 @@ def test_a_redacted_error_message_stays_readable(message: str, kept: str) -> Non
     names = {"orders": hide.hide("topic", "orders"), "host": hide.hide("host", "kafka-1.example")}
 
     assert hide.text(message) == kept.format(**names)
+
+
+def test_a_simulated_cluster_is_still_seen_to_be_one() -> None:
+    rehearsal = redaction().head(
+        Head(
+            schema_version=1,
+            session="a",
+            segment=0,
+            cluster_id="simulated-prod-id",
+            cluster="prod.yaml (simulated)",
+            **LINE,
+        )
+    )
+
+    assert is_simulated(rehearsal.cluster_id)
+    assert rehearsal.cluster.endswith(" (simulated)")
+    assert "prod" not in f"{rehearsal.cluster_id} {rehearsal.cluster}"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from ktui.cluster.observation import Observation
+from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import to_ms, wall_ms
 from ktui.recording.playing import Damage
 from ktui.recording.reading import find_sessions
@@ -52,6 +53,28 @@ def test_a_tape_plays_on_from_any_place(tmp_path: Path) -> None:
     assert len(files_of(tmp_path)) > 3
     for number, passing in enumerate(whole):
         assert list(tape.play(passing.place)) == whole[number + 1 :]
+
+
+def test_events_of_a_run_have_the_time_of_their_place_also_where_a_tape_is_played_on(
+    tmp_path: Path,
+) -> None:
+    clock = VirtualClock(START)
+    recorder = Recorder(tmp_path, clock, program="a test")
+    for poll in an_hour_of_polls_by(clock):
+        recorder.poll(poll)
+    for entry in (1, 2):
+        recorder.run_event("drain", "drain@1", entry, START, b"{}")
+    recorder.close()
+    tape = Tape(find_sessions(tmp_path))
+    first, second = (each for each in tape.play() if isinstance(each.what, RunLine))
+    assert first.at == second.at == START + timedelta(hours=1)
+    assert next(tape.play(first.place)).at == second.at
+
+
+def an_hour_of_polls_by(clock: VirtualClock) -> Iterator[Observation]:
+    for passed_s in (0, 3600):
+        clock.pass_time(passed_s)
+        yield an_observation([a_move()], clock.monotonic())
 
 
 def test_sessions_on_the_same_clock_keep_their_seconds(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
+from ktui.rehearsal.branch.compare import Happening, WhatWas, comparison
 from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
 from ktui.rehearsal.branch.twin import twin_at
 from ktui.simulated.clock import VirtualClock
@@ -99,7 +101,7 @@ def seen(**more: object) -> Observation:
     )
 
 
-def point_of(run: RecordedEntries, look: Observation, **more: float) -> BranchPoint:
+def point_of(run: RecordedEntries, look: Observation, **more: Any) -> BranchPoint:
     return BranchPoint(
         recording="drain",
         cluster="prod",
@@ -142,6 +144,34 @@ def test_brokers_copy_as_fast_as_the_recording_shows_else_as_assumed() -> None:
     assert {b.copy_in for b in shown.spec.brokers} == {8e6}
     assert min(b.net_out for b in shown.spec.brokers) >= 20e6  # one sends to several
     assert shown.info.rates.source is RatesFrom.RECORDED
+
+
+def test_copies_get_as_much_of_a_throttle_as_the_recording_shows_else_as_insights_do() -> None:
+    insights = msgspec.structs.replace(ASSUMED, throttled=0.7)
+    for shown, share in ((0.0, 0.7), (0.5, 0.5), (1.2, 1.0)):
+        twin = twin_at(point_of(begun(), seen(), throttled=shown), insights)
+        assert {b.throttle_share for b in twin.spec.brokers} == {share}
+        assert any("of a throttle" in note for note in twin.notes) is bool(shown)
+
+
+def test_what_happened_to_brokers_stands_among_what_was_done_as_it_was() -> None:
+    run = begun(ScheduleChanged(old=Schedule(), new=Schedule(window="22:00-05:00")))
+    now = START + timedelta(minutes=5)
+    shown = comparison(
+        WhatWas("drain", run.entries, START),
+        run.entries[:-1],
+        run.entries,
+        happened=[Happening(START + timedelta(minutes=m), f"after {m}") for m in (0, 2, 9)],
+        events=[Happening(START + timedelta(minutes=3), "kill 4")],
+        since=START,
+        now=now,
+    )
+    before, here = shown.split("WHAT HAPPENED SINCE, AS IT WAS")[1].split("IN THE BRANCH")
+    assert before.index("22:00-05:00") < before.index("after 2")
+    assert "after 0" not in before
+    assert "after 9" not in before
+    assert "kill 4" in here
+    assert "after 2" not in here
 
 
 def test_throttles_and_settings_are_those_that_were_polled() -> None:

@@ -55,8 +55,7 @@ def command(
     """Carry out PLAN on a simulated twin of its cluster, and show what it would do. Sends nothing.
 
     On a terminal, the live view shows the usual twin, marked as SIMULATED, and one may break it
-    there. With --headless, --json, --record or a threshold, and without a terminal, there is a
-    report.
+    there. With --headless, --json or a threshold, and without a terminal, there is a report.
 
     The twin is a snapshot of the cluster, taken now, or with --on a file that `ktui snapshot` or
     you have made: then no cluster is needed.
@@ -107,6 +106,7 @@ def command(
             given_rate=how.rate is not None,
             findings=prepared.findings,
             start=start,
+            record=how.record,
         )
         click.echo(show_rehearsal(live, speed or USUAL_SPEED))
         return
@@ -136,7 +136,6 @@ def _in_view(speed: float | None, *, headless: bool, json: bool, how: RehearseOp
     asks = {
         "--headless": headless,
         "--json": json,
-        "--record": how.record is not None,
         "a threshold": how.thresholds != Thresholds(),
     }
     asked = next((option for option, given in asks.items() if given), None)

@@ -14,6 +14,7 @@ import msgspec
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.rehearse.start_command import StartCommand
 from ktui.cli.twin.report import Report, rehearsal_text
 from ktui.cli.twin.shown import ShownTwin
@@ -30,12 +31,13 @@ from ktui.execution.run.events import Owned
 from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Finding
 from ktui.progress.timeline import Timeline
+from ktui.recording.recorder import Recorder
 from ktui.rehearsal.live import LiveRehearsal
 from ktui.rehearsal.play import Rehearsal
 from ktui.rehearsal.summary import summarise
 from ktui.rehearsal.thresholds import Thresholds, check
 from ktui.rehearsal.twin import Pace, Twin
-from ktui.rehearsal.twins import RehearsedTwin
+from ktui.rehearsal.twins import rehearsed_twin, twin_recorder
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import FASTEST
@@ -56,6 +58,8 @@ class LivePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an option gave the copy rate."""
     findings: tuple[Finding, ...]
     start: StartCommand
+    record: Path | None = None
+    """The folder for a recording of each time that it is played; None for none."""
 
 
 class _Closed(NamedTuple):
@@ -98,9 +102,13 @@ async def rehearsal_app(
         on_stage = LiveRehearsal(rehearsal, cluster)
         engines = RehearsalEngines(cluster, state_dir, clock, on_stage)
         run = make_run(state_dir, rehearsal.name, rehearsal.first, clock)
-        shown = ShownRehearsal(live, on_stage, run)
+        recorder = None if live.record is None else twin_recorder(live.record, live.twin, clock)
+        recording = None if recorder is None else ClusterRecording(observer, recorder, state_dir)
+        shown = ShownRehearsal(live, on_stage, run, recorder)
         app = RehearsalApp(
             observer,
+            source=recording,
+            recorder=recorder,
             rehearsal=shown,
             name=live.twin.name,
             clock=clock,
@@ -113,6 +121,8 @@ async def rehearsal_app(
             yield app, shown
         finally:
             await engines.aclose()
+            if recording is not None:
+                await recording.aclose()
             await observer.aclose()
 
 
@@ -174,13 +184,16 @@ class ShownRehearsal(ShownTwin):
         live: the plan.
         on_stage: watches its run.
         run: the folder of its run.
+        recorder: records the twin; None where nothing is recorded.
     """
 
     name = "rehearsal"
 
-    def __init__(self, live: LivePlan, on_stage: LiveRehearsal, run: RunDir) -> None:
+    def __init__(
+        self, live: LivePlan, on_stage: LiveRehearsal, run: RunDir, recorder: Recorder | None
+    ) -> None:
         super().__init__(on_stage)
-        self._live, self._run = live, run
+        self._live, self._run, self._recorder = live, run, recorder
 
     async def report(self) -> str:
         """Return the report of what has come of the plan so far, or to its end."""
@@ -191,8 +204,8 @@ class ShownRehearsal(ShownTwin):
 
         def text() -> str:
             live, twin = self._live, self._live.twin
-            usual, summary = Pace.USUAL, summarise(played)
-            twins = (RehearsedTwin(pace=usual, rate=twin.rate(usual), summary=summary),)
+            summary = summarise(played)
+            twins = (rehearsed_twin(twin, Pace.USUAL, summary, self._recorder),)
             report = Report(
                 plan=live.plan,
                 twin=twin,

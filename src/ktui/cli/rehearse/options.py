@@ -191,7 +191,7 @@ _OPTIONS = (
         "--record",
         type=click.Path(file_okay=False, path_type=Path),
         metavar="DIR",
-        help="Record the usual twin in this folder, marked as simulated.",
+        help="Record the usual twin in this folder, marked as simulated; in the view, too.",
     ),
 )
 

@@ -190,7 +190,15 @@ class ShownBranch(ShownTwin):
                 for hit in played.hits
             ]
         )
-        return comparison(was, entries, run.entries, events=events, since=self._point.at, now=now)
+        return comparison(
+            was,
+            entries,
+            run.entries,
+            happened=self._point.happened,
+            events=events,
+            since=self._point.at,
+            now=now,
+        )
 
     def _heading(self) -> list[str]:
         point = self._point

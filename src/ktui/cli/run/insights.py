@@ -11,6 +11,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.output.json_form import encode
 from ktui.cli.run.runs import local_time
+from ktui.cluster.simulated_id import marked
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.file import insights_in, read_insights
@@ -30,7 +31,8 @@ def insights_text(insights: Insights) -> str:
 def _cluster(of: ClusterInsights) -> str:
     span = f", {local_time(of.began)} to {local_time(of.ended)}" if of.began is not None else ""
     basis = f"{as_count(of.runs, 'run')}, {as_count(of.moves, 'move')}{span}"
-    return "\n\n".join([f"cluster {of.cluster_id}: {basis}", *map(_section, sections(of))])
+    cluster = marked(of.cluster_id, of.cluster_id)
+    return "\n\n".join([f"cluster {cluster}: {basis}", *map(_section, sections(of))])
 
 
 def _section(section: Section) -> str:

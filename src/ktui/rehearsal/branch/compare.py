@@ -126,6 +126,7 @@ def comparison(
     entries: Sequence[JournalEntry],
     then: Sequence[JournalEntry],
     *,
+    happened: Iterable[Happening],
     events: Sequence[Happening],
     since: datetime,
     now: datetime,
@@ -136,11 +137,13 @@ def comparison(
         was: the run as it was.
         entries: the run's journal in the branch.
         then: the run's journal as it was, to its end.
+        happened: what happened to brokers as it was, to the end of the recording.
         events: what happened to the twin.
         since: the moment of the branch.
         now: the moment up to which the branch has been played.
     """
     branch = moment_of(Run("branch").fold(entries), since)
+    outside = [each for each in happened if since < each.at <= now]
     rows = [
         ("", "as it was", "in the branch"),
         *_rows(was.at(now), branch),
@@ -157,7 +160,7 @@ def comparison(
             *_limits(was.at(now), branch),
             "",
             "WHAT HAPPENED SINCE, AS IT WAS",
-            *_shown(_acts(then, since, now)),
+            *_shown(sorted([*_acts(then, since, now), *outside])),
             "",
             "WHAT HAPPENED SINCE, IN THE BRANCH",
             *_shown(sorted([*_acts(entries, since, now), *events])),

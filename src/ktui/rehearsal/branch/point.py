@@ -12,6 +12,7 @@ from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
 from ktui.progress.timeline import Progress
+from ktui.rehearsal.branch.compare import Happening
 
 
 class RecordedEntries(msgspec.Struct, frozen=True):
@@ -33,14 +34,17 @@ class BranchPoint(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     """The name of its cluster, cleaned for the terminal."""
     at: datetime
+    """When the cluster was polled last before: the twin begins in the state of that poll."""
     at_s: float
-    """Seconds from the beginning of the recording."""
+    """Seconds of the moment itself from the beginning of the recording."""
     clock_s: float
-    """The monotonic second, on the axis of what was polled."""
+    """The monotonic second of `at`, on the axis of what was polled."""
     progress: Progress
     """What was polled up to then; its last observation is not None."""
     runs: tuple[RecordedEntries, ...]
     """The runs that had begun, with all of their events, also those after the moment."""
+    happened: tuple[Happening, ...] = ()
+    """What happened to brokers, also after the moment, whoever did it."""
     inflow: float = 0.0
     """The most bytes a second that copies brought into a broker while no throttle was set.
 
@@ -48,6 +52,8 @@ class BranchPoint(msgspec.Struct, frozen=True, kw_only=True):
     """
     outflow: float = 0.0
     """The most that they took from a broker then."""
+    throttled: float = 0.0
+    """The largest share of a throttle that copies onto a broker got; 0 where there was none."""
 
 
 def entries_for_twin(run: RecordedEntries, at: datetime, cluster_id: str) -> list[JournalEntry]:

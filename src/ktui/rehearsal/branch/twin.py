@@ -46,7 +46,7 @@ def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
     known = _known_states(point.progress, runs, seen)
     unseen = _unseen(known, seen)
     read = _read(point.progress, runs, seen, known | unseen, frozenset(unseen))
-    rates = _rates(point.inflow, otherwise)
+    rates = _rates(point, otherwise)
     twin = make_twin(read, taken=point.at, rates=rates)
     ids = {tp.topic: state.topic_id for tp, state in known.items()}
     sends = max(0.0, point.outflow * UNSURE - rates.fast)
@@ -57,20 +57,21 @@ def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
             msgspec.structs.replace(b, net_out=b.net_out + sends) for b in twin.spec.brokers
         ),
     )
-    notes = (*twin.notes, *_notes(unseen), *left_out(point.runs, point.at))
+    notes = (*twin.notes, *_notes(point, unseen), *left_out(point.runs, point.at))
     return msgspec.structs.replace(twin, spec=spec, notes=notes)
 
 
-def _rates(inflow: float, otherwise: SnapshotRates) -> SnapshotRates:
-    """Return the rate that the recording shows, else the other one."""
-    if not inflow:
-        return otherwise
-    usual = float(max(1, round(inflow)))
+def _rates(point: BranchPoint, otherwise: SnapshotRates) -> SnapshotRates:
+    """Return what the recording shows, else the others: the rate, and the share of a throttle."""
+    throttled = min(1.0, point.throttled) or otherwise.throttled
+    if not point.inflow:
+        return msgspec.structs.replace(otherwise, throttled=throttled)
+    usual = float(max(1, round(point.inflow)))
     return SnapshotRates(
         slow=usual / UNSURE,
         usual=usual,
         fast=usual * UNSURE,
-        throttled=otherwise.throttled,
+        throttled=throttled,
         source=RatesFrom.RECORDED,
     )
 
@@ -242,7 +243,10 @@ def _message_size(seen: Observation, states: Sequence[PartitionState]) -> int | 
     return max(1, round(sizes / messages)) if messages else None
 
 
-def _notes(unseen: Mapping[TopicPartition, PartitionState]) -> Iterator[str]:
+def _notes(point: BranchPoint, unseen: Mapping[TopicPartition, PartitionState]) -> Iterator[str]:
+    if point.throttled:
+        share = min(1.0, point.throttled)
+        yield f"copies get {share:.0%} of a throttle, which is the most that the recording shows"
     yield "only the topics of the recording are in the twin, without any other load of its brokers"
     if unseen:
         yield (

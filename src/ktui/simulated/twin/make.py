@@ -10,6 +10,7 @@ import msgspec
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterDescription
+from ktui.cluster.simulated_id import SIMULATED
 from ktui.planning.check.placement import PlacementAnswer
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
@@ -27,8 +28,6 @@ from ktui.simulated.twin.topics import (
     topic_spec,
 )
 
-SIMULATED = "simulated"
-"""The first word of a twin's cluster id, so that no twin passes for the real cluster."""
 _MOST_NAMED = 5
 
 Hide = Callable[[str, str], str]

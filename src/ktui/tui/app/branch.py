@@ -24,7 +24,7 @@ class BranchApp(RehearsalApp):
     """Shows a branch; every screen has what was and what is here under its header.
 
     Args:
-        source: polls the twin.
+        observer: polls the twin.
         branch: the branch.
         before: what was polled before the moment of the branch.
         how: further arguments of `RehearsalApp`.
@@ -33,9 +33,9 @@ class BranchApp(RehearsalApp):
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(
-        self, source: Observer, *, branch: BranchInView, before: Progress, **how: Any
+        self, observer: Observer, *, branch: BranchInView, before: Progress, **how: Any
     ) -> None:
-        super().__init__(source, rehearsal=branch, **how)
+        super().__init__(observer, rehearsal=branch, **how)
         self._branch, self._before = branch, before
         self.watch_screen.when_quiet = (
             "This cluster is a simulated twin of a moment of a recording.",

@@ -70,7 +70,7 @@ class DemoApp(SimulatedApp):
     """Shows a story. Once the app has ended, `plays_next` is what to play then, if anything.
 
     Args:
-        source: polls the simulated cluster.
+        observer: polls the simulated cluster.
         story: the story.
         clock: the cluster's clock, which the keys control.
         pictures: the folder for pictures of the screen.
@@ -85,9 +85,9 @@ class DemoApp(SimulatedApp):
     give_ids("app", BINDINGS)
 
     def __init__(
-        self, source: Observer, *, story: Story, clock: PausableClock, pictures: Path, **how: Any
+        self, observer: Observer, *, story: Story, clock: PausableClock, pictures: Path, **how: Any
     ) -> None:
-        super().__init__(source, name=story.name, clock=clock, pictures=pictures, **how)
+        super().__init__(observer, name=story.name, clock=clock, pictures=pictures, **how)
         self._story = story
         self._moments, self._captions = StoryMoments(), CaptionTrack(story.captions)
         self._refused: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class RehearsalApp(SimulatedApp):
     """Shows a rehearsal. Once the app has ended, `plays_again` says whether to play it again.
 
     Args:
-        source: polls the twin.
+        observer: polls the twin.
         rehearsal: the rehearsal.
         how: further arguments of `SimulatedApp`.
     """
@@ -62,8 +62,8 @@ class RehearsalApp(SimulatedApp):
     ]
     give_ids("app", BINDINGS)
 
-    def __init__(self, source: Observer, *, rehearsal: RehearsalInView, **how: Any) -> None:
-        super().__init__(source, twin=rehearsal, **how)
+    def __init__(self, observer: Observer, *, rehearsal: RehearsalInView, **how: Any) -> None:
+        super().__init__(observer, twin=rehearsal, **how)
         self._rehearsal = rehearsal
         self.plays_again = False
         self.watch_screen.when_quiet = (

@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.widgets import Input
 
 from ktui.captions import Caption
-from ktui.cluster.observer import Observer
+from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.text import clean
 from ktui.tui.app.app import KtuiApp
@@ -63,7 +63,8 @@ class SimulatedApp(KtuiApp):
     """Shows a simulated cluster, whose time runs at a speed of its own.
 
     Args:
-        source: polls the simulated cluster.
+        observer: polls the simulated cluster.
+        source: polls through the observer, where something else is to be done with each poll.
         name: the name of the cluster on the screen, and of its pictures.
         clock: the cluster's clock, which the keys control.
         pictures: the folder for pictures of the screen.
@@ -71,18 +72,25 @@ class SimulatedApp(KtuiApp):
     """
 
     def __init__(
-        self, source: Observer, *, name: str, clock: PausableClock, pictures: Path, **how: Any
+        self,
+        observer: Observer,
+        *,
+        source: ObservationSource | None = None,
+        name: str,
+        clock: PausableClock,
+        pictures: Path,
+        **how: Any,
     ) -> None:
         interval_s = poll_interval_s(clock.speed)
         super().__init__(
-            source,
+            source or observer,
             cluster_name=name,
             read_only=False,
             clock=clock,
             poll_interval_s=interval_s,
             **how,
         )
-        self._observer, self._time, self._pictures = source, clock, pictures
+        self._observer, self._time, self._pictures = observer, clock, pictures
         self._observer.wait_for_brokers(_PATIENCE * interval_s)
         self._shown_name, self._began_s = name, clock.monotonic()
 

@@ -22,17 +22,19 @@ def branch_point(recording: str, tape: Tape, survey: Survey, at_s: float) -> Bra
     """
     walk = Walk(tape, survey.before(at_s))
     walk.to(at_s)
-    if walk.progress.last is None:
+    last = walk.progress.last
+    if last is None:
         return None
-    begun = {run.name for run in walk.runs.values() if run.begun}
     return BranchPoint(
         recording=recording,
         cluster=clean(tape.cluster or tape.cluster_id),
-        at=walk.at,
+        at=last.at,
         at_s=walk.at_s - tape.from_s,
-        clock_s=walk.at_s,
+        clock_s=last.monotonic_s,
         progress=walk.progress,
-        runs=tuple(run for run in survey.runs if run.name in begun),
-        inflow=survey.inflow,
-        outflow=survey.outflow,
+        runs=tuple(run for run in survey.runs if run.entries[0].at <= last.at),
+        happened=tuple(survey.happened),
+        inflow=survey.rates.inflow,
+        outflow=survey.rates.outflow,
+        throttled=survey.rates.throttled,
     )

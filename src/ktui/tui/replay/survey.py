@@ -9,10 +9,12 @@ from operator import attrgetter
 
 import msgspec
 
-from ktui.cluster.observation import Observation
+from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event
 from ktui.recording.replay_tape import Tape
+from ktui.rehearsal.branch.compare import Happening
 from ktui.rehearsal.branch.point import RecordedEntries
+from ktui.rehearsal.branch.rates import ShownRates
 from ktui.tui.replay.walk import Checkpoint, Walk
 
 AT_ONCE_S = 0.1
@@ -42,9 +44,10 @@ class Survey:
         self.checkpoints = [self._walk.checkpoint]
         self.marks: list[SurveyMark] = []
         """The marks found so far, by their seconds."""
-        self.inflow = self.outflow = 0.0
-        """The most bytes a second that copies brought into a broker, and took from one, while no
-        throttle was set."""
+        self.happened: list[Happening] = []
+        """What happened to brokers so far, whoever did it; not that figures were missing."""
+        self.rates = ShownRates()
+        """How fast brokers copied."""
 
     @property
     def over(self) -> bool:
@@ -67,7 +70,7 @@ class Survey:
         began = time.monotonic()
         while not self.over and time.monotonic() - began < most_s:
             self._walk.step()
-            self._note_flows()
+            self.rates.note(self._walk.progress)
             self._since += 1
             if self._since >= self._spacing:
                 self._keep()
@@ -87,14 +90,6 @@ class Survey:
         number = bisect_left(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number - 1] if number else None
 
-    def _note_flows(self) -> None:
-        seen, flows = self._walk.progress.last, self._walk.progress.flows.brokers
-        if seen is None or any(_may_be_throttled(seen, broker) for broker in flows):
-            return
-        for flow in flows.values():
-            self.inflow = max(self.inflow, flow.in_s or 0.0)
-            self.outflow = max(self.outflow, flow.out_s or 0.0)
-
     def _keep(self) -> None:
         """Keep where the walk is. Where the checkpoints become too many, drop every other one."""
         self._since = 0
@@ -106,6 +101,9 @@ class Survey:
 
     def _note(self, at_s: float, event: Event) -> None:
         """Mark trouble and warnings, and events that are not about one partition alone."""
+        missing = event.severity == EventSeverity.WARNING
+        if event.broker is not None and event.tp is None and not missing:
+            self.happened.append(Happening(event.at, event.what))
         if event.severity == 0 and event.tp is not None:
             return
         words = event.what if event.tp is None else f"{event.tp}: {event.what}"
@@ -114,11 +112,3 @@ class Survey:
             self.marks.append(mark)
         elif self.marks[-1].severity < mark.severity:
             self.marks[-1] = mark
-
-
-def _may_be_throttled(seen: Observation, broker: int) -> bool:
-    """Return whether a replication throttle is set on a broker, or may be: it was not read."""
-    config = seen.broker_configs.get(broker)
-    if config is None:
-        return True
-    return (config.follower_throttle_rate, config.leader_throttle_rate) != (None, None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -12,12 +15,18 @@ from click.testing import CliRunner
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.replay.recordings import Playable, choose_recording, join_sessions
+from ktui.cli.replay.view import replay_app
 from ktui.cluster.observation import Observation
+from ktui.cluster.simulated_id import is_simulated
 from ktui.execution.host.recording import RunRecording
 from ktui.execution.run.events import JournalEntry
 from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
+from ktui.recording.replay_tape import Tape
+from ktui.rehearsal.branch.point import BranchPoint
 from ktui.simulated.clock import VirtualClock
+from ktui.simulated.twin.make import ClusterTwin
+from ktui.tui.replay.app import ReplayApp
 from support.cli.call_ktui import Done, call_ktui
 from support.journals.journals import a_start
 from support.recordings.recorded_history import a_recording
@@ -128,6 +137,54 @@ def test_several_recordings_are_listed_and_one_must_be_chosen(tmp_path: Path) ->
     assert second.split()[1:] == ["2026-01-01", "12:01:40", "prod-eu", "drain-3", "30", "s"]
     chosen = replay(str(tmp_path), "--session", second.split()[0], state=tmp_path)
     assert "the live view needs a terminal" in chosen.stderr
+
+
+def test_a_branch_is_opened_at_once_and_then_the_replay_stands_at_its_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_run_recorded(tmp_path / "runs" / "drain-3" / "recording", "drain-3", 0)
+    branches: list[tuple[BranchPoint, ClusterTwin]] = []
+    begun: list[float] = []
+    shown: list[ReplayApp] = []
+
+    def replays(tape: Tape, at_s: float, **how: Any) -> AbstractContextManager[ReplayApp]:
+        begun.append(at_s - tape.from_s)
+        return replay_app(tape, at_s, **how)
+
+    async def show(app: ReplayApp) -> None:
+        shown.append(app)
+
+    monkeypatch.setattr("ktui.cli.replay.command.need_terminal", lambda _: None)
+    monkeypatch.setattr("ktui.cli.replay.show.replay_app", replays)
+    monkeypatch.setattr("ktui.cli.replay.show.show_app", show)
+    monkeypatch.setattr("ktui.cli.replay.show.show_branch", lambda *of: branches.append(of[:2]))
+
+    done = replay("drain-3", "--at", "+20s", "--branch", state=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    ((point, twin),) = branches
+    assert (point.at, point.at_s) == (START + timedelta(seconds=20), 20.0)
+    assert [run.name for run in point.runs] == ["drain-3"]
+    assert is_simulated(twin.spec.name)
+    assert begun == [20.0]
+    assert [app.plays for app in shown] == [False]
+
+
+def test_a_branch_of_a_moment_before_the_first_poll_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = VirtualClock(START)
+    recorder = Recorder(tmp_path, clock, program="a test")
+    recorder.begin("a-cluster")
+    clock.pass_time(10)
+    recorder.poll(next(polls(10)))
+    recorder.close()
+    monkeypatch.setattr("ktui.cli.replay.command.need_terminal", lambda _: None)
+
+    done = replay(str(tmp_path), "--at", "+5s", "--branch", state=tmp_path)
+
+    assert done.returncode == 2
+    assert "--branch: Nothing was polled before this moment" in done.stderr
 
 
 def choose_at_a_terminal(known: list[Playable], answer: str) -> tuple[Playable, str]:

@@ -193,7 +193,12 @@ def test_a_recording_bears_no_id_of_a_real_cluster_so_no_forecast_of_one_takes_i
 
 @pytest.mark.parametrize(
     ("options", "speed"),
-    [((), 10.0), (("--speed", "50"), 50.0), (("--headless",), None), (("--max-time", "1h"), None)],
+    [
+        ((), 10.0),
+        (("--speed", "50", "--record", "kept"), 50.0),
+        (("--headless",), None),
+        (("--max-time", "1h"), None),
+    ],
 )
 def test_on_a_terminal_the_view_shows_it_unless_a_report_is_asked_for(
     here: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], speed: float | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pyarrow.compute as pc
 
+from ktui.cluster.simulated_id import marked
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake.records import RunRecord
 from ktui.pipeline.report.data.lake import Tables, records, values
@@ -59,7 +60,7 @@ def _named_run(runs: list[RunRecord], name: str) -> Subject:
     if not found:
         raise PipelineProblem(f"no run {name} in the lake. {_choices('Runs', _names(runs))}")
     if len(found) > 1:
-        ids = _choices("Use an id", [one.run_id for one in found])
+        ids = _choices("Use an id", [marked(one.run_id, one.cluster_id) for one in found])
         raise PipelineProblem(f"{len(found)} runs are called {name}. {ids}")
     return Subject(found[0].cluster_id, found[0])
 

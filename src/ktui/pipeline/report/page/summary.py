@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ktui.cluster.simulated_id import marked
 from ktui.cluster.text import clean
 from ktui.pipeline.lake.records import ReportFacts, RunRecord, Span
 from ktui.pipeline.report.figures.moves import outcome
@@ -45,8 +46,12 @@ def summary(facts: ReportFacts) -> ReportSummary:
 
 def _title(facts: ReportFacts) -> str:
     if facts.of_run:
-        return f"Run {clean(facts.runs[0].run)}"
-    return f"Cluster {clean(facts.cluster_id)}"
+        return marked(f"Run {clean(facts.runs[0].run)}", facts.cluster_id)
+    return f"Cluster {_cluster(facts)}"
+
+
+def _cluster(facts: ReportFacts) -> str:
+    return marked(clean(facts.cluster_id), facts.cluster_id)
 
 
 def _when(facts: ReportFacts) -> str:
@@ -57,11 +62,11 @@ def _when(facts: ReportFacts) -> str:
     when = f"from {as_time(began)} to {as_time(ended)} UTC, {lasted}"
     if not facts.of_run:
         runs = f" in {as_count(len(facts.runs), 'run')} and outside of them" if facts.runs else ""
-        return f"What was recorded of cluster {clean(facts.cluster_id)}{runs}, {when}."
+        return f"What was recorded of cluster {_cluster(facts)}{runs}, {when}."
     run = facts.runs[0]
     went_on = "" if run.ended is not None else " It had not ended when the recording did."
     plan = "A plan that was not recorded" if run.plan is None else clean(run.plan)
-    return f"{plan} on cluster {clean(facts.cluster_id)}, {when}.{went_on}"
+    return f"{plan} on cluster {_cluster(facts)}, {when}.{went_on}"
 
 
 def _what(facts: ReportFacts) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -35,8 +35,17 @@ _GOES_ON = (
 )
 
 
-class RehearsalScreen(Screen[RehearsedPlan | None], ReportsOwnErrors):
-    """Returns what the rehearsal has shown; None if there is nothing to show.
+class RehearsalEnd(NamedTuple):
+    """How a rehearsal was left."""
+
+    shown: RehearsedPlan | None
+    """What it has shown; None if there is nothing to show."""
+    changes: bool = False
+    """Whether other limits are to be typed."""
+
+
+class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
+    """Returns what the rehearsal has shown, and whether to change the limits.
 
     Args:
         rehearser: rehearses the plan.
@@ -60,6 +69,10 @@ class RehearsalScreen(Screen[RehearsedPlan | None], ReportsOwnErrors):
         Binding(
             "escape", "stop", "cancel", key_display="esc",
             tooltip="End the rehearsal, and go back to the plan",
+        ),
+        Binding(
+            "enter", "change", "other limits", key_display="↵",
+            tooltip="Go to the limits as they were rehearsed, to change them and rehearse again",
         ),
         Binding(
             "r", "again", "new snapshot", tooltip="Rehearse it on the cluster as it is now"
@@ -96,9 +109,9 @@ class RehearsalScreen(Screen[RehearsedPlan | None], ReportsOwnErrors):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let escape cancel while the rehearsal goes on, and go back afterwards."""
         del parameters
-        return {"stop": self._goes_on, "back": not self._goes_on, "again": not self._goes_on}.get(
-            action, True
-        )
+        if action in {"back", "again", "change"}:
+            return not self._goes_on
+        return action != "stop" or self._goes_on
 
     @property
     def _goes_on(self) -> bool:
@@ -148,9 +161,13 @@ class RehearsalScreen(Screen[RehearsedPlan | None], ReportsOwnErrors):
 
     def action_back(self) -> None:
         """Go back to the plan."""
-        self.dismiss(self._rehearsed)
+        self.dismiss(RehearsalEnd(self._rehearsed))
+
+    def action_change(self) -> None:
+        """Go to the limits, to rehearse the plan otherwise."""
+        self.dismiss(RehearsalEnd(self._rehearsed, changes=True))
 
     def action_stop(self) -> None:
         """End the rehearsal, and go back to the plan."""
         self.workers.cancel_group(self, _REHEARSES)
-        self.dismiss(None)
+        self.dismiss(RehearsalEnd(None))

@@ -37,7 +37,7 @@ from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
 from ktui.tui.screens.plan.preview_lines import Section
-from ktui.tui.screens.plan.rehearsal import RehearsalScreen
+from ktui.tui.screens.plan.rehearsal import RehearsalEnd, RehearsalScreen
 from ktui.tui.screens.plan.start_facts import start_facts
 from ktui.tui.screens.plan.step_screen import enter_bindings, show_lines
 from ktui.tui.screens.plan.steps import CHECK, LIMITS, PLAN, THROTTLE, Step, findings_of
@@ -256,12 +256,16 @@ class StartScreen(PlanScreen):
             return
         wanted = self._new_run(chosen, self._run_name or self._default_name, limits)
 
-        def shown(rehearsed: RehearsedPlan | None) -> None:
-            if rehearsed is not None:
-                self._rehearsed = wanted, rehearsed
+        def left(end: RehearsalEnd | None) -> None:
+            if end is None:
+                return
+            if end.shown is not None:
+                self._rehearsed = wanted, end.shown
                 self._show_facts()
+            if end.changes:
+                self.go_to([step.name for step in self.STEPS].index(LIMITS))
 
-        await self.app.push_screen(RehearsalScreen(rehearser, wanted), shown)
+        await self.app.push_screen(RehearsalScreen(rehearser, wanted), left)
 
     def _rehearsed_words(self, chosen: ChosenPlan) -> str:
         """Return what a rehearsal has shown; empty without one of this plan."""
