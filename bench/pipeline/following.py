@@ -1,79 +1,104 @@
 """`python -m bench pipeline-follow`: whether a fold of a follower costs more as its lake grows.
 
 One session goes on, round by round, and each round is read into the same lake. Every partition is
-moved over and over, so rounds end in the middle of moves. `KTUI_BENCH_FOLLOW` names other sizes:
-partitions, rounds, and seconds of a round, as in `KTUI_BENCH_FOLLOW=1000,60,60`. Linux only.
+moved over and over, and one run follows another, so rounds end in the middle of moves and runs.
+`KTUI_BENCH_FOLLOW` names other sizes: partitions, rounds, seconds of a round, and samples that the
+lake has before the first round, as in `KTUI_BENCH_FOLLOW=1000,60,60,1000000`. Linux only.
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import psutil
 
 from bench.checks import check_count
 from bench.pipeline.measuring import rows_of
-from ktui.cluster.broker import Broker
+from bench.pipeline.same_rows import TABLES
+from bench.pipeline.session import SessionSpec, Story, run_line
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.execution.run.events import AnyRunEvent
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.run.run import PipelineRequest
 from ktui.pipeline.run.run import run as run_pipeline
 from ktui.pipeline.spark import session
+from ktui.pipeline.sql.duck_lake import DuckLake
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import SCHEMA_VERSION, Head
 from ktui.recording.milliseconds import to_ms, wall_ms
+from ktui.simulated.clock import VirtualClock
 
-USUAL = (100, 20, 60)
-"""Partitions, rounds, and the seconds of a round."""
+USUAL = (100, 20, 60, 0)
+"""Partitions, rounds, the seconds of a round, and the samples before the first one."""
 WARMING = 2
 """The first folds compile Spark's own code, and do not count."""
 AIM = 1.2
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _MOVE_S = 150
-"""The seconds of a move."""
+"""The seconds of a move by others."""
+_OF_A_RUN, _AT_ONCE = 375, 4
+"""The samples that make a run of four moves, all in flight at once."""
+_LONGEST_S = 900
+"""The longest segment, as of the recorder."""
 _BYTES = 1_000_000_000
 _MESSAGES = 1_000_000
 
 
 def run() -> None:
     """Print the CPU time of a fold in each tenth of the rounds, and of the steps that grow."""
-    partitions, rounds, seconds = _sizes()
+    partitions, rounds, seconds, before = _sizes()
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as name:
         folder = Path(name)
         spark = session.start("local[2]", log=folder / "spark.log")
+        recorded, lake = _Session(folder / "recorded", partitions), folder / "lake"
+        request = PipelineRequest((str(folder / "recorded"),), str(lake), asked=DerivedOptions())
+        folds = []
         try:
-            request = PipelineRequest(
-                (str(folder / "recorded"),), str(folder / "lake"), asked=DerivedOptions()
-            )
-            folds, samples = [], 0
+            while recorded.samples < before:
+                recorded.record(_LONGEST_S)
+            if before:
+                run_pipeline(spark, request)
+                print(f"{recorded.samples:,} samples before the first fold", flush=True)
             for number in range(WARMING + rounds):
-                samples += _record(folder / "recorded", partitions, number, seconds)
+                recorded.record(seconds)
                 steps = _Steps()
                 run_pipeline(spark, request, steps.begin)
                 folds.append(steps.end())
-                taken_s = sum(folds[-1].values())
+                taken_s, samples = sum(folds[-1].values()), recorded.samples
                 print(f"fold {number + 1}: {taken_s:.1f} s of CPU, {samples:,} samples", flush=True)
         finally:
             spark.stop()
-        check_count("samples in the lake", rows_of(folder / "lake", "samples"), samples)
-    _report(folds[WARMING:], samples, partitions)
+        _check(lake, recorded.samples)
+    _report(folds[WARMING:], recorded.samples, partitions)
 
 
-def _sizes() -> tuple[int, int, int]:
+def _sizes() -> tuple[int, int, int, int]:
     named = os.environ.get("KTUI_BENCH_FOLLOW")
     if named is None:
         return USUAL
-    partitions, rounds, seconds = map(int, named.split(","))
-    return partitions, rounds, seconds
+    partitions, rounds, seconds, *before = map(int, named.split(","))
+    return partitions, rounds, seconds, *(before or [0])
+
+
+def _check(lake: Path, samples: int) -> None:
+    """Check that nothing is missing, and that no table that a version makes is empty."""
+    check_count("samples in the lake", rows_of(lake, "samples"), samples)
+    for table in (*TABLES, "what_if", "insights"):
+        if not rows_of(lake, table):
+            raise SystemExit(f"not measured: the lake has no rows of {table}")
+    if not DuckLake.open(str(lake)).rows("FROM forecasts WHERE scope = 'run' LIMIT 1"):
+        raise SystemExit("not measured: the lake has no forecasts of runs")
 
 
 class _Steps:
@@ -86,7 +111,7 @@ class _Steps:
     def begin(self, step: str) -> None:
         now = _cpu_s()
         self._taken[self._step] += now - self._since
-        self._step, self._since = step.partition(": ")[2].partition(",")[0].split(" ")[0], now
+        self._step, self._since = step.rpartition(": ")[2].partition(",")[0].split(" ")[0], now
 
     def end(self) -> dict[str, float]:
         self.begin("")
@@ -122,51 +147,79 @@ def _tenth(figures: list[float], number: int) -> float:
     return statistics.mean(figures[start : max(start + 1, (number + 1) * len(figures) // 10)])
 
 
-def _record(folder: Path, partitions: int, number: int, seconds: int) -> int:
-    """Write the next segment of the session, and return its samples."""
-    seq = number * (seconds + 1)
-    first = START + timedelta(seconds=number * seconds)
-    head = Head(
-        seq=seq,
-        at=wall_ms(first),
-        ms=to_ms(float(number * seconds)),
-        schema_version=SCHEMA_VERSION,
-        session="follow",
-        segment=number,
-        cluster_id="bench",
-    )
-    encoder, written, samples = Encoder(), [lines.encode(head)], 0
-    for second in range(seconds):
-        seen = _observation(partitions, number * seconds + second)
-        samples += len(seen.partitions)
-        written.append(lines.encode(encoder.poll(seen, seq=seq + 1 + second)))
-    path = folder / "bench" / "follow" / f"{number:06}.jsonl.gz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(b"".join(written), compresslevel=1, mtime=0))
-    return samples
+class _Session:
+    """A session that goes on from segment to segment.
 
+    Args:
+        folder: gets the segments.
+        partitions: so many are moved by others, over and over, besides those of runs.
+    """
 
-def _observation(partitions: int, second: int) -> Observation:
-    states = {state.tp: (state, done) for state, done in _moving(partitions, second)}
-    ends: dict[Replica, Reading] = {}
-    sizes: dict[Replica, Reading] = {}
-    for tp, (state, done) in states.items():
-        for broker in state.replicas:
-            share = done if broker in state.adding else 1.0
-            ends[Replica(tp, broker)] = Reading(int(share * _MESSAGES), float(second))
-            sizes[Replica(tp, broker)] = Reading(int(share * _BYTES), float(second))
-    return Observation(
-        cluster_id="bench",
-        controller=1,
-        brokers={id_: Broker(id_, f"broker-{id_}.example", 9092) for id_ in range(1, 7)},
-        partitions={tp: state for tp, (state, _) in states.items()},
-        ends=ends,
-        starts={tp: Reading(0, float(second)) for tp in states},
-        sizes=sizes,
-        at=START + timedelta(seconds=second),
-        monotonic_s=float(second),
-        took_s=0.05,
-    )
+    def __init__(self, folder: Path, partitions: int) -> None:
+        self._folder, self._partitions = folder / "bench" / "follow", partitions
+        self._folder.mkdir(parents=True)
+        self._clock = VirtualClock(START)
+        self._seq, self._segments = itertools.count(), itertools.count()
+        self.samples = 0
+        """Those of all segments so far."""
+        self._events = self._begin_run()
+
+    def record(self, seconds: int) -> None:
+        """Write the next segment."""
+        segment, encoder = next(self._segments), Encoder()
+        written = [lines.encode(self._head(segment))]
+        for _ in range(seconds):
+            for event in self._events:
+                line = run_line(event, self._spec, next(self._entries), self._clock)
+                written.append(lines.encode(msgspec.structs.replace(line, seq=next(self._seq))))
+            seen = self._observation()
+            self.samples += len(seen.partitions)
+            written.append(lines.encode(encoder.poll(seen, seq=next(self._seq))))
+            self._clock.pass_time(1)
+            over = self._story.is_run_over
+            self._events = self._begin_run() if over else self._story.pass_second()
+        content = gzip.compress(b"".join(written), compresslevel=1, mtime=0)
+        (self._folder / f"{segment:06}.jsonl.gz").write_bytes(content)
+
+    def _begin_run(self) -> Iterator[AnyRunEvent]:
+        began = self._clock.now()
+        self._spec = SessionSpec(
+            "bench", f"run at {began}", "follow", began, _OF_A_RUN, _AT_ONCE, by_run=True
+        )
+        self._story, self._entries = Story(self._spec, self._clock), itertools.count(1)
+        return self._story.begin()
+
+    def _head(self, segment: int) -> Head:
+        return Head(
+            seq=next(self._seq),
+            at=wall_ms(self._clock.now()),
+            ms=to_ms(self._clock.monotonic()),
+            schema_version=SCHEMA_VERSION,
+            session="follow",
+            segment=segment,
+            cluster_id="bench",
+        )
+
+    def _observation(self) -> Observation:
+        """Return what the run's story shows, and the moves of others."""
+        now_s = self._clock.monotonic()
+        ends: dict[Replica, Reading] = {}
+        sizes: dict[Replica, Reading] = {}
+        states: dict[TopicPartition, PartitionState] = {}
+        for state, done in _moving(self._partitions, round(now_s)):
+            states[state.tp] = state
+            for broker in state.replicas:
+                share = done if broker in state.adding else 1.0
+                ends[Replica(state.tp, broker)] = Reading(int(share * _MESSAGES), now_s)
+                sizes[Replica(state.tp, broker)] = Reading(int(share * _BYTES), now_s)
+        seen = self._story.poll(most=_OF_A_RUN)
+        return msgspec.structs.replace(
+            seen,
+            partitions={**seen.partitions, **states},
+            ends={**seen.ends, **ends},
+            starts={**seen.starts, **dict.fromkeys(states, Reading(0, now_s))},
+            sizes={**seen.sizes, **sizes},
+        )
 
 
 def _moving(partitions: int, second: int) -> Iterator[tuple[PartitionState, float]]:

@@ -13,7 +13,8 @@ from ktui.pipeline.lake import manifest as manifests
 TABLES = (
     "samples", "polls", "run_events", "states", "moves", "batches", "runs", "rates", "brokers",
 )  # fmt: skip
-"""All tables that follow from intact recordings, but for `lines`, which no reader needs."""
+"""The tables that follow from intact recordings. Left out are those that no reader needs: `lines`,
+`spans` and `intakes`."""
 _NEAR = 1e-9
 """By how much two figures may differ, of the greater one: sums and quotients are rounded."""
 

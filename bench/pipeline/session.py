@@ -61,7 +61,7 @@ def record(folder: Path, spec: SessionSpec) -> int:
     clock = VirtualClock(spec.began - timedelta(seconds=ahead_s))
     clock.pass_time(ahead_s)
     writer = SessionWriter(folder, _head(spec, clock), clock, lambda line: line, LIMITS)
-    story = _Story(spec, clock)
+    story = Story(spec, clock)
     gap = dice.choice((range(0), range(0), _gap(spec)))
     every_s = 3 if spec.is_view else 1
     left, polls, entries = spec.samples, 0, itertools.count(1)
@@ -69,7 +69,7 @@ def record(folder: Path, spec: SessionSpec) -> int:
     for second in itertools.count():
         for event in events:
             if not spec.is_view:
-                writer.write(_line(event, spec, next(entries), clock))
+                writer.write(run_line(event, spec, next(entries), clock))
         if second % every_s == 0 and second not in gap:
             if dice.random() < LOST:
                 writer.write(_lost(clock))
@@ -104,7 +104,8 @@ def _gap(spec: SessionSpec) -> range:
     return range(middle_s, middle_s + GAP_S)
 
 
-def _line(event: AnyRunEvent, spec: SessionSpec, entry: int, clock: VirtualClock) -> RunLine:
+def run_line(event: AnyRunEvent, spec: SessionSpec, entry: int, clock: VirtualClock) -> RunLine:
+    """Return an event of the session's run as a line, without its number in the session."""
     return RunLine(
         seq=0,
         at=wall_ms(clock.now()),
@@ -121,7 +122,7 @@ def _lost(clock: VirtualClock) -> LostPollLine:
     return LostPollLine(seq=0, at=wall_ms(clock.now()), ms=to_ms(clock.monotonic()), reason=reason)
 
 
-class _Story:
+class Story:
     """What happens in a cluster, second by second, and what a poll sees of it."""
 
     def __init__(self, spec: SessionSpec, clock: VirtualClock) -> None:
@@ -136,6 +137,11 @@ class _Story:
         self._queue = [self._next_move(by_run=True) for _ in range(planned)]
         self._run = RunJournal(spec.cluster, tuple(self._queue), spec.in_flight)
         self._second = 0
+
+    @property
+    def is_run_over(self) -> bool:
+        """Whether its run has ended."""
+        return self._run.is_over
 
     def begin(self) -> Iterator[AnyRunEvent]:
         """Yield the events of the beginning."""

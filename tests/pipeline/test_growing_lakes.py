@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ from pyspark.sql import SparkSession
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.sizing import runs_small
 from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, INSIGHTS
 from ktui.pipeline.run.run import PipelineRequest, run
 from support.pipeline.lake_rows import Rows, assert_same, lake_rows, lake_table, rows_of
+from support.pipeline.sparks import large_runs
 from support.pipeline_oracle.rows import tables_of
 from support.recordings.recorded_worlds import tapes_of
 from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import Recording, Tape, files_of, write
+from support.recordings.tapes import Recording, Tape, files_of, with_losses, write
 from support.recordings.wild_recordings import wild_tapes
 
 SEGMENTS = 8
@@ -81,18 +84,25 @@ def _nine_digits(figure: str) -> float:
 def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_once(
     spark: SparkSession, tmp_path: Path, seed: int, worlds: int, read: Sequence[int]
 ) -> None:
+    """The last version is a large run: Spark plans and spreads it as it does many rows."""
     dice = random.Random(seed)  # noqa: S311 - a test's dice
     tapes = [*tapes_of_runs(range(seed, seed + 1)), *tapes_of(range(seed, seed + worlds)),
              *wild_tapes(range(seed, seed + 2 * worlds))]  # fmt: skip
-    folder, lake = tmp_path / "recorded", tmp_path / "lake"
+    folder, lake = tmp_path / "recorded", tmp_path / "a {lake} [of] 100% *?"
     manifests = []
+    was_small: list[bool] = []
     for recorded in _versions(tapes, read, dice):
-        write(folder, recorded)
+        write(folder, list(with_losses(recorded, dice)))
         request = PipelineRequest((str(folder),), str(lake), asked=QUICK)
-        manifests.append(run(spark, request).manifest)
+        is_last = len(manifests) + 1 == len(read)
+        with large_runs(spark) if is_last else nullcontext():
+            outcome = run(spark, request, lambda _: was_small.append(runs_small(spark)))
+        manifests.append(outcome.manifest)
         made, expected = lake_rows(lake), tables_of(folder)
         for name in expected:
             assert_same(made[name], expected[name], f"{name}, version {len(manifests)}")
+    assert was_small[0]
+    assert not was_small[-1]
 
     at_once = tmp_path / "at once"
     run(spark, PipelineRequest((str(folder),), str(at_once), asked=QUICK))

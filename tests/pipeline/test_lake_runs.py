@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -104,18 +103,6 @@ def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bes
         return Beside(spark, tmp_path_factory.mktemp("beside"))
 
 
-@pytest.fixture
-def planned_anew(spark: SparkSession) -> Iterator[None]:
-    """Let Spark re-plan each stage by the result of the last one, as it does for users."""
-    name = "spark.sql.adaptive.enabled"
-    before = spark.conf.get(name)
-    assert before is not None
-    spark.conf.set(name, "true")
-    yield
-    spark.conf.set(name, before)
-
-
-@pytest.mark.usefixtures("planned_anew")
 def test_a_recording_is_written_to_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "my {recordings} [of] 100% *?"  # characters with a meaning in patterns
     record(folder, looks(5))

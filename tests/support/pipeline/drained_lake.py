@@ -35,9 +35,9 @@ class DrainedLake:
     """A lake in three states, each made by one run of the pipeline.
 
     `first` has two drains of cluster a, an hour apart, a small one of b, one of c, of which nothing
-    was copied without a throttle, and one of d, whose rates two promises chose. Then its file of
-    insights was lost, and a run made it again. `lake` is after a further drain of b, whose first
-    recording is gone by then, with a window for all runs.
+    was copied without a throttle, and one of d, whose rates two promises chose; `recorded` has
+    their recordings. Then its file of insights was lost, and a run made it again. `lake` is after a
+    further drain of b, whose first recording is gone by then, with a window for all runs.
     """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -56,8 +56,9 @@ class DrainedLake:
         )
         driven(self._recordings, within_s=60, sizes=SMALL_SIZES, name="driven", cluster="d")
         self.outcome = self._run(DerivedOptions(CELLS))
-        self.first = folder / "first"
+        self.first, self.recorded = folder / "first", folder / "recorded first"
         shutil.copytree(self.lake, self.first)
+        shutil.copytree(self._recordings, self.recorded)
 
         (self.lake / NAME).unlink()
         self.nothing_new = self._run(DerivedOptions(CELLS))

@@ -1,12 +1,15 @@
-"""Spark for tests: small, and on one core of this machine."""
+"""Spark for tests: on one core of this machine, and small unless a test wants large runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from ktui.pipeline.lake import sizing
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS, SMALL_SETTINGS
 from ktui.pipeline.spark.session import start
 
@@ -17,6 +20,8 @@ SMALL = {
     **SMALL_SETTINGS,
 }
 """Spark's settings."""
+_SPREAD = {"spark.sql.files.minPartitionNum": "2"}
+"""Settings that spread a few rows over several tasks, as Spark does with many."""
 
 
 def a_small_spark(folder: Path) -> Iterator[SparkSession]:
@@ -24,6 +29,27 @@ def a_small_spark(folder: Path) -> Iterator[SparkSession]:
     session = start("local[1]", log=folder / "spark.log", more=SMALL)
     yield session
     session.stop()
+
+
+@contextmanager
+def large_runs(spark: SparkSession) -> Iterator[None]:
+    """Within the block, any new byte makes a run large, with Spark's settings for a large one."""
+    names = SMALL_SETTINGS | _SPREAD
+    before = {name: spark.conf.get(name, None) for name in names}
+    try:
+        for name in names:
+            spark.conf.unset(name)
+        for name, value in _SPREAD.items():
+            spark.conf.set(name, value)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(sizing, "SMALL_BYTES", 0)
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
 
 
 def small_settings() -> dict[str, str]:

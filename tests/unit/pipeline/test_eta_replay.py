@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -104,3 +105,31 @@ def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[b
     forecasts = settled(events)
     assert not of(RUN, forecasts)
     assert of(PARTITION, forecasts)
+
+
+def test_a_run_leaves_the_state_ten_minutes_after_its_end_and_comes_back_with_its_events(
+    segments: list[bytes],
+) -> None:
+    events = list(session_events(segments, "simulated"))
+    polls = [each for each in events if isinstance(each, DecodedPoll)]
+    replay = EtaReplay()
+    list(replay.replay(events))
+
+    list(replay.replay([later(polls[-1], minutes=9)]))
+    assert replay.run("run@1").ended
+
+    list(replay.replay([later(polls[-1], minutes=11)]))
+    assert not replay.state.runs
+
+    taken_again = [each for each in events if isinstance(each, RunLine)]
+    list(replay.replay(taken_again))
+    assert replay.run("run@1").ended
+
+
+def later(poll: DecodedPoll, minutes: int) -> DecodedPoll:
+    """Return a poll that shows the same so many minutes later."""
+    seen = poll.observation
+    seen = msgspec.structs.replace(
+        seen, at=seen.at + timedelta(minutes=minutes), monotonic_s=seen.monotonic_s + 60 * minutes
+    )
+    return DecodedPoll(poll.seq + minutes, poll.t + 60_000 * minutes, seen)

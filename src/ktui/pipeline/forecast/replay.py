@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import reduce
 
 import msgspec
@@ -14,7 +15,7 @@ from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
 from ktui.insights.prior import Prior
-from ktui.progress.fold import fold
+from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.timeline import Progress, Range, Role, Timeline
 from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import from_wall_ms
@@ -146,7 +147,10 @@ class RunState(msgspec.Struct):
 
 
 class ReplayState(msgspec.Struct):
-    """A replay after some events: with that, another one goes on from there."""
+    """A replay after some events: with that, another one goes on from there.
+
+    It has the runs that go on, or have ended in the last ten minutes.
+    """
 
     progress: Progress = Progress()
     runs: dict[str, RunState] = {}
@@ -208,7 +212,7 @@ class EtaReplay:
         """Return a run as of the last event.
 
         Raises:
-            KeyError: the session has had no event of it so far.
+            KeyError: the session has had no event of it so far, or none since it was forgotten.
         """
         return self._runs[run_id].run
 
@@ -232,6 +236,7 @@ class EtaReplay:
 
     def _replay_poll(self, seen: DecodedPoll) -> Iterator[Forecast | CaughtUp]:
         before = self.progress.last
+        self._forget_runs(seen.observation.at)
         runs = (each.run for each in self._runs.values())
         self.state.progress = fold(
             reduce(with_requested_replicas, runs, self.progress), seen.observation
@@ -242,6 +247,16 @@ class EtaReplay:
                 yield from self._of_run(run_id, followed, seen, timelines)
         yield from self._settle(seen, before)
         yield from self._forecast_partitions(seen)
+
+    def _forget_runs(self, now: datetime) -> None:
+        """Forget runs that ended as long ago as the fold keeps ended moves.
+
+        If an engine takes one again, the recorder repeats all of its events.
+        """
+        for run_id, each in list(self._runs.items()):
+            at = each.run.at
+            if each.run.ended and at is not None and (now - at).total_seconds() > ENDED_FOR_S:
+                del self._runs[run_id], self.state.runs[run_id]
 
     def _settle(self, seen: DecodedPoll, before: Observation | None) -> Iterator[CaughtUp]:
         """Yield the copies of partitions that have caught up, and drop those that are no more."""

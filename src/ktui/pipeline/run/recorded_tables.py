@@ -76,7 +76,7 @@ def add_recorded(
             settled = old.where(F.col("cluster_id").isin(*sorted(known)))
             copies_before = keep(normalize.copies(settled))
             sessions_before = keep(normalize.sessions(copies_before.where("counts")))
-            changed = keep(changed_lines(copies_before, sessions_before, copies, sessions))
+            changed = version.stage(changed_lines(copies_before, sessions_before, copies, sessions))
         resettled = set[str]()
         if any(version.rows_by_version(each, RECORDED) for each in sorted(version.clusters)):
             of_old = copies if changed is None else changed
@@ -174,4 +174,5 @@ def _news(
         run_ids=sorted(row["run_id"] for row in runs),
         sessions=sorted(resettled),
         old=lambda table: version.table(table, known),
+        stage=version.stage,
     )

@@ -93,7 +93,6 @@ def run(
     Raises:
         PipelineProblem: nothing is recorded, or the run cannot go on; the lake is as it was.
     """
-    tell = CountedSteps(tell, insights=request.asked is not None)
     tell("looking for segments")
     with spark_errors_as_problems():
         found = segment_files.find(spark, request.recordings)
@@ -116,6 +115,7 @@ def read_segments(
         PipelineProblem: the run cannot go on; the lake is as it was.
     """
     files = lake_files(request.lake, spark)
+    tell = CountedSteps(tell, insights=request.asked is not None)
     with (
         spark_errors_as_problems(),
         files.locked() if isinstance(files, LocalFiles) else nullcontext(),

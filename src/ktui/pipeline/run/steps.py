@@ -11,7 +11,6 @@ OnStep = Callable[[str], None]
 """Is called with a description of each step as it begins."""
 
 _FACTS = {
-    "looking for segments": 1,
     "decoding": 26,
     "lines": 15,
     "samples": 23,

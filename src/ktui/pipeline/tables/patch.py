@@ -38,6 +38,8 @@ class News(NamedTuple):
     """The sessions with changed lines of before."""
     old: Callable[[Table], DataFrame]
     """Returns the rows of a derived table."""
+    stage: Callable[[DataFrame], DataFrame]
+    """Stores rows, so that plans that read them do not have the rows' own plans within them."""
 
 
 class Patch:
@@ -60,7 +62,7 @@ class Patch:
         with_news = computed_once(run_folds(run_events.where(F.col("run_id").isin(*news.run_ids))))
         first = computed_once(news.first)
         changed = _changed_spans(spans.where(F.col("run_id").isin(*news.run_ids)), with_news)
-        self._cuts = computed_once(_cuts(first.unionByName(changed), spans))
+        self._cuts = news.stage(_cuts(first.unionByName(changed), spans))
         others = _runs_since(spans, self._cuts) - {*news.run_ids}
         self._runs = sorted({*news.run_ids, *others})
         self.folds = with_news
@@ -71,7 +73,7 @@ class Patch:
         minute = begin_of_minute(F.min("t") - _LATE_MS).alias("from_t")
         self._minutes = computed_once(first.groupBy("cluster_id").agg(minute))
         self.recent = self._of_recent_minutes(samples)
-        self._cached = (with_news, first, self._cuts, self._minutes)
+        self._cached = (with_news, first, self._minutes)
 
     def unpersist(self) -> None:
         """Free what is kept in memory."""
