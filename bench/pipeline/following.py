@@ -88,7 +88,7 @@ def _sizes() -> tuple[int, int, int, int]:
     if named is None:
         return USUAL
     partitions, rounds, seconds, *before = map(int, named.split(","))
-    return partitions, rounds, seconds, *(before or [0])
+    return partitions, rounds, seconds, sum(before)
 
 
 def _check(lake: Path, samples: int) -> None:

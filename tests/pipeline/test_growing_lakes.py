@@ -89,7 +89,7 @@ def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_onc
     tapes = [*tapes_of_runs(range(seed, seed + 1)), *tapes_of(range(seed, seed + worlds)),
              *wild_tapes(range(seed, seed + 2 * worlds))]  # fmt: skip
     folder, lake = tmp_path / "recorded", tmp_path / "a {lake} [of] 100% *?"
-    manifests = []
+    manifests: list[Manifest] = []
     was_small: list[bool] = []
     for recorded in _versions(tapes, read, dice):
         write(folder, list(with_losses(recorded, dice)))

@@ -19,8 +19,8 @@ def test_the_script_in_duckdb_makes_the_tables_of_the_lake_row_for_row(
     drained_lake: DrainedLake, tmp_path: Path
 ) -> None:
     made = tmp_path / "made"
-    job = [sys.executable, "-m", "bench.pipeline.in_duckdb.job", str(drained_lake.recorded), made]
-    subprocess.run(job, check=True, cwd=ROOT)
+    job = [sys.executable, "-m", "bench.pipeline.in_duckdb.job"]
+    subprocess.run([*job, str(drained_lake.recorded), str(made)], check=True, cwd=ROOT)
 
     compared = check_same(drained_lake.first, made)
 

@@ -35,7 +35,7 @@ def a_small_spark(folder: Path) -> Iterator[SparkSession]:
 def large_runs(spark: SparkSession) -> Iterator[None]:
     """Within the block, any new byte makes a run large, with Spark's settings for a large one."""
     names = SMALL_SETTINGS | _SPREAD
-    before = {name: spark.conf.get(name, None) for name in names}
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in names}
     try:
         for name in names:
             spark.conf.unset(name)
@@ -45,11 +45,11 @@ def large_runs(spark: SparkSession) -> Iterator[None]:
             patched.setattr(sizing, "SMALL_BYTES", 0)
             yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, old in before.items():
+            if old is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, old)
 
 
 def small_settings() -> dict[str, str]:
