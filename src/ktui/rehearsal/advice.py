@@ -41,6 +41,8 @@ def what_to_do(hit: Hit, run: Run) -> Iterator[str]:
         yield f"See to what does not go on: {trouble}."
     elif run.left and not run.ended:
         yield f"See why the run was left: {run.left}."
+    elif run.ended:
+        yield "Nothing: the run has ended."
     elif after.until_s - hit.at_s < AFTERWARDS_S:
         yield f"Not known yet: trouble can take up to {as_duration(AFTERWARDS_S)} to show."
     else:

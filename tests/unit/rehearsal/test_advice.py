@@ -17,7 +17,8 @@ from ktui.simulated.clock import FIRST_MOMENT
 from support.rehearsal.small_twins import ONTO_4, played
 
 ALONE = Plan((PartitionTarget("orders", 0, (1, 2, 4)),))
-NOTHING = ("Nothing: the run goes on by itself.",)
+GOES_ON = ("Nothing: the run goes on by itself.",)
+ENDED = ("Nothing: the run has ended.",)
 NOT_KNOWN = ("Not known yet: trouble can take up to 1m 30s to show.",)
 ANSWER_AGAIN = "Let broker {} answer again (resume its process, or restart it)"
 FREE_DISK = "Free the disk of broker 4 and start it"
@@ -67,7 +68,7 @@ def test_a_broker_that_the_plan_does_not_need_is_still_brought_back_for_what_lac
 
 
 def test_a_broker_that_comes_back_by_itself_asks_for_nothing() -> None:
-    assert to_do(after("suspend 4 for 40s at 30%")) == NOTHING
+    assert to_do(after("suspend 4 for 40s at 30%")) == GOES_ON
 
 
 def test_copies_that_fall_behind_what_is_written_are_no_matter_of_brokers_or_of_patience() -> None:
@@ -92,7 +93,7 @@ def test_an_alarm_that_was_open_before_an_event_still_counts_to_it() -> None:
     assert [fault.do for fault in broken.faults] == [
         ("Start broker 4, or cancel the reassignment.",),
         ("Start broker 4, or cancel the reassignment.",),
-        NOTHING,
+        GOES_ON,
     ]
     assert [(fault.at_s, fault.until_s) for fault in broken.faults[:2]] == [(10, 120), (120, 240)]
 
@@ -105,7 +106,7 @@ def test_a_raised_min_isr_is_put_back_and_no_broker_is_missed_where_all_are_up()
     assert put_back == PUT_BACK
     assert wait.startswith("Wait for the copies to come into sync: ")
     assert "1 under min ISR until then" in wait  # the one whose new replica is being copied
-    assert raised.faults[1].do == NOTHING
+    assert raised.faults[1].do == ENDED
 
 
 def test_a_raised_min_isr_beside_a_dead_broker_is_one_of_two_remedies() -> None:
@@ -122,14 +123,14 @@ def test_a_slow_broker_takes_longer_and_needs_its_capacity_back_only_if_it_falls
 
     assert slow.complete
     assert slow.time_s > 300
-    assert to_do(slow) == NOTHING
+    assert to_do(slow) == ENDED
     assert to_do(behind) == ("Give broker 4 back its network and disk, of which it has 1%.",)
 
 
 def test_nothing_is_said_to_be_needed_only_once_trouble_would_have_shown() -> None:
     quiet = after("controller moves at 20s", "controller moves at 40s")
 
-    assert [fault.do for fault in quiet.faults] == [NOT_KNOWN, NOTHING]
+    assert [fault.do for fault in quiet.faults] == [NOT_KNOWN, ENDED]
 
 
 def test_what_cannot_go_on_is_named_with_its_reason() -> None:
