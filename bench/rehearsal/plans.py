@@ -21,11 +21,9 @@ class RehearsedLab(NamedTuple):
 
     version: str
     seed: int
-    share: float = 1.0
-    """How large its partitions are, as a share of the usual sizes."""
 
 
-LABS = (RehearsedLab("4.3.1", 301), RehearsedLab("4.1.2", 302, 0.5))
+LABS = (RehearsedLab("4.3.1", 301), RehearsedLab("4.1.2", 302))
 
 
 class Trial(NamedTuple):
@@ -58,9 +56,9 @@ class Trials:
 
     def __init__(self, lab: RehearsedLab) -> None:
         self._rng = rng = random.Random(lab.seed)  # noqa: S311 - a repeatable choice
-        small = [round(lab.share * MIB * 3 * 8 ** rng.random()) for _ in range(14)]
+        small = [round(MIB * 3 * 8 ** rng.random()) for _ in range(14)]
         # large enough for a quiet lab to show how fast it copies
-        large = [round(lab.share * MIB * 32 * 4 ** rng.random()) for _ in range(12)]
+        large = [round(MIB * 32 * 4 ** rng.random()) for _ in range(12)]
         self.topics = (SizedTopic(SMALL, small), SizedTopic(LARGE, large))
         self.placed = {
             topic.name: placements(rng, [()] * len(topic.sizes)) for topic in self.topics

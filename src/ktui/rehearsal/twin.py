@@ -24,6 +24,9 @@ _START = Span(2 / 7, 1.0, 12 / 7)
 """How long a new replica waits for its first bytes on a fast, a usual and a slow twin, as a share
 of the usual 0.35 s. A follower learns of it in 0.1 s. Its fetch returns at once where data flows,
 and waits for up to 0.5 s where none does (replica.fetch.wait.max.ms)."""
+_STARTUP = Span(0.4, 1.0, 3.0)
+"""How long a broker takes to start on a fast, a usual and a slow twin, as a share of the usual.
+Brokers of a lab are back 3 s after a kill; the more logs they have to recover, the longer."""
 
 
 class Pace(enum.StrEnum):
@@ -32,6 +35,10 @@ class Pace(enum.StrEnum):
     SLOW = "slow"
     USUAL = "usual"
     FAST = "fast"
+
+    def of(self, times: Span) -> float:
+        """Return the one of some times that this pace has: the shortest on a fast twin."""
+        return {Pace.SLOW: times.high, Pace.USUAL: times.middle, Pace.FAST: times.low}[self]
 
 
 class Twin(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +80,12 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
             )
             for b in self.spec.brokers
         )
-        start = {Pace.SLOW: _START.high, Pace.USUAL: _START.middle, Pace.FAST: _START.low}[pace]
         return msgspec.structs.replace(
             self.spec,
             brokers=brokers,
             name=self.cluster_id,
-            copy_start_s=start * self.spec.copy_start_s,
+            copy_start_s=pace.of(_START) * self.spec.copy_start_s,
+            startup_s=pace.of(_STARTUP) * self.spec.startup_s,
         )
 
     def _throttled(self, pace: Pace, usual: float) -> float:
