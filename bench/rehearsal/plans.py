@@ -58,7 +58,7 @@ class Trials:
         self._rng = rng = random.Random(lab.seed)  # noqa: S311 - a repeatable choice
         small = [round(MIB * 3 * 8 ** rng.random()) for _ in range(14)]
         # large enough for a quiet lab to show how fast it copies
-        large = [round(MIB * 32 * 4 ** rng.random()) for _ in range(12)]
+        large = [round(MIB * 64 * 4 ** rng.random()) for _ in range(12)]
         self.topics = (SizedTopic(SMALL, small), SizedTopic(LARGE, large))
         self.placed = {
             topic.name: placements(rng, [()] * len(topic.sizes)) for topic in self.topics
