@@ -58,6 +58,15 @@ def parse_quantity(kind: type, value: Any) -> Any:
     raise NotImplementedError(kind)
 
 
+def parse_typed(kind: type, text: str) -> Any:
+    """Parse a quantity that was typed: with a unit, or digits alone in the base unit.
+
+    Raises:
+        ValueError: as `parse_quantity`.
+    """
+    return parse_quantity(kind, int(text) if text.isdecimal() else text)
+
+
 def parse_clock(text: str) -> tuple[int, int, int] | None:
     """Return the hour, minute and second of a time of day, `15:00` or `15:00:30`; else None."""
     match = _CLOCK.fullmatch(text)

@@ -18,7 +18,7 @@ from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.events import OutsideEvent
 from ktui.simulated.layout import ClusterSpec, TopicSpec
-from ktui.units import Seconds, Share, Size, parse_quantity
+from ktui.units import Seconds, Share, Size, parse_quantity, parse_typed
 
 _AT = re.compile(r"(?P<what>.+?)\s+at\s+(?P<when>\S+)")
 _FOR = re.compile(r"(?P<broker>\S+)(?:\s+for\s+(?P<time>\S+))?")
@@ -133,7 +133,7 @@ def _topic_of(name: str, spec: ClusterSpec) -> TopicSpec:
 
 def _quantity(kind: type, text: str) -> float:
     try:
-        return float(parse_quantity(kind, int(text) if text.isdecimal() else text))
+        return float(parse_typed(kind, text))
     except ValueError as error:
         raise FaultProblem(f"{clean(text)!r}: {error}") from None
 

@@ -191,7 +191,7 @@ def complete_limits(of_context: Mapping[str, object], given: Mapping[str, object
     return check_limits(given, unnamed_limits(of_context, given))
 
 
-def limit_options(limits: Limits, of_context: Mapping[str, object]) -> dict[str, str]:
+def limits_beyond_context(limits: Limits, of_context: Mapping[str, object]) -> dict[str, str]:
     """Return the options by which a new run gets some limits, without those that hold anyway.
 
     Limits of single brokers are left out: a run gets them once it has begun.

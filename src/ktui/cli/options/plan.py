@@ -14,7 +14,7 @@ from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.plan import MOST_BYTES, Plan
 from ktui.planning.read.problems import BadPlan
 from ktui.planning.read.read import read_plan
-from ktui.units import Rate, parse_quantity
+from ktui.units import Rate, parse_typed
 
 OPTION = "--assume-rate"
 
@@ -35,7 +35,7 @@ def parse_assumed_rate(text: str | None) -> Rate | None:
     if text is None:
         return None
     try:
-        rate: Rate = parse_quantity(Rate, int(text) if text.isdecimal() else text)
+        rate: Rate = parse_typed(Rate, text)
     except ValueError as error:
         raise BadInput(f"{OPTION}: {error}") from error
     if rate < 1:

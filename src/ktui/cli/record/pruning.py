@@ -28,7 +28,7 @@ from ktui.recording.stored import (
     stored_sessions,
     tidy,
 )
-from ktui.units import Size, parse_quantity
+from ktui.units import Size, parse_typed
 
 Sessions = Mapping[Path, tuple[StoredSegment, ...]]
 """The segments of each session, by the session's folder."""
@@ -98,7 +98,7 @@ def given_limits(older_than: str | None, keep: str | None) -> Retention | None:
 
 def _size(option: str, text: str) -> Size:
     try:
-        return Size(parse_quantity(Size, int(text) if text.isdecimal() else text))
+        return Size(parse_typed(Size, text))
     except ValueError as error:
         raise BadInput(f"{option}: {error}") from None
 

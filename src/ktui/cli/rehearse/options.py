@@ -41,7 +41,7 @@ from ktui.pacing.limits import Limits
 from ktui.rehearsal.faults import FAULT_FORMS, Fault, FaultProblem, parse_fault
 from ktui.rehearsal.thresholds import MAX_INFLOW, MAX_TIME, MIN_ROOM, Thresholds
 from ktui.simulated.layout import ClusterSpec
-from ktui.units import Rate, Share, Size, parse_quantity
+from ktui.units import Rate, Share, Size, parse_typed
 
 R = TypeVar("R")
 EVENT = "--event"
@@ -131,7 +131,7 @@ def _number(option: str, kind: type, text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        return float(parse_quantity(kind, int(text) if text.isdecimal() else text))
+        return float(parse_typed(kind, text))
     except ValueError as error:
         raise BadInput(f"{option} {text!r}: {error}") from None
 

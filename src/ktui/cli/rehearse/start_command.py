@@ -13,7 +13,7 @@ import msgspec
 from ktui.cli.context.config import Context
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import given_options, state_option
-from ktui.cli.options.limits import EXCLUDE, limit_options
+from ktui.cli.options.limits import EXCLUDE, limits_beyond_context
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import rehearsed_run_options, until_option
 from ktui.cli.options.schedule import BY, START_AT, WINDOW
@@ -66,7 +66,7 @@ class StartCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     def _lines(self, settings: Settings) -> Iterator[str]:
         state = state_option(self.state)
-        options = limit_options(settings.limits, self.context.limits)
+        options = limits_beyond_context(settings.limits, self.context.limits)
         if self.exclude_internal:
             options[INTERNAL] = EXCLUDE
         words = [

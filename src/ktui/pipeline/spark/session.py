@@ -56,8 +56,6 @@ _ON_THIS_MACHINE = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-_SHUFFLE_PARTITIONS_HERE = "32"
 _LOGGED_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
 """Loggers of errors that are raised as well."""
 _USED_CLASSES = (
@@ -119,8 +117,6 @@ def start(
     _remember_classes(session)
     if local:
         _write_no_checksum_files(session)
-    if local and not session.sparkContext.getConf().contains(_SHUFFLE_PARTITIONS):
-        session.conf.set(_SHUFFLE_PARTITIONS, _SHUFFLE_PARTITIONS_HERE)
     return session
 
 

@@ -44,7 +44,7 @@ class BranchPoint(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[RecordedEntries, ...]
     """The runs that had begun, with all of their events, also those after the moment."""
     happened: tuple[Happening, ...] = ()
-    """What happened to brokers, also after the moment, whoever did it."""
+    """What happened to brokers before and after the moment, whatever the cause."""
     inflow: float = 0.0
     """The most bytes a second that copies brought into a broker while no throttle was set.
 

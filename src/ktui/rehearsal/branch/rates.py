@@ -24,7 +24,7 @@ class ShownRates:
         """The rate that is set on each broker, and the second since when."""
 
     def note(self, progress: Progress) -> None:
-        """Take in one poll."""
+        """Take one poll into account."""
         seen, flows = progress.last, progress.flows.brokers
         if seen is None:
             return

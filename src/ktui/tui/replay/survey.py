@@ -45,7 +45,7 @@ class Survey:
         self.marks: list[SurveyMark] = []
         """The marks found so far, by their seconds."""
         self.happened: list[Happening] = []
-        """What happened to brokers so far, whoever did it; not that figures were missing."""
+        """What has happened to brokers so far, whatever the cause; missing figures are left out."""
         self.rates = ShownRates()
         """How fast brokers copied."""
 
