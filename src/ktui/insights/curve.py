@@ -32,6 +32,12 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     high: NonNegative = 1.0
     """The rate of the fastest brokers as a share of the curve's: p90."""
 
+    unthrottled_runs: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """How many runs showed R: of each, copies that no throttle held up were seen for ten seconds.
+
+    A run's machines are as busy as they are in its hour, so one run says little of the next.
+    """
+
     known_to: NonNegative | None = None
     """The highest throttle, in bytes a second, where a throttle held up every copy.
 

@@ -15,8 +15,8 @@ from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
 
 LEAST_OF_THROTTLE = 0.8
-"""Real runs under a throttle took up to a fifth longer than copies at its rate would have. So
-copies get no more of it on a slow twin."""
+"""The share of the usual one that copies get of a throttle on a slow twin with recorded rates: real
+runs took up to a fifth longer. However busy its machines are, a throttle far below them holds."""
 MOST_OF_THROTTLE = 1.1
 """The share on a fast twin: bytes come through a throttle in gulps of up to 11 s (Kafka's window),
 by which a run of less than a minute gets more than its rate."""
@@ -94,8 +94,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
             return usual
         if pace is Pace.FAST:
             return MOST_OF_THROTTLE
-        low = self.rates.low / self.rates.middle if self.recorded else THROTTLED.low
-        return usual * min(low, LEAST_OF_THROTTLE)
+        return usual * (LEAST_OF_THROTTLE if self.recorded else THROTTLED.low)
 
     def at(self, rate: float) -> Twin:
         """Return the same twin with an exact copy rate, in bytes a second, of any copies."""

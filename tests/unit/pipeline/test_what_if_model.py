@@ -170,3 +170,21 @@ def test_an_answer_of_few_recordings_names_its_range_and_its_waits_as_assumed() 
         "1 s for a step that copies nothing",
         "that copies get all of a throttle",
     )
+
+
+@pytest.mark.parametrize(
+    ("inflows", "runs"),
+    [
+        ([inflow(1, 50 * MB)], 1),
+        ([inflow(1, 50 * MB), inflow(2, 70 * MB, broker=2)], 2),
+        ([inflow(1, 50 * MB), inflow(2, 9 * MB, throttle=10_000_000, broker=2)], 1),
+        ([inflow(2, 9 * MB, throttle=10_000_000)], 0),
+        ([inflow(1, 50 * MB), InflowSample("short", 1, 1, 9.0, 400 * MB, None)], 1),
+        ([inflow(1, 50 * MB), InflowSample(None, 1, 1, 60.0, 2000 * MB, None)], 1),
+    ],
+    ids=["one", "two", "a throttled one", "only throttled", "a short one", "moves of others"],
+)
+def test_the_runs_that_showed_the_rate_without_a_throttle_are_counted(
+    inflows: list[InflowSample], runs: int
+) -> None:
+    assert model_of(*inflows).curve.unthrottled_runs == runs

@@ -46,7 +46,7 @@ def test_copies_get_less_of_a_throttle_on_the_slow_twin_and_its_gulps_on_the_fas
     )
 
     assert _throttled(TWIN) == [0.5, 1.0, 1.1]
-    assert _throttled(seen) == pytest.approx([0.6, 0.8, 1.1])
+    assert _throttled(seen) == pytest.approx([0.64, 0.8, 1.1])
     assert _throttled(seen.at(1e6)) == pytest.approx([0.8, 0.8, 0.8])
 
 

@@ -130,6 +130,7 @@ def fit(
         most_at_once=max(one.at_once for one in seen),
         half_at=half_at,
         throttled=throttled,
+        unthrottled_runs=_telling_runs(free),
         known_to=None if free else max(one.throttle or 0 for one in held_up),
     )
     ratios = _ratios(curve, inflows)
@@ -142,6 +143,15 @@ def fit(
         seen=_evidence(seen, free, steps, partitions),
         assumed=tuple(_assumed_figures(ratios, steps)),
     )
+
+
+def _telling_runs(free: Iterable[InflowSample]) -> int:
+    """Count the runs with `TELLING_S` of copies that no throttle held up, over all brokers."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for one in free:
+        if one.source is not None:
+            seconds[one.source] += one.seconds
+    return sum(of >= TELLING_S for of in seconds.values())
 
 
 def _assumed_figures(ratios: Collection[float], steps: Collection[RecordedStep]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
@@ -140,6 +141,29 @@ def test_the_rates_of_recorded_runs_are_those_of_the_twin(named: Named) -> None:
     assert {broker.copy_half_at for broker in twin.spec.brokers} == {curve.half_at}
     assert {broker.copy_most_at for broker in twin.spec.brokers} == {2 * curve.most_at_once}
     assert {broker.throttle_share for broker in twin.spec.brokers} == {min(1.0, curve.throttled)}
+
+
+@pytest.mark.parametrize(
+    ("runs", "slow", "fast"), [(1, 0.571, 1.75), (2, 0.727, 1.375), (20, 0.8, 1.15)]
+)
+def test_the_fewer_runs_showed_the_rate_the_wider_its_range(
+    named: Named, runs: int, slow: float, fast: float
+) -> None:
+    seen = insights("prod-id")
+    (of_cluster,) = seen.clusters
+    assert of_cluster.prior is not None
+    curve = replace(of_cluster.prior.curve, unthrottled_runs=runs)
+    prior = replace(of_cluster.prior, curve=curve)
+    seen = replace(seen, clusters=(replace(of_cluster, prior=prior),))
+    (named.folder / "seen.json").write_bytes(encode(seen))
+
+    snapshot = named.twin("--insights", "seen.json").snapshot
+
+    assert snapshot is not None
+    rates = snapshot.rates
+    assert (rates.slow / rates.usual, rates.fast / rates.usual) == pytest.approx(
+        (slow, fast), rel=0.01
+    )
 
 
 def test_a_reassignment_under_way_goes_on_in_the_twin(named: Named) -> None:
