@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.lake import growing
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.sizing import runs_small
@@ -84,7 +85,10 @@ def _nine_digits(figure: str) -> float:
 def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_once(
     spark: SparkSession, tmp_path: Path, seed: int, worlds: int, read: Sequence[int]
 ) -> None:
-    """The last version is a large run: Spark plans and spreads it as it does many rows."""
+    """The last version is a large run: Spark plans and spreads it as it does many rows.
+
+    Its derived tables grow, as those with many rows do.
+    """
     dice = random.Random(seed)  # noqa: S311 - a test's dice
     tapes = [*tapes_of_runs(range(seed, seed + 1)), *tapes_of(range(seed, seed + worlds)),
              *wild_tapes(range(seed, seed + 2 * worlds))]  # fmt: skip
@@ -95,7 +99,9 @@ def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_onc
         write(folder, list(with_losses(recorded, dice)))
         request = PipelineRequest((str(folder),), str(lake), asked=QUICK)
         is_last = len(manifests) + 1 == len(read)
-        with large_runs(spark) if is_last else nullcontext():
+        with large_runs(spark) if is_last else nullcontext(), pytest.MonkeyPatch.context() as few:
+            if is_last:
+                few.setattr(growing, "FEW_ROWS", 0)
             outcome = run(spark, request, lambda _: was_small.append(runs_small(spark)))
         manifests.append(outcome.manifest)
         made, expected = lake_rows(lake), tables_of(folder)

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import Lake
-from ktui.pipeline.lake.manifest import NAME
-from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES
+from ktui.pipeline.lake.manifest import NAME, encode
+from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS
 from ktui.pipeline.run import run as running
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
 from support.pipeline.lake_rows import assert_same, lake_rows
@@ -182,6 +183,28 @@ def test_a_run_that_dies_leaves_the_old_version_and_the_next_one_cleans_up(
     assert needed.isdisjoint({grown.left, *grown.oldest})
     assert grown.versions() == needed  # versions of the dead run and older ones are gone
     assert not (grown.lake / "_staging").exists()
+
+
+@pytest.mark.usefixtures("no_stages")
+def test_sessions_that_an_older_ktui_added_are_known_all_the_same(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    recorded, lake = tmp_path / "recorded", tmp_path / "lake"
+    record(recorded, looks(3))
+    first = into_lake(spark, lake, recorded).manifest
+    record(recorded, looks(3, from_s=60.0))
+    second = into_lake(spark, lake, recorded).manifest
+    tables = second.tables | {SESSIONS.name: first.tables[SESSIONS.name]}
+    (lake / NAME).write_bytes(encode(replace(second, tables=tables)))
+
+    record(recorded, looks(3, from_s=120.0))
+    third = into_lake(spark, lake, recorded).manifest
+
+    known = rows(lake, SESSIONS, ["session", "versions"])
+    assert len(known) == 3
+    assert {name for _, versions in known for name in versions} == {
+        file.version for file in third.tables["lines"]["a-cluster"].files
+    }
 
 
 def test_the_polls_of_a_better_session_shadow_those_of_others(beside: Beside) -> None:

@@ -75,8 +75,9 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
         (schemas.QUARANTINE, of("quarantine")),
     )
     shared = Shared.of_events(samples, events)
+    derived = ((table, rows) for table, rows, _ in derived_tables(samples, events, shared))
     found = {}
-    for table, rows in (*settled, *derived_tables(samples, events, shared)):
+    for table, rows in (*settled, *derived):
         whole = fit_to_table(rows, table)
         assert documented(whole.schema) == documented(table.schema)
         found[table.name] = rows_of(whole.toArrow(), table.name)

@@ -1,4 +1,4 @@
-"""A run is small by what it reads: new recordings, and what the lake has of their clusters."""
+"""A run is small by what it reads: new recordings, and those rows of a lake that they change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ktui.pipeline.lake.sizing import (
     PARTITION_BYTES,
     SMALL_BYTES,
     SMALL_SETTINGS,
-    run_bytes,
     runs_small,
     sized,
 )
@@ -35,20 +34,6 @@ def a_lake(*, samples: int = 0, lines: int = 0, read: tuple[SegmentRead, ...] = 
 def _part(table: str, cluster: str, size: int) -> TablePart:
     path = f"{table}/lake_version=000001-0badcafe/cluster_id={cluster}/part-0.parquet"
     return TablePart((DataFile(path, size),), 1)
-
-
-@pytest.mark.parametrize(
-    ("new", "lake", "size"),
-    [
-        (3, Manifest(), 3),
-        (3, a_lake(samples=8), 11),
-        (3, a_lake(samples=8, lines=20), 11),
-    ],
-)
-def test_new_recordings_and_the_samples_of_a_lake_decide_about_the_settings(
-    new: int, lake: Manifest, size: int
-) -> None:
-    assert run_bytes(new, lake) == size
 
 
 def test_a_jvm_ends_soon_where_little_is_new_whatever_the_lake_has(tmp_path: Path) -> None:
@@ -117,3 +102,16 @@ def test_a_larger_run_on_this_machine_has_partitions_by_its_bytes_and_plans_each
 
 def test_a_larger_run_on_a_cluster_is_planned_by_the_rows_that_its_stages_find() -> None:
     assert within(SMALL_BYTES + 1, "spark://host:7077") == {}
+
+
+def test_what_the_next_tables_read_decides_again_about_the_settings() -> None:
+    spark = cast("SparkSession", FakeSpark("local[*]"))
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+
+    with sized(spark, SMALL_BYTES) as resize:
+        assert runs_small(spark)
+        resize(SMALL_BYTES + 1)
+        assert not runs_small(spark)
+        assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
+        resize(1)
+        assert runs_small(spark)

@@ -48,4 +48,4 @@ def test_partition_columns_are_columns_of_the_table(table: Table) -> None:
 
 
 def test_table_names_are_unique() -> None:
-    assert len({table.name for table in TABLES}) == len(TABLES) == 13
+    assert len({table.name for table in TABLES}) == len(TABLES) == 14

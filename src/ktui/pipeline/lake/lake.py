@@ -180,11 +180,31 @@ class NewVersion:
         chosen = self.clusters if clusters is None else clusters
         return Lake(self.spark, self._files, self._before).table(table, chosen)
 
-    def with_version(self, table: Table) -> DataFrame:
-        """Return the rows of `clusters` in a growing table before, each with `WRITTEN_BY`."""
+    @property
+    def name(self) -> str:
+        """The name of its folders."""
+        return self._name
+
+    def with_version(self, table: Table, of: Versions | None = None) -> DataFrame:
+        """Return the rows of `clusters` in a growing table before, each with `WRITTEN_BY`.
+
+        Args:
+            table: the table.
+            of: the versions to read, by cluster; None for all of all clusters.
+        """
+        folders = {file.folder for file in self._files_of(table, of)}
+        return read(self.spark, self._files, table, sorted(folders), WRITTEN_BY)
+
+    def length(self, table: Table, of: Versions) -> int:
+        """Return how many bytes some versions have of a growing table, by cluster."""
+        return sum(file.length for file in self._files_of(table, of))
+
+    def _files_of(self, table: Table, of: Versions | None) -> Iterator[DataFile]:
         parts = self._before.tables.get(table.name, {})
-        folders = (f for each in sorted(self.clusters & parts.keys()) for f in parts[each].folders)
-        return read(self.spark, self._files, table, folders, WRITTEN_BY)
+        for cluster in sorted(self.clusters & parts.keys()):
+            for file in parts[cluster].files:
+                if of is None or file.version in of.get(cluster, ()):
+                    yield file
 
     def rows_by_version(self, cluster: str, tables: Iterable[Table]) -> list[tuple[str, int]]:
         """Return how many rows each version in some of a cluster's tables has, oldest first."""

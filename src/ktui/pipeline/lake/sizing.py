@@ -11,16 +11,18 @@ cluster it does, for an executor that gets most of the rows would hold up all ot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.pipeline.lake.manifest import Manifest
-
 SMALL_BYTES = 4 << 20
-"""New recordings and a lake's samples of at most so many bytes, compressed, make a small run: some
-400,000 samples."""
+"""New recordings and what of a lake is read with them: at most so many bytes, compressed, make a
+small run."""
+LARGE_BYTES = SMALL_BYTES + 1
+"""The least size of a run that is not small."""
+SAMPLE_BYTES = 10
+"""About as many bytes of recordings make a sample."""
 PARTITION_BYTES = 4 << 20
 """On one machine a larger run has a partition for so many of these bytes."""
 
@@ -57,35 +59,35 @@ def ends_soon(new_bytes: int) -> bool:
     return new_bytes <= SMALL_BYTES
 
 
-def run_bytes(new_bytes: int, lake: Manifest) -> int:
-    """Return how many compressed bytes decide about the settings of a run.
-
-    Args:
-        new_bytes: the size of the segments that the lake does not have.
-        lake: the current version. Its samples count too, because the run reads what the lake has of
-            the clusters with new segments, and which these are is not known yet.
-    """
-    samples = lake.tables.get("samples", {}).values()
-    return new_bytes + sum(file.length for part in samples for file in part.files)
+Resize = Callable[[int], None]
+"""Gives Spark the settings for so many bytes."""
 
 
 @contextmanager
-def sized(spark: SparkSession, size: int) -> Iterator[None]:
-    """Within the block, give Spark the settings for a run of some `run_bytes`."""
-    settings = _settings(spark, size)
-    before = {name: spark.conf.get(name) or "" for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+def sized(spark: SparkSession, size: int) -> Iterator[Resize]:
+    """Within the block, give Spark the settings for a run that reads so many compressed bytes.
+
+    Yields:
+        What changes them, once it is known how much the next tables take.
+    """
+    names = SMALL_SETTINGS | _ONE_MACHINE
+    usual = {name: spark.conf.get(name) or "" for name in names}
+
+    def resize(size: int) -> None:
+        for name, value in (usual | _settings(spark, size)).items():
+            spark.conf.set(name, value)
+
+    resize(size)
     try:
-        yield
+        yield resize
     finally:
-        for name, value in before.items():
+        for name, value in usual.items():
             spark.conf.set(name, value)
 
 
-def _settings(spark: SparkSession, size: int) -> Mapping[str, str]:
+def _settings(spark: SparkSession, size: int) -> dict[str, str]:
     if size <= SMALL_BYTES:
-        return SMALL_SETTINGS
+        return dict(SMALL_SETTINGS)
     if not _is_local(spark):
         return {}
     partitions = max(2, spark.sparkContext.defaultParallelism, -(-size // PARTITION_BYTES))

@@ -346,6 +346,7 @@ SPANS = Table(
         column("run_id", TEXT, "null of a listing", null=True),
         column("began_t", LONG, _MS),
         column("ended_t", LONG, "null while it has not ended", null=True),
+        column("last_t", LONG, "of a listing: of its last sample; null of a run", null=True),
         column("facts", TEXT, "SHA-256 of what the run did, hex; null of a listing", null=True),
         column(
             "copies",
@@ -426,6 +427,22 @@ LINES = Table(
 )
 """Every copy of every line that could be read. The other tables are made from this one and SAMPLES.
 Internal to the pipeline; `check` counts by it."""
+
+SESSIONS = Table(
+    "sessions",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("session", TEXT),
+        column("first_ms", LONG, "the recorder's monotonic clock at its earliest line, ms"),
+        column("last_ms", LONG, "the recorder's monotonic clock at its latest line, ms"),
+        column("least_offset", LONG, "the least at_ms - ms of its lines, ms"),
+        column("most_offset", LONG, "the greatest at_ms - ms of its lines, ms"),
+        column("run_ids", TEXTS, "the runs whose events it has"),
+        column("versions", TEXTS, "the folders of the table lines with lines of it"),
+    ),
+)
+"""One row for each session with lines. Internal to the pipeline: with it a version finds the lines
+that decide about new ones, and reads no others."""
 
 QUARANTINE = Table(
     "quarantine",

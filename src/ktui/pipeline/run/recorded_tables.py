@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import computed_once
+from ktui.pipeline.lake.sizing import Resize, computed_once
 from ktui.pipeline.lake.tables import (
     INTAKES,
     LINES,
@@ -27,22 +27,29 @@ from ktui.pipeline.lake.tables import (
     RUN_EVENTS,
     SAMPLES,
 )
+from ktui.pipeline.run.recorded_sessions import Sessions
 from ktui.pipeline.run.steps import OnStep
 from ktui.pipeline.tables.patch import News
 from ktui.pipeline.tables.windows import PARTITION
+
+_MANY_SAMPLES = 50_000
 
 
 class NewRows(NamedTuple):
     """How much was decoded."""
 
+    size: int
+    """The compressed bytes of their segments."""
     by_cluster: Mapping[str, int]
     damaged: bool
     """Whether there are rows for the table QUARANTINE."""
+    sessions: Sessions
+    """The sessions of their clusters."""
 
 
 @contextmanager
 def add_recorded(
-    version: NewVersion, decoded: DataFrame, new: NewRows, tell: OnStep
+    version: NewVersion, decoded: DataFrame, new: NewRows, tell: OnStep, resize: Resize
 ) -> Iterator[News | None]:
     """Add decoded rows to the recorded tables of a version's clusters.
 
@@ -54,6 +61,7 @@ def add_recorded(
         decoded: as returned by `decode`.
         new: how many rows that are.
         tell: is called with the name of each step as it begins.
+        resize: is called with how many bytes of recordings and old lines are read.
 
     Yields:
         What is new for the derived tables, for use within the block; None where all is.
@@ -66,13 +74,17 @@ def add_recorded(
             return once
 
         tell("lines")
+        touched = new.sessions.touched()
+        resize(new.size + new.sessions.length(touched))
         unwritten = F.lit(None).cast("string").alias(WRITTEN_BY)
-        old = version.with_version(LINES).select(*normalize.SETTLING, WRITTEN_BY)
+        old = new.sessions.lines(touched)
         lines = decoded_rows(decoded, "line").select(*normalize.SETTLING, unwritten)
         copies = keep(normalize.copies(old.unionByName(lines)))
         sessions = keep(normalize.sessions(copies.where("counts")))
         changed = None
-        if known := version.known(INTAKES):
+        if (known := version.known(INTAKES)) and not new.sessions.older(touched):
+            changed = copies.withColumn("happened", F.col("kind") == "run")
+        elif known:
             settled = old.where(F.col("cluster_id").isin(*sorted(known)))
             copies_before = keep(normalize.copies(settled))
             sessions_before = keep(normalize.sessions(copies_before.where("counts")))
@@ -81,8 +93,13 @@ def add_recorded(
         if any(version.rows_by_version(each, RECORDED) for each in sorted(version.clusters)):
             of_old = copies if changed is None else changed
             version.merged, resettled = _merged(version, of_old, new.by_cluster)
+        if more := new.sessions.rewritten(version.merged, touched):
+            copies = copies.unionByName(keep(normalize.copies(new.sessions.lines(more))))
+            sessions = keep(normalize.sessions(copies.where("counts")))
         unsettled = version.to_merge(SAMPLES)
-        samples = _write(version, decoded, copies, sessions, new, tell)
+        new.sessions.write()
+        of_runs = new.sessions.run_ids(touched | more)
+        samples = _write(version, decoded, Settled(copies, sessions, of_runs), new, tell)
         yield None if changed is None else _news(version, changed, samples, unsettled, resettled)
 
 
@@ -116,15 +133,22 @@ def _merged(
     return merged, sessions
 
 
+class Settled(NamedTuple):
+    """What is settled about the lines that are written."""
+
+    copies: DataFrame
+    """As `normalize.copies` returns, of all sessions with such lines."""
+    sessions: DataFrame
+    """As `normalize.sessions` returns for those."""
+    run_ids: Sequence[str]
+    """The runs whose events may be among them."""
+
+
 def _write(
-    version: NewVersion,
-    decoded: DataFrame,
-    copies: DataFrame,
-    sessions: DataFrame,
-    new: NewRows,
-    tell: OnStep,
+    version: NewVersion, decoded: DataFrame, settled: Settled, new: NewRows, tell: OnStep
 ) -> DataFrame:
     """Write the recorded tables, and return the samples that were written."""
+    copies, sessions = settled.copies, settled.sessions
 
     def grown(table: Table, kind: str) -> DataFrame:
         rows = version.to_merge(table).unionByName(decoded_rows(decoded, kind))
@@ -143,7 +167,8 @@ def _write(
     counting = copies.where("counts").select(*normalize.COPY)
     counted = lines.join(counting, [*normalize.COPY], "left_semi")
     version.write(POLLS, normalize.polls(counted, sessions))
-    kept = version.kept(RUN_EVENTS).select(*normalize.EVENT)
+    of_runs = F.col("run_id").isin(*settled.run_ids)
+    kept = version.kept(RUN_EVENTS).where(of_runs).select(*normalize.EVENT)
     events = normalize.run_events(counted, sessions)
     version.write(RUN_EVENTS, events.join(kept, [*normalize.EVENT], "left_anti"))
     return samples
@@ -173,6 +198,9 @@ def _news(
         first=of_changed.groupBy(*PARTITION).agg(F.min("t").alias("t")),
         run_ids=sorted(row["run_id"] for row in runs),
         sessions=sorted(resettled),
+        known=known,
+        many=sum(rows for each in known for _, rows in version.rows_by_version(each, (SAMPLES,)))
+        > _MANY_SAMPLES,
         old=lambda table: version.table(table, known),
         stage=version.stage,
     )

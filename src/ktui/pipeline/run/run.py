@@ -23,11 +23,13 @@ from ktui.pipeline.forecast.derived import (
 )
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
+from ktui.pipeline.ingest.session_spans import SessionSpan
 from ktui.pipeline.lake.files import LakeFiles, LocalFiles, lake_files
+from ktui.pipeline.lake.growing import write_grown
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import run_bytes, sized
+from ktui.pipeline.lake.sizing import Resize, sized
 from ktui.pipeline.lake.tables import (
     ETA_ERRORS,
     INSIGHTS,
@@ -39,6 +41,7 @@ from ktui.pipeline.lake.tables import (
     SAMPLES,
 )
 from ktui.pipeline.run.forecast_errors import NewTruths, write_errors
+from ktui.pipeline.run.recorded_sessions import Sessions, span_figures, span_of
 from ktui.pipeline.run.recorded_tables import NewRows, add_recorded, decoded_rows
 from ktui.pipeline.run.session_replays import drop_states, write_forecasts
 from ktui.pipeline.run.steps import CountedSteps, OnStep
@@ -124,7 +127,7 @@ def read_segments(
         before = read_manifest(files) or Manifest()
         settled = segment_files.settled(before.segments)
         news = sum(each.length for each in segment_files.new_files(found.files, settled))
-        stack.enter_context(sized(spark, run_bytes(news, before)))
+        resize = stack.enter_context(sized(spark, news))
         new, missed = segment_files.new_segments(spark, found.files, settled)
         first = segment_files.without_duplicates(new, settled)
         version = NewVersion(spark, files, before)
@@ -136,8 +139,11 @@ def read_segments(
             decoded = _read(rows)
             version.clusters = frozenset(decoded.rows)
         if decoded.rows:
-            written = _write(version, rows, decoded, tell, stack)
-            _replay(version, written, (*before.segments, *first), request.asked, tell)
+            sessions = Sessions(version, decoded.sessions)
+            new_rows = NewRows(news, decoded.rows, damaged=decoded.quarantined, sessions=sessions)
+            written = _write(version, rows, new_rows, Settings(tell, resize, stack))
+            read = (*before.segments, *first)
+            _replay(version, sessions, written, read, request.asked, tell)
         clusters = tuple(sorted(version.clusters))
         if request.asked is not None:
             known = before.tables.get(INTAKES.name, {})
@@ -169,7 +175,7 @@ class Written(NamedTuple):
     """All of their runs, where these are folded already."""
     run_ids: Collection[str] = ()
     """The runs with new or changed events; not those of clusters of which all is new."""
-    sessions: Collection[str] = ()
+    changed: Collection[str] = ()
     """The sessions with changed lines of before."""
 
 
@@ -185,6 +191,8 @@ class Decoded(msgspec.Struct, frozen=True):
     quarantined: bool = False
     rows: Mapping[str, int] = {}
     """By cluster."""
+    sessions: Sequence[SessionSpan] = ()
+    """The spans of the lines in each segment."""
 
 
 def _read(decoded: DataFrame) -> Decoded:
@@ -195,10 +203,11 @@ def _read(decoded: DataFrame) -> Decoded:
     found = bad.groupBy(*place, "file").agg(
         F.min(F.struct("line", "reason")).alias("first"), counts
     )
-    for kind in ("line", "sample"):
-        whole = decoded.select(f"{kind}.cluster_id", f"{kind}.segment")
-        whole = whole.where("segment is not null").groupBy(*place).agg(counts)
-        found = found.unionByName(whole, allowMissingColumns=True)
+    lines = decoded_rows(decoded, "line").groupBy(*place, "session").agg(counts, *span_figures())
+    samples = decoded.select("sample.cluster_id", "sample.segment")
+    samples = samples.where("segment is not null").groupBy(*place).agg(counts)
+    for each in (lines, samples):
+        found = found.unionByName(each, allowMissingColumns=True)
     newer = found.unionByName(decoded_rows(decoded, "newer"), allowMissingColumns=True).collect()
     rows = [row for row in newer if row["version"] is None]
     unknown = [row for row in newer if row["version"] is not None]
@@ -212,6 +221,7 @@ def _read(decoded: DataFrame) -> Decoded:
         damaged=sorted((*map(_damage, bad_rows), *map(_newer_format, unknown))),
         quarantined=bool(bad_rows),
         rows=of_clusters,
+        sessions=[span_of(row) for row in rows if row["session"] is not None],
     )
 
 
@@ -251,24 +261,34 @@ def _damage(row: Row) -> str:
     return f"{segment_files.without_file_scheme(row['file'])}:{line}: {reason}{more}"
 
 
-def _write(
-    version: NewVersion, rows: DataFrame, decoded: Decoded, tell: OnStep, stack: ExitStack
-) -> Written:
-    """Write what was recorded, and all tables derived from it.
+class Settings(NamedTuple):
+    """What a run is told, and keeps in force until its end."""
 
-    What Spark keeps of them is freed once `stack` is closed.
-    """
+    tell: OnStep
+    resize: Resize
+    stack: ExitStack
+    """What Spark keeps in memory is freed once it is closed."""
+
+
+def _write(version: NewVersion, rows: DataFrame, new: NewRows, settings: Settings) -> Written:
+    """Write what was recorded, and all tables derived from it."""
+    tell, resize = settings.tell, settings.resize
     written = {"new": decoded_rows(rows, "line")}
     folds: DataFrame | None = None
-    new = NewRows(decoded.rows, damaged=decoded.quarantined)
-    with add_recorded(version, rows, new, tell) as news:
+    with add_recorded(version, rows, new, tell, resize) as news:
         written |= {table.name: version.written(table) for table in RECORDED}
         samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
         changes = Shared.of_events(samples, events) if news is None else news
         if isinstance(changes, Shared):
             folds = changes.folds
-            stack.callback(changes.unpersist)
-        _write_each(version, written, derived_tables(samples, events, changes), tell)
+            settings.stack.callback(changes.unpersist)
+        for table, added, marks in derived_tables(samples, events, changes, resize):
+            tell(table.name)
+            if marks is None:
+                version.write(table, added)
+            else:
+                write_grown(version, table, added, marks)
+            written[table.name] = version.written(table)
     if news is None:
         return Written(written, folds)
     return Written(written, folds, news.run_ids, news.sessions)
@@ -289,6 +309,7 @@ def _write_each(
 
 def _replay(
     version: NewVersion,
+    sessions: Sessions,
     written: Written,
     segments: Collection[SegmentRead],
     asked: DerivedOptions | None,
@@ -300,9 +321,9 @@ def _replay(
         drop_states(version, made["new"])
         version.drop(ETA_ERRORS)
         return
-    ends, anew = write_forecasts(version, made, segments, tell)
+    ends, anew = write_forecasts(version, sessions, made, segments, tell)
     tell(ETA_ERRORS.name)
-    truths = NewTruths(ends, {*anew, *written.sessions}, written.run_ids)
+    truths = NewTruths(ends, {*anew, *written.changed}, written.run_ids)
     write_errors(version, made[POLLS.name], made[RUNS.name], truths)
     made[ETA_ERRORS.name] = version.written(ETA_ERRORS)
 

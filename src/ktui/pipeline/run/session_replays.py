@@ -11,35 +11,38 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from ktui.pipeline.forecast.backtest import replayed, replayed_rows
 from ktui.pipeline.forecast.saved_state import FORMAT
 from ktui.pipeline.ingest.segments import read_contents_again
-from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
+from ktui.pipeline.ingest.session_spans import SessionKey
+from ktui.pipeline.lake.growing import marked, write_grown
+from ktui.pipeline.lake.lake import NewVersion
 from ktui.pipeline.lake.manifest import SegmentRead
-from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.tables import CAUGHT_UP, FORECASTS, LINES, REPLAYS
+from ktui.pipeline.run.recorded_sessions import Sessions
 from ktui.pipeline.run.steps import OnStep
 
 SESSION = ("cluster_id", "session")
 _KEPT_MS = 24 * 60 * 60 * 1000
 """The state of a session without lines for so long is dropped: its recorder has died."""
 
-Sessions = Collection[tuple[str, str]]
+SessionKeys = Collection[SessionKey]
 
 
 class _Grown(msgspec.Struct, frozen=True):
     """The sessions with new lines."""
 
-    going_on: Sessions
+    going_on: SessionKeys
     """All of their new lines come after those that were replayed before."""
-    anew: Sessions
+    anew: SessionKeys
     segments: Collection[str]
     """The segments to read: the new ones, and the older ones of `anew`."""
 
     @property
-    def all(self) -> Sessions:
+    def all(self) -> SessionKeys:
         return (*self.going_on, *self.anew)
 
 
 def write_forecasts(
     version: NewVersion,
+    sessions: Sessions,
     written: dict[str, DataFrame],
     segments: Collection[SegmentRead],
     tell: OnStep,
@@ -48,6 +51,7 @@ def write_forecasts(
 
     Args:
         version: the new version.
+        sessions: those of its clusters.
         written: all earlier tables by name, and as `new` the new lines.
         segments: all segments that the lake has read, the new ones too.
         tell: is called with the name of each step as it begins.
@@ -56,14 +60,17 @@ def write_forecasts(
         The new rows of CAUGHT_UP, and the sessions that were replayed from their first segments.
     """
     tell(FORECASTS.name)
-    grown = _grown(version, written)
+    grown = _grown(version, sessions, written)
     contents = read_contents_again(version.spark, segments, grown.segments)
     states = version.table(REPLAYS).where(_among(grown.going_on))
     rows = version.stage(replayed(contents, states))
-    _write_grown(version, replayed_rows(rows, FORECASTS), grown.anew)
-    kept = version.table(CAUGHT_UP).where(~_among(grown.anew))
     ends = replayed_rows(rows, CAUGHT_UP)
-    version.write(CAUGHT_UP, kept.unionByName(ends))
+
+    def marks(old: DataFrame) -> DataFrame:
+        return marked(old, ~_among(grown.anew))
+
+    write_grown(version, FORECASTS, replayed_rows(rows, FORECASTS), marks)
+    write_grown(version, CAUGHT_UP, ends, marks)
     others = version.table(REPLAYS).where(~_among(grown.all))
     version.write(REPLAYS, _alive(others.unionByName(replayed_rows(rows, REPLAYS))))
     return ends, {session for _, session in grown.anew}
@@ -92,7 +99,7 @@ def _unreplayed(version: NewVersion, written: Mapping[str, DataFrame]) -> DataFr
     return lines.unionByName(old.select(*columns))
 
 
-def _grown(version: NewVersion, written: Mapping[str, DataFrame]) -> _Grown:
+def _grown(version: NewVersion, sessions: Sessions, written: Mapping[str, DataFrame]) -> _Grown:
     """Find the sessions with new lines, and those of them that go on from a state."""
     lines = _unreplayed(version, written)
     found = lines.groupBy(*SESSION, "segment").agg(F.min("seq").alias("first")).collect()
@@ -105,39 +112,13 @@ def _grown(version: NewVersion, written: Mapping[str, DataFrame]) -> _Grown:
         last = {(row[0], row[1]): row[2] for row in states.select(*SESSION, "seq").collect()}
     going_on = sorted(each for each in first if each in last and first[each] > last[each])
     anew = sorted(first.keys() - set(going_on))
-    segments = {row["segment"] for row in found}
-    if anew and version.known(LINES):
-        of_anew = written[LINES.name].where(_among(anew)).select("segment").distinct()
-        segments |= {row["segment"] for row in of_anew.collect()}
+    segments = {row["segment"] for row in found} | sessions.segments(anew)
     return _Grown(going_on, anew, segments)
 
 
-def _among(sessions: Sessions) -> Column:
+def _among(sessions: SessionKeys) -> Column:
     """Whether a row is of one of some sessions, whose names are random."""
     return F.col("session").isin(*sorted({session for _, session in sessions}))
-
-
-def _write_grown(version: NewVersion, new: DataFrame, anew: Sessions) -> None:
-    """Add forecasts to the versions of before, and take those of some sessions out of these."""
-    if not any(version.rows_by_version(each, (FORECASTS,)) for each in version.clusters):
-        version.write(FORECASTS, new)
-        return
-    counts = {row[0]: row[1] for row in new.groupBy("cluster_id").count().collect()}
-    needed: dict[str, set[str]] = {}
-    if anew:
-        old = version.with_version(FORECASTS).where(_among(anew))
-        for cluster, name in old.select("cluster_id", WRITTEN_BY).distinct().collect():
-            needed.setdefault(cluster, set()).add(f"{VERSION}{name}")
-    merged: Mapping[str, frozenset[str]] = {
-        cluster: versions_to_merge(
-            version.rows_by_version(cluster, (FORECASTS,)),
-            needed.get(cluster, ()),
-            counts.get(cluster, 0),
-        )
-        for cluster in sorted(version.clusters)
-    }
-    kept = version.to_merge(FORECASTS, merged).where(~_among(anew))
-    version.write(FORECASTS, kept.unionByName(new), merged)
 
 
 def _alive(states: DataFrame) -> DataFrame:

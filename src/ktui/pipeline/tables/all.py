@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pyspark.sql import DataFrame
 
 from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.growing import Marks
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import computed_once
+from ktui.pipeline.lake.sizing import Resize, computed_once
 from ktui.pipeline.tables.brokers import brokers
 from ktui.pipeline.tables.evidence import copies_by_rate, intakes, stalls_with_cause
 from ktui.pipeline.tables.intervals import intervals
@@ -23,23 +24,27 @@ from ktui.pipeline.tables.states import states
 
 
 def derived_tables(
-    samples: DataFrame, run_events: DataFrame, news: News | Shared
-) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield each table for whole clusters. Write each one before asking for the next.
+    samples: DataFrame, run_events: DataFrame, news: News | Shared, resize: Resize = lambda _: None
+) -> Iterator[tuple[Table, DataFrame, Marks | None]]:
+    """Yield the new rows of each table. Write each one before asking for the next.
+
+    Of clusters that have the table, `Marks` tell which of its rows stay; None where none does.
 
     Args:
         samples: all samples of those clusters; shadowed ones do not count.
         run_events: all events of runs of those clusters.
         news: what of them is new; where everything is, what follows from all of them.
+        resize: is called with how many bytes of samples are read next, where not all are new.
     """
     if isinstance(news, Shared):
-        yield from _computed(samples, None, news)
+        for table, rows in _computed(samples, None, news):
+            yield table, rows, None
         return
-    patch = Patch(samples, run_events, news)
+    patch = Patch(samples, run_events, news, resize)
     shared = Shared(patch.samples, patch.folds)
     try:
         for table, rows in _computed(patch.samples, patch.recent, shared):
-            yield table, patch.applied(table, rows)
+            yield table, patch.added(table, rows), patch.marks(table)
     finally:
         shared.unpersist()
         patch.unpersist()

@@ -6,25 +6,30 @@ before it. So its rows from before the cut stay, and those after it follow from 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
+from ktui.pipeline.lake.growing import Marks, marked
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import computed_once
+from ktui.pipeline.lake.sizing import LARGE_BYTES, SAMPLE_BYTES, Resize, computed_once, runs_small
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
 from ktui.pipeline.tables.brokers import begin_of_minute
 from ktui.pipeline.tables.listings import GAP_MS
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.run_story import BETWEEN, ELECTING, QUEUED
 from ktui.pipeline.tables.spans import run_spans
+from ktui.pipeline.tables.times import Time, is_among, united
 from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
 
 _WAITS = (QUEUED, ELECTING, BETWEEN)
 _LATE_MS = 2 * GAP_MS
 """A sample's figure that was not in the sample before it was read at most so long before it."""
+_BUCKET_MS = 15 * 60_000
+"""The times of spans that began in the same so many ms are united by Spark."""
 
 
 class News(NamedTuple):
@@ -36,8 +41,12 @@ class News(NamedTuple):
     """The runs with such events."""
     sessions: Collection[str]
     """The sessions with changed lines of before."""
+    known: Collection[str]
+    """The clusters with derived tables; all rows of others are new."""
+    many: bool
+    """Whether there were so many samples of those that reading some of them is no small run."""
     old: Callable[[Table], DataFrame]
-    """Returns the rows of a derived table."""
+    """Returns the rows of a derived table, of those clusters."""
     stage: Callable[[DataFrame], DataFrame]
     """Stores rows, so that plans that read them do not have the rows' own plans within them."""
 
@@ -49,6 +58,7 @@ class Patch:
         samples: all samples of the clusters with news.
         run_events: all events of runs of those clusters.
         news: what is new of them.
+        resize: is called with how many bytes of samples are read next.
 
     Attributes:
         samples: the samples to compute states and moves from.
@@ -56,8 +66,10 @@ class Patch:
         folds: as returned by `run_folds.run_folds`: the runs to compute again.
     """
 
-    def __init__(self, samples: DataFrame, run_events: DataFrame, news: News) -> None:
-        self._old = news.old
+    def __init__(
+        self, samples: DataFrame, run_events: DataFrame, news: News, resize: Resize
+    ) -> None:
+        self._known = sorted(news.known)
         spans = news.old(SPANS)
         with_news = computed_once(run_folds(run_events.where(F.col("run_id").isin(*news.run_ids))))
         first = computed_once(news.first)
@@ -69,7 +81,12 @@ class Patch:
         if others:
             more = run_folds(run_events.where(F.col("run_id").isin(*sorted(others))))
             self.folds = with_news.unionByName(more)
-        self.samples = self._since_cuts(samples)
+        since = samples.where(is_among(_times(first, spans, self._cuts)))
+        # a small run reads every column of each sample before it looks at t
+        resize(LARGE_BYTES if news.many else 0)
+        of_cuts = self._with_cuts(since).where("t >= cut_t").drop("cut_t")
+        self.samples = news.stage(of_cuts)
+        resize(SAMPLE_BYTES * self.samples.count())
         minute = begin_of_minute(F.min("t") - _LATE_MS).alias("from_t")
         self._minutes = computed_once(first.groupBy("cluster_id").agg(minute))
         self.recent = self._of_recent_minutes(samples)
@@ -80,50 +97,54 @@ class Patch:
         for cached in self._cached:
             cached.unpersist()
 
-    def applied(self, table: Table, new: DataFrame) -> DataFrame:
-        """Return all rows of a derived table: the old ones that stay, and the new ones."""
-        old = self._old(table)
+    def added(self, table: Table, new: DataFrame) -> DataFrame:
+        """Return those of a derived table's rows that are new, of rows computed from `samples`."""
         if table == MOVES:
-            kept, new = self._before_cuts(old), self._not_before_cuts(new)
-        elif table == STATES:
-            is_wait = F.col("state").isin(*_WAITS)
-            kept = self._before_cuts(old.where(~is_wait))
-            kept = kept.unionByName(self._of_other_runs(old.where(is_wait)))
-        elif table == SPANS:
-            kept = self._before_cuts(old.where("run_id IS NULL"))
-            kept = kept.unionByName(self._of_other_runs(old.where("run_id IS NOT NULL")))
-        elif table in (BROKERS_BY_MINUTE, INTAKES):
-            kept, new = self._by_minute(old, recent=False), self._by_minute(new, recent=True)
-        else:
-            kept = self._of_other_runs(old)
-        return kept.unionByName(new)
+            return self._with_cuts(new).where("began_t >= cut_t").drop("cut_t")
+        if table in (BROKERS_BY_MINUTE, INTAKES):
+            return self._with_from_t(new).where(_is_recent()).select(*new.columns)
+        return new
 
-    def _since_cuts(self, samples: DataFrame) -> DataFrame:
-        since = samples.where(_since(_least(self._cuts, "cut_t")))
-        return left_join_null_safe(since, self._cuts, PARTITION).where("t >= cut_t").drop("cut_t")
+    def marks(self, table: Table) -> Marks:
+        """Return what tells which old rows of a derived table stay."""
+        of_other_runs = ~F.col("run_id").isin(*self._runs)
+
+        def mark(rows: DataFrame) -> DataFrame:
+            if table in (BROKERS_BY_MINUTE, INTAKES):
+                return self._marked(self._with_from_t(rows), ~_is_recent())
+            if table not in (MOVES, STATES, SPANS):
+                return self._marked(rows, of_other_runs)
+            stays = F.col("cut_t").isNull() | (F.col("began_t") < F.col("cut_t"))
+            if table == STATES:
+                stays = F.when(F.col("state").isin(*_WAITS), of_other_runs).otherwise(stays)
+            if table == SPANS:
+                stays = F.when(F.col("run_id").isNotNull(), of_other_runs).otherwise(stays)
+            return self._marked(self._with_cuts(rows), stays)
+
+        return mark
+
+    def _with_cuts(self, rows: DataFrame) -> DataFrame:
+        is_small = runs_small(rows.sparkSession)
+        cuts = self._cuts if is_small else F.broadcast(self._cuts)
+        return left_join_null_safe(rows, cuts, PARTITION)
+
+    def _marked(self, rows: DataFrame, stays: Column) -> DataFrame:
+        return marked(rows, stays & F.col("cluster_id").isin(*self._known))
 
     def _of_recent_minutes(self, samples: DataFrame) -> DataFrame:
-        least = _least(self._minutes, "from_t")
-        since = samples.where(_since(None if least is None else least - GAP_MS))
+        times = {
+            row["cluster_id"]: [(row["from_t"] - GAP_MS, None)] for row in self._minutes.collect()
+        }
+        since = samples.where(is_among(times))
         recent = since.join(F.broadcast(self._minutes), "cluster_id")
         return recent.where(F.col("t") >= F.col("from_t") - GAP_MS).select(*samples.columns)
 
-    def _before_cuts(self, rows: DataFrame) -> DataFrame:
-        joined = left_join_null_safe(rows, self._cuts, PARTITION)
-        return joined.where("cut_t IS NULL OR began_t < cut_t").drop("cut_t")
+    def _with_from_t(self, rows: DataFrame) -> DataFrame:
+        return rows.join(F.broadcast(self._minutes), "cluster_id", "left")
 
-    def _not_before_cuts(self, rows: DataFrame) -> DataFrame:
-        joined = left_join_null_safe(rows, self._cuts, PARTITION)
-        return joined.where("began_t >= cut_t").drop("cut_t")
 
-    def _of_other_runs(self, rows: DataFrame) -> DataFrame:
-        return rows.where(~F.col("run_id").isin(*self._runs))
-
-    def _by_minute(self, rows: DataFrame, *, recent: bool) -> DataFrame:
-        joined = rows.join(F.broadcast(self._minutes), "cluster_id", "left")
-        is_recent = F.col("minute") >= F.timestamp_millis("from_t")
-        is_recent = F.coalesce(is_recent, F.lit(col=False))
-        return joined.where(is_recent if recent else ~is_recent).select(*rows.columns)
+def _is_recent() -> Column:
+    return F.coalesce(F.col("minute") >= F.timestamp_millis("from_t"), F.lit(col=False))
 
 
 def _changed_spans(old: DataFrame, folds: DataFrame) -> DataFrame:
@@ -141,14 +162,16 @@ def _cuts(first: DataFrame, spans: DataFrame) -> DataFrame:
         first: `PARTITION` and `t`; the least one of a partition counts.
         spans: the old spans. One that ends at the cut goes over it.
     """
+    least = first.groupBy(*PARTITION).agg(F.min("t").alias("t"))
+    of_first = left_join_null_safe(least, spans.select(*PARTITION, "began_t", "ended_t"), PARTITION)
     # The spans that began last go first, so none has to be looked at twice.
     span = F.struct((-F.col("began_t")).alias("minus_began_t"), "ended_t")
-    of_partition = spans.groupBy(*PARTITION).agg(F.sort_array(F.collect_list(span)).alias("spans"))
-    least = first.groupBy(*PARTITION).agg(F.min("t").alias("t"))
-    cut = F.aggregate("spans", F.col("t"), _before_span)
-    return left_join_null_safe(least, of_partition, PARTITION).select(
-        *PARTITION, F.coalesce(cut, F.col("t")).alias("cut_t")
+    known = F.when(F.col("began_t").isNotNull(), span)
+    of_partition = of_first.groupBy(*PARTITION, "t").agg(
+        F.sort_array(F.collect_list(known)).alias("spans")
     )
+    cut = F.aggregate("spans", F.col("t"), _before_span)
+    return of_partition.select(*PARTITION, cut.alias("cut_t"))
 
 
 def _before_span(cut_t: Column, span: Column) -> Column:
@@ -164,13 +187,22 @@ def _runs_since(spans: DataFrame, cuts: DataFrame) -> set[str]:
     return {row["run_id"] for row in since.select("run_id").distinct().collect()}
 
 
-def _since(t: int | None) -> Column:
-    """Select samples by their folders' dates, and by `t`; without a time, none."""
-    if t is None:
-        return F.lit(col=False)
-    return (F.col("date") >= F.to_date(F.timestamp_millis(F.lit(t)))) & (F.col("t") >= t)
+def _times(first: DataFrame, spans: DataFrame, cuts: DataFrame) -> dict[str, list[Time]]:
+    """Return the times, by cluster, of all samples since their partition's cut that matter.
 
-
-def _least(rows: DataFrame, column: str) -> int | None:
-    least: int | None = rows.agg(F.min(column).alias("least")).collect()[0]["least"]
-    return least
+    Of the old ones these are the samples of listings. From the first new sample on, any may matter.
+    """
+    since = F.col("run_id").isNull() & (F.col("began_t") >= F.col("cut_t"))
+    listings = left_join_null_safe(spans, cuts, PARTITION).where(since)
+    until = F.coalesce("ended_t", "last_t").alias("until_t")
+    times = listings.select("cluster_id", "began_t", until).unionByName(
+        first.select("cluster_id", F.col("t").alias("began_t")), allowMissingColumns=True
+    )
+    of_bucket = times.groupBy("cluster_id", F.expr(f"began_t div {_BUCKET_MS}")).agg(
+        F.min("began_t").alias("began_t"),
+        F.when(~F.bool_or(F.col("until_t").isNull()), F.max("until_t")).alias("until_t"),
+    )
+    found: defaultdict[str, list[Time]] = defaultdict(list)
+    for row in of_bucket.collect():
+        found[row["cluster_id"]].append((row["began_t"], row["until_t"]))
+    return {cluster: united(of) for cluster, of in found.items()}

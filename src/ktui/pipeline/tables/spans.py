@@ -53,10 +53,11 @@ def run_spans(folds: DataFrame) -> DataFrame:
 def _listings(listed: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFrame:
     """Select each listing, from its first sample to the partition's next one after it."""
     is_open = F.col("next_t").isNull().alias("is_open")
-    rows = listed.select(*LISTING, "listing_t", "next_t", is_open)
+    rows = listed.select(*LISTING, "listing_t", "t", "next_t", is_open)
     for facts in (copies, stalls):  # one grouping costs less than joins
         rows = rows.unionByName(facts, allowMissingColumns=True)
     return rows.groupBy(*LISTING, F.col("listing_t").alias("began_t")).agg(
         F.when(~F.bool_or("is_open"), F.max("next_t")).alias("ended_t"),
+        F.max("t").alias("last_t"),
         *(F.coalesce(F.first(name, ignorenulls=True), F.array()).alias(name) for name in _FACTS),
     )

@@ -1,0 +1,65 @@
+"""Add rows to a table that grows by versions, and take out those that no longer hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
+from ktui.pipeline.lake.merging import versions_to_merge
+from ktui.pipeline.lake.schema import Table
+
+FEW_ROWS = 100_000
+"""A table with so few rows is written whole: to find out what of it changes would cost more."""
+STAYS = "stays"
+
+Marks = Callable[[DataFrame], DataFrame]
+"""Adds to rows of a table the column `STAYS`: whether they hold in the new version, too. Other
+columns than the table's may be among them."""
+
+
+def write_grown(version: NewVersion, table: Table, new: DataFrame, marks: Marks) -> None:
+    """Write new rows of a table beside those of before that stay.
+
+    Args:
+        version: the new version.
+        table: the table; `FORECASTS` or another one that is derived.
+        new: its new rows.
+        marks: tells which of the clusters' old rows stay.
+    """
+    rows = {each: dict(version.rows_by_version(each, (table,))) for each in version.clusters}
+    if sum(sum(of.values()) for of in rows.values()) <= FEW_ROWS:
+        version.write(table, _staying(version.table(table), marks).unionByName(new))
+        return
+    new = version.stage(new)
+    counts = {row[0]: row[1] for row in new.groupBy("cluster_id").count().collect()}
+    needed = _needed(version, table, marks)
+    merged: Mapping[str, frozenset[str]] = {
+        cluster: versions_to_merge(
+            sorted(of.items()), needed.get(cluster, set()), counts.get(cluster, 0)
+        )
+        for cluster, of in sorted(rows.items())
+    }
+    kept = _staying(version.to_merge(table, merged), marks)
+    version.write(table, kept.unionByName(new), merged)
+
+
+def _staying(rows: DataFrame, marks: Marks) -> DataFrame:
+    return marks(rows).where(STAYS).select(*rows.columns)
+
+
+def _needed(version: NewVersion, table: Table, marks: Marks) -> Mapping[str, set[str]]:
+    """Return the versions of each cluster with rows that do not stay."""
+    going = marks(version.with_version(table)).where(~F.col(STAYS))
+    needed: defaultdict[str, set[str]] = defaultdict(set)
+    for cluster, name in going.select("cluster_id", WRITTEN_BY).distinct().collect():
+        needed[cluster].add(f"{VERSION}{name}")
+    return needed
+
+
+def marked(rows: DataFrame, stays: Column) -> DataFrame:
+    """Add `STAYS` to rows; null counts as false."""
+    return rows.withColumn(STAYS, F.coalesce(stays, F.lit(col=False)))
