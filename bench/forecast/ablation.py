@@ -85,7 +85,7 @@ class Score(NamedTuple):
 
 def run() -> None:
     """Print the scores with each constant as it is, and with other values."""
-    for runs in (real(frozen=False), _one_of_each(simulated_runs(frozen=False))):
+    for runs in learnt_on():
         print(runs.title)
         for scope, constants in ((RUN, OF_RUNS), (PARTITION, OF_PARTITIONS)):
             print(f"  of a {scope}, as it is: {score(runs, scope)}")
@@ -93,6 +93,12 @@ def run() -> None:
                 for value in constant.values:
                     with constant.set_to(value):
                         print(f"    {constant.name} = {value}: {score(runs, scope)}", flush=True)
+
+
+def learnt_on() -> list[RunSet]:
+    """Return the runs by which constants are chosen."""
+    of_labs = [real(frozen=False, busy=busy) for busy in (False, True)]
+    return [*of_labs, _one_of_each(simulated_runs(frozen=False))]
 
 
 def _one_of_each(runs: RunSet) -> RunSet:

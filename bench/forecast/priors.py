@@ -6,7 +6,7 @@ The pipeline needs Spark for its tables; the fit itself is the same code.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import quantiles
 
 from bench.forecast.stored import StoredRun
@@ -22,6 +22,18 @@ from ktui.recording.lines import RunLine
 
 _STEP_S = 1.0
 _DECILES = 10
+
+
+def forward_chained(runs: Iterable[StoredRun]) -> Iterator[tuple[StoredRun, Prior | None]]:
+    """Yield each run of a cluster with the rates of those before it: never its own or later ones.
+
+    Args:
+        runs: the runs of one cluster, in the order of time.
+    """
+    earlier = EarlierRuns()
+    for run in runs:
+        yield run, earlier.prior
+        earlier.add(run)
 
 
 class EarlierRuns:

@@ -37,6 +37,10 @@ class LabRuns(NamedTuple):
     name: str
     version: str
     seed: int
+    busy: bool
+    """Whether other work kept the machine busy while its runs were recorded."""
+    large_mib: int
+    """The least size of a partition that is copied without a throttle: enough for half a minute."""
 
     @property
     def frozen(self) -> bool:
@@ -45,9 +49,12 @@ class LabRuns(NamedTuple):
 
 
 LABS = (
-    LabRuns("train-1", "4.3.1", 101),
-    LabRuns("frozen-1", "3.9.1", 201),
-    LabRuns("frozen-2", "4.3.1", 202),
+    LabRuns("train-1", "4.3.1", 101, busy=True, large_mib=6),
+    LabRuns("frozen-1", "3.9.1", 201, busy=True, large_mib=6),
+    LabRuns("frozen-2", "4.3.1", 202, busy=True, large_mib=6),
+    LabRuns("train-2", "4.3.1", 102, busy=False, large_mib=96),
+    LabRuns("frozen-3", "3.9.1", 203, busy=False, large_mib=96),
+    LabRuns("frozen-4", "4.3.1", 204, busy=False, large_mib=96),
 )
 """Rules and figures of the forecast are chosen on the labs that are not frozen."""
 
@@ -67,10 +74,10 @@ class RealRun(NamedTuple):
     """The new one, of `Act.THROTTLE`."""
 
 
-def topics(rng: random.Random) -> tuple[SizedTopic, SizedTopic]:
+def topics(rng: random.Random, large_mib: int) -> tuple[SizedTopic, SizedTopic]:
     """Draw the topics of a lab: one for runs with a throttle, and a larger one."""
     small = [round(MIB * 3 * 10 ** rng.random()) for _ in range(18)]
-    large = [round(MIB * 6 * 6 ** rng.random()) for _ in range(16)]
+    large = [round(MIB * large_mib * 6 ** rng.random()) for _ in range(16)]
     return SizedTopic("small", small), SizedTopic("large", large)
 
 

@@ -75,7 +75,7 @@ def _record(of: LabRuns, number: int) -> None:
     shutil.rmtree(to, ignore_errors=True)
     with lab_of(of.version, BROKERS) as (lab, folder):
         placed: dict[str, list[tuple[int, ...]]] = {}
-        for topic in topics(rng):
+        for topic in topics(rng, of.large_mib):
             first = placements(rng, [()] * len(topic.sizes))
             placed[topic.name] = first
             create_filled(lab, topic, first)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice
 from statistics import fmean, median
 
 from bench.checks import check_count
 from bench.forecast.baselines import BASELINES, BY_THROTTLE
 from bench.forecast.moments import KTUI, Moment, ReplayedRun, replay
-from bench.forecast.priors import EarlierRuns
+from bench.forecast.priors import forward_chained
 from bench.forecast.scores import (
     LEVEL,
     TENTHS,
@@ -36,9 +36,15 @@ _OFF_LEVEL = 0.05
 
 def run() -> None:
     """Print the errors on the frozen runs, of which no rule or figure of the forecast comes."""
-    for runs in (real(frozen=True), simulated_runs(frozen=True)):
+    for runs in (*real_judges(), simulated_runs(frozen=True)):
         print_scores(runs)
-    print_with_earlier_runs(real(frozen=True))
+    for runs in real_judges():
+        print_with_earlier_runs(runs)
+
+
+def real_judges() -> list[RunSet]:
+    """Return the real runs that only judge the forecast."""
+    return [real(frozen=True, busy=busy) for busy in (False, True)]
 
 
 def print_scores(runs: RunSet) -> None:
@@ -60,11 +66,9 @@ def print_with_earlier_runs(runs: RunSet) -> None:
     alone: list[Moment] = []
     knowing: list[Moment] = []
     for of in runs.clusters.values():
-        earlier = EarlierRuns()
-        for before, stored in pairwise(of):
-            earlier.add(before)
+        for stored, prior in islice(forward_chained(of), 1, None):
             alone += replay(stored).moments
-            knowing += replay(stored, earlier.prior).moments
+            knowing += replay(stored, prior).moments
     print(f"{runs.title}, without and with the rates of earlier runs of the same cluster")
     for title, moments in (("without", alone), ("with", knowing)):
         chosen = [m for m in moments if m.scope == RUN and is_telling(m)]

@@ -49,10 +49,11 @@ class RunSet(NamedTuple):
         return [run for runs in self.clusters.values() for run in runs]
 
 
-def real(*, frozen: bool) -> RunSet:
-    """Return the recorded real runs to learn on, or the frozen ones."""
-    names = [lab.name for lab in real_runs.LABS if lab.frozen is frozen]
-    return RunSet(f"real runs, {_which(frozen=frozen)}", _clusters(names))
+def real(*, frozen: bool, busy: bool) -> RunSet:
+    """Return the real runs of a busy machine or of a quiet one: to learn on, or the frozen ones."""
+    labs = [lab for lab in real_runs.LABS if (lab.frozen, lab.busy) == (frozen, busy)]
+    title = f"real runs, {_which(frozen=frozen)}, on a {'busy' if busy else 'quiet'} machine"
+    return RunSet(title, _clusters([lab.name for lab in labs]))
 
 
 def simulated_runs(*, frozen: bool) -> RunSet:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from statistics import fmean, median
 
 import pytest
+from bench.forecast.ablation import learnt_on
 from bench.forecast.baselines import LINEAR, SmoothedRate
 from bench.forecast.moments import KTUI, Moment
+from bench.forecast.priors import forward_chained
+from bench.forecast.report import real_judges
 from bench.forecast.scores import (
     by_run,
     compare,
@@ -15,6 +18,7 @@ from bench.forecast.scores import (
     surely_short,
     with_interval,
 )
+from bench.forecast.stored import simulated_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,3 +70,25 @@ def test_a_steady_rate_is_forecast_exactly() -> None:
     for second in range(20):
         left = smoothed.left_s(float(second), second / 100)
     assert left == pytest.approx(81.0)
+
+
+def test_a_run_knows_the_rates_of_the_runs_before_it_and_of_no_later_one() -> None:
+    (runs,) = list(simulated_runs(frozen=False).clusters.values())[:1]
+
+    chained = list(forward_chained(runs))
+
+    assert [prior and prior.runs for _, prior in chained] == [None, 1, 2]
+    for number in range(1, len(runs)):
+        _, without_later = list(forward_chained(runs[:number]))[-1]
+        assert chained[number - 1][1] == without_later
+
+
+def test_nothing_is_chosen_by_the_runs_that_judge() -> None:
+    chosen_by = {run.cluster for runs in learnt_on() for run in runs.runs}
+    judging = {
+        run.cluster for runs in (*real_judges(), simulated_runs(frozen=True)) for run in runs.runs
+    }
+
+    assert chosen_by
+    assert judging
+    assert not chosen_by & judging
