@@ -109,7 +109,20 @@ def _print_scope(scope: str, moments: Sequence[Moment]) -> None:
     for tenth in range(TENTHS):
         _print_tenth(f"{tenth * 10}-{tenth * 10 + 10}%", _in(tenth, moments), names)
     _print_tenth("all", moments, names)
+    if scope == RUN:
+        _print_by_throttle(moments)
     _print_aims(moments, names)
+
+
+def _print_by_throttle(moments: Sequence[Moment]) -> None:
+    """Print the median error half way of the runs with a throttle, and of those without one."""
+    half = _in(_HALF_WAY, moments)
+    for title, throttled in (("with", True), ("without", False)):
+        chosen = [m for m in half if (m.forecast(BY_THROTTLE) is not None) is throttled]
+        errors = by_run(chosen, lambda m: relative_error(m, KTUI), median)
+        if errors:
+            figure = with_interval(errors, median)
+            print(f"    half way {title} a throttle: {_spanned(figure)} of {len(errors)} runs")
 
 
 def _in(tenth: int, moments: Sequence[Moment]) -> list[Moment]:

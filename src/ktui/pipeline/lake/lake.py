@@ -195,8 +195,8 @@ class NewVersion:
         folders = {file.folder for file in self._files_of(table, of)}
         return read(self.spark, self._files, table, sorted(folders), WRITTEN_BY)
 
-    def length(self, table: Table, of: Versions) -> int:
-        """Return how many bytes some versions have of a growing table, by cluster."""
+    def length(self, table: Table, of: Versions | None = None) -> int:
+        """Return how many bytes a table of `clusters` has before, in some versions or in all."""
         return sum(file.length for file in self._files_of(table, of))
 
     def _files_of(self, table: Table, of: Versions | None) -> Iterator[DataFile]:

@@ -378,7 +378,7 @@ INTAKES = Table(
         column("cluster_id", TEXT),
         column("broker", INT),
         column("minute", MOMENT, "the start of the minute"),
-        column("at_once", LONG, "replicas that grew at once; 0 while a throttle let none through"),
+        column("at_once", LONG, "replicas that grew at once; 0 while a throttle held up all begun"),
         column("throttle", LONG, "its follower throttle, B/s", null=True),
         column("t", LONG, "of the first reading, ms since 1970 in UTC, normalised"),
         column("ms", LONG, "between readings, ms"),

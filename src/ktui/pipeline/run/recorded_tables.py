@@ -29,7 +29,7 @@ from ktui.pipeline.lake.tables import (
 )
 from ktui.pipeline.run.recorded_sessions import Sessions
 from ktui.pipeline.run.steps import OnStep
-from ktui.pipeline.tables.patch import News
+from ktui.pipeline.tables.patch import PATCHED, News
 from ktui.pipeline.tables.windows import PARTITION
 
 _MANY_SAMPLES = 50_000
@@ -199,6 +199,7 @@ def _news(
         run_ids=sorted(row["run_id"] for row in runs),
         sessions=sorted(resettled),
         known=known,
+        derived_bytes=sum(version.length(table) for table in PATCHED),
         many=sum(rows for each in known for _, rows in version.rows_by_version(each, (SAMPLES,)))
         > _MANY_SAMPLES,
         old=lambda table: version.table(table, known),

@@ -118,14 +118,15 @@ def intakes(pairs: DataFrame) -> DataFrame:
     A broker reports all its replicas in one response, so readings of the same time belong together.
     Times at which the message size of some replica is not known are left out, and so are those in
     which nothing was copied, unless a throttle may have been the reason: bytes come through it in
-    gulps.
+    gulps. Until a replica has its first bytes, it waits for them, whatever the throttle.
 
     Args:
         pairs: as returned by `measures.rate_pairs`.
     """
     grew, size = F.col("messages") > 0, F.col("message_bytes")
+    held_up = F.col("begun") & F.col("throttle").isNotNull() & F.col("leader").isNotNull()
     readings = (
-        pairs.where(grew | (F.col("throttle").isNotNull() & F.col("leader").isNotNull()))
+        pairs.where(grew | held_up)
         .groupBy("cluster_id", "broker", "read_t")
         .agg(
             F.count_if(grew).alias("at_once"),

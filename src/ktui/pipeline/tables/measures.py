@@ -101,8 +101,9 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
 
     Returns:
         A listing's key, `listing_t`, `broker`, `leader`; `read_t` of the second reading, and `ms`
-        between the two; `messages`; `message_bytes`, a message's mean size on the leader, null
-        where that is not known; `throttle`, the broker's follower rate then, B/s or null.
+        between the two; `messages`; `begun`, whether the replica had any before; `message_bytes`, a
+        message's mean size on the leader, null where that is not known; `throttle`, the broker's
+        follower rate then, B/s or null.
     """
     last = F.lag(F.struct("end", "read_t", "is_adding")).over(in_order(*LISTING, "broker"))
     messages, ms = F.col("end") - F.col("last.end"), F.col("read_t") - F.col("last.read_t")
@@ -122,6 +123,7 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
             "throttle",
             ms.alias("ms"),
             messages.alias("messages"),
+            (F.col("last.end") > F.coalesce("log_start", F.lit(0))).alias("begun"),
             F.when(held > 0, figure_of_broker("sizes", "bytes", of="leader") / held).alias(
                 "message_bytes"
             ),

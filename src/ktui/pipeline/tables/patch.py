@@ -25,6 +25,8 @@ from ktui.pipeline.tables.spans import run_spans
 from ktui.pipeline.tables.times import Time, is_among, united
 from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
 
+PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)
+"""The tables whose rows may be many."""
 _WAITS = (QUEUED, ELECTING, BETWEEN)
 _LATE_MS = 2 * GAP_MS
 """A sample's figure that was not in the sample before it was read at most so long before it."""
@@ -43,6 +45,8 @@ class News(NamedTuple):
     """The sessions with changed lines of before."""
     known: Collection[str]
     """The clusters with derived tables; all rows of others are new."""
+    derived_bytes: int
+    """The bytes of those tables; some of their rows are written again."""
     many: bool
     """Whether there were so many samples of those that reading some of them is no small run."""
     old: Callable[[Table], DataFrame]
@@ -86,7 +90,7 @@ class Patch:
         resize(LARGE_BYTES if news.many else 0)
         of_cuts = self._with_cuts(since).where("t >= cut_t").drop("cut_t")
         self.samples = news.stage(of_cuts)
-        resize(SAMPLE_BYTES * self.samples.count())
+        resize(max(SAMPLE_BYTES * self.samples.count(), news.derived_bytes))
         minute = begin_of_minute(F.min("t") - _LATE_MS).alias("from_t")
         self._minutes = computed_once(first.groupBy("cluster_id").agg(minute))
         self.recent = self._of_recent_minutes(samples)
