@@ -41,10 +41,6 @@ BROKERS = 5
 MIB = 1024 * 1024
 WINDOW = "30s"
 """Every second run is to end within it. It is then given the gentlest limits that do."""
-_SLOW = ("1MB", "1500kB")
-"""The throttles of most runs, which are slower than they have to be."""
-_FASTER = {4: (4, "2MB"), 9: (6, "none")}
-"""By number, the runs that show more than the others: partitions at once, and the throttle."""
 _LIMIT_S = 300.0
 _BACK = "back"
 
@@ -155,7 +151,8 @@ def _pairs() -> Iterator[Pair]:
     chance = random.Random(1)  # noqa: S311 - a seed, not a secret
     for number in range(PAIRS):
         sizes = (chance.randrange(2, 5) * MIB, chance.randrange(5, 9) * MIB)
-        at_once, throttle = _FASTER.get(number) or (number // 2 % 2 + 2, _SLOW[number % 2])
+        at_once = chance.choice((2, 3, 4, 6))
+        throttle = ("1MB", "2MB", "3MB", "1500kB", "none")[number % 5]
         limits = ("--partitions", str(at_once), "--throttle", throttle)
         yield Pair(f"pair-{number:02}", sizes, chance.randrange(12, 17), limits)
 

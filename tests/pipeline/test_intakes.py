@@ -1,4 +1,4 @@
-"""What a broker takes in while a throttle holds it up: its pauses count, the wait before does not."""
+"""What a broker takes in while a throttle holds it up: pauses count, the wait before does not."""
 
 from __future__ import annotations
 

@@ -31,6 +31,9 @@ def write_grown(version: NewVersion, table: Table, new: DataFrame, marks: Marks)
         marks: tells which of the clusters' old rows stay.
     """
     rows = {each: dict(version.rows_by_version(each, (table,))) for each in version.clusters}
+    if not any(rows.values()):
+        version.write(table, new)
+        return
     if sum(sum(of.values()) for of in rows.values()) <= FEW_ROWS:
         version.write(table, _staying(version.table(table), marks).unionByName(new))
         return
