@@ -21,7 +21,7 @@ _ADVICE = {
     ),
     Cause.NO_LEADER: "Start a broker of the ISR: without a leader there is nothing to copy from.",
     Cause.THROTTLED: (
-        "Raise the throttle of its run (t in the view, or ktui throttle); without a run,"
+        "Raise the throttle: of a run by t or ktui throttle, else"
         " follower.replication.throttled.rate on broker {broker}, and the leader's."
     ),
     Cause.NOT_FETCHING: (

@@ -188,3 +188,27 @@ def test_the_runs_that_showed_the_rate_without_a_throttle_are_counted(
     inflows: list[InflowSample], runs: int
 ) -> None:
     assert model_of(*inflows).curve.unthrottled_runs == runs
+
+
+def throttled(share: float, broker: int, throttle: int = 2_000_000) -> InflowSample:
+    return inflow(2, share * throttle, throttle=throttle, broker=broker)
+
+
+def test_a_throttle_that_lets_half_through_is_known_beside_faster_copies_without_one() -> None:
+    model = model_of(inflow(2, 50 * MB), *(throttled(0.5, broker) for broker in (2, 3, 4)))
+
+    assert model.curve.throttled == pytest.approx(0.5)
+    assert model.curve.bytes_s(2, 2_000_000) == pytest.approx(1 * MB)
+    assert model.curve.bytes_s(2, None) == pytest.approx(50 * MB)
+    assert model.seen.throttle == 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("share", "without"), [(0.5, 1.5), (0.2, 50.0)], ids=["as fast without", "hardly anything"]
+)
+def test_a_throttle_is_not_why_a_broker_is_slow_that_is_as_slow_without_or_hardly_copies(
+    share: float, without: float
+) -> None:
+    model = model_of(inflow(2, without * MB), *(throttled(share, broker) for broker in (2, 3, 4)))
+
+    assert model.curve.throttled == 1.0

@@ -25,7 +25,10 @@ from ktui.quantities import as_duration, as_rate
 _BINDS = 0.7
 """A broker that reaches this share of its throttle counts as held up by it. Brokers of a real
 cluster reached 74% to 112%: a throttle counts in-sync traffic, too, and copies begin and end."""
-_EFFICIENCY = (0.5, 1.05)
+_SLOWED, _LEAST_SHARE = 0.5, 0.3
+"""So does one that takes in less than this part of what brokers with as many copies at once take in
+without a throttle, and more than this share of it: of large batches, brokers get half."""
+_EFFICIENCY = (0.3, 1.05)
 _DECILES = 10
 _STEEPEST = 0.95
 """The largest share of a lone copy's time that may vanish when others join: R needs a bound."""
@@ -120,10 +123,12 @@ def fit(
     seen = [one for one in inflows if one.seconds > 0 and one.bytes > 0]
     if not seen:
         return None
-    held_up = [one for one in seen if _held_up(one)]
-    throttled = _throttled(inflows)
+    unthrottled = [one for one in seen if one.throttle is None]
+    usual = _fit_curve(unthrottled) if unthrottled else None
+    held_up = [one for one in seen if _held_up(one, usual)]
+    throttled = _throttled(inflows, usual)
     reached = _reached(held_up, throttled)
-    free = [one for one in seen if not _held_up(one) and not _slower(one, reached)]
+    free = [one for one in seen if not _held_up(one, usual) and not _slower(one, reached)]
     most, half_at = _fit_curve(free) if free else (_assumed(seen), 0.0)
     curve = RateCurve(
         most_bytes_s=most,
@@ -140,7 +145,7 @@ def fit(
         joining_s=_overhead_s([step.took_s - step.copying_s for step in steps if step.adds], 0),
         other_s=_overhead_s([step.took_s for step in steps if not step.adds], POLL_S),
         runs=tuple(sorted({one.source for one in seen if one.source is not None})),
-        seen=_evidence(seen, free, steps, partitions),
+        seen=_evidence(seen, held_up, steps, partitions, free=bool(free)),
         assumed=tuple(_assumed_figures(ratios, steps)),
     )
 
@@ -167,11 +172,13 @@ def _assumed_figures(ratios: Collection[float], steps: Collection[RecordedStep])
 
 def _evidence(
     seen: Collection[InflowSample],
-    free: Collection[InflowSample],
+    held_up: Collection[InflowSample],
     steps: Iterable[RecordedStep],
     partitions: int,
+    *,
+    free: bool,
 ) -> Evidence:
-    """Sum up the evidence, and how much of it no throttle held up."""
+    """Sum up the evidence, and what of it a throttle held up."""
     seconds: defaultdict[int, float] = defaultdict(float)
     for one in seen:
         seconds[one.at_once] += one.seconds
@@ -181,16 +188,29 @@ def _evidence(
         runs=len({one.source for one in seen} - {None}),
         steps=len(copied),
         broker_bytes_s=max(one.bytes_s for one in seen),
-        free=bool(free),
-        throttle=max((one.throttle or 0 for one in seen if _held_up(one)), default=0),
+        free=free,
+        throttle=max((one.throttle or 0 for one in held_up), default=0),
         fewest_at_once=min(telling, default=0),
         most_at_once=max(telling, default=0),
         partitions=partitions,
     )
 
 
-def _held_up(one: InflowSample) -> bool:
-    return one.throttle is not None and one.bytes_s >= _BINDS * one.throttle
+Usual = tuple[float, float] | None
+"""R and h of copies without a throttle; None where there are none."""
+
+
+def _held_up(one: InflowSample, usual: Usual) -> bool:
+    return one.throttle is not None and _binds(one.throttle, one.bytes_s, one.at_once, usual)
+
+
+def _binds(throttle: int, bytes_s: float, at_once: float, usual: Usual) -> bool:
+    """Whether a throttle is why a broker takes in no more."""
+    if usual is None or bytes_s < _LEAST_SHARE * throttle:
+        return bytes_s >= _BINDS * throttle
+    most, half_at = usual
+    without = most * at_once / (at_once + half_at)
+    return bytes_s >= _BINDS * throttle or bytes_s < _SLOWED * without
 
 
 def _reached(held_up: Iterable[InflowSample], throttled: float) -> dict[int, float]:
@@ -243,17 +263,22 @@ def _weight(ones: Iterable[InflowSample]) -> float:
     return sum(one.seconds for one in ones) * median(one.bytes_s for one in ones) ** 2
 
 
-def _throttled(inflows: Iterable[InflowSample]) -> float:
+def _throttled(inflows: Iterable[InflowSample], usual: Usual) -> float:
     """Fit e: the share of its throttle that a broker got, in the median second of held-up ones."""
     seconds: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
     copied: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
+    replica_s: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
     for one in inflows:
         if one.throttle:
             key = one.source, one.broker, one.throttle
             seconds[key] += one.seconds
             copied[key] += one.bytes
-    shares = ((copied[key] / (of * key[2]), of) for key, of in seconds.items() if of > 0)
-    held_up = sorted(each for each in shares if each[0] >= _BINDS)
+            replica_s[key] += one.seconds * max(1, one.at_once)
+    held_up = sorted(
+        (copied[key] / (of * key[2]), of)
+        for key, of in seconds.items()
+        if of > 0 and _binds(key[2], copied[key] / of, replica_s[key] / of, usual)
+    )
     if not held_up:
         return 1.0
     low, high = _EFFICIENCY
