@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pipeline.tables.times import Time, united
+from ktui.pipeline.united_times import Time, united
 
 MOMENTS = st.integers(0, 200)
 

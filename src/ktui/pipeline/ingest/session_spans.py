@@ -7,11 +7,14 @@ or has events of the same runs.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
+
+from ktui.pipeline.united_times import Time, united
 
 SessionKey = tuple[str, str]
 """The id of a cluster, and of a session there."""
@@ -97,30 +100,20 @@ def touched_by(new: Collection[SessionKey], spans: Spans) -> set[SessionKey]:
 
 def with_contemporaries(chosen: Collection[SessionKey], spans: Spans) -> set[SessionKey]:
     """Return some sessions, and those of the same cluster that were recorded at the same time."""
-    of_cluster: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    of_cluster: defaultdict[str, list[Time]] = defaultdict(list)
     for key in chosen:
         of_cluster[key[0]].append((spans[key].first_t, spans[key].last_t))
-    times = {cluster: _united(of) for cluster, of in of_cluster.items()}
+    times = {cluster: united(of, most=len(of)) for cluster, of in of_cluster.items()}
     same_time = {
         key for key, span in spans.items() if key[0] in times and _meets(span, times[key[0]])
     }
     return {*chosen, *same_time}
 
 
-def _united(times: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the firsts and the lasts of the disjoint times that some times cover together."""
-    firsts: list[int] = []
-    lasts: list[int] = []
-    for first, last in sorted(times):
-        if lasts and first <= lasts[-1]:
-            lasts[-1] = max(lasts[-1], last)
-        else:
-            firsts.append(first)
-            lasts.append(last)
-    return firsts, lasts
+def _meets(span: SessionSpan, times: Sequence[Time]) -> bool:
+    place = bisect_left(times, span.first_t, key=_end)  # the first one that does not end before it
+    return place < len(times) and times[place][0] <= span.last_t
 
 
-def _meets(span: SessionSpan, times: tuple[list[int], list[int]]) -> bool:
-    firsts, lasts = times
-    place = bisect_left(lasts, span.first_t)  # the first one that does not end before it
-    return place < len(firsts) and firsts[place] <= span.last_t
+def _end(time: Time) -> int:
+    return sys.maxsize if time[1] is None else time[1]

@@ -66,11 +66,15 @@ class Sessions:
         self._spans: Spans = join_spans((*self._before.values(), *self._new.values()))
 
     def touched(self) -> set[SessionKey]:
-        """Return the sessions whose lines are read; all of clusters whose tables are made anew."""
+        """Return the sessions whose lines are read.
+
+        They are all sessions of a cluster that has no derived tables yet, and of any other cluster
+        those that the new lines touch.
+        """
         known = self._version.known(INTAKES)
-        anew = {key for key in self._spans if key[0] not in known}
+        of_others = {key for key in self._spans if key[0] not in known}
         of_known = {key for key in self._new if key[0] in known}
-        return self._of_same_name(touched_by(of_known, self._spans) | anew)
+        return self._of_same_name(touched_by(of_known, self._spans) | of_others)
 
     def rewritten(self, merged: Versions, beside: Collection[SessionKey]) -> set[SessionKey]:
         """Return the further sessions whose lines are read because their rows are written again.
@@ -151,13 +155,13 @@ def _before(version: NewVersion) -> dict[SessionKey, SessionSpan]:
     """
     rows = version.table(SESSIONS).collect() if version.known(SESSIONS) else []
     found = [span_of(row, row["versions"]) for row in rows]
-    told: defaultdict[str, set[str]] = defaultdict(set)
+    folders: defaultdict[str, set[str]] = defaultdict(set)
     for span in found:
-        told[span.cluster_id].update(span.versions)
+        folders[span.cluster_id].update(span.versions)
     old = [
         cluster
         for cluster in sorted(version.known(LINES))
-        if {name for name, _ in version.rows_by_version(cluster, (LINES,))} != told[cluster]
+        if {name for name, _ in version.rows_by_version(cluster, (LINES,))} != folders[cluster]
     ]
     if old:
         found = [span for span in found if span.cluster_id not in old]

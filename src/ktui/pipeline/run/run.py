@@ -262,7 +262,7 @@ def _damage(row: Row) -> str:
 
 
 class Settings(NamedTuple):
-    """What a run is told, and keeps in force until its end."""
+    """How a run reports its steps, sets up Spark for them, and frees what Spark keeps."""
 
     tell: OnStep
     resize: Resize

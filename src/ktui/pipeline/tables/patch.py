@@ -22,8 +22,9 @@ from ktui.pipeline.tables.listings import GAP_MS
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.run_story import BETWEEN, ELECTING, QUEUED
 from ktui.pipeline.tables.spans import run_spans
-from ktui.pipeline.tables.times import Time, is_among, united
+from ktui.pipeline.tables.times import is_among
 from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
+from ktui.pipeline.united_times import Time, united
 
 PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)
 """The tables whose rows may be many."""
