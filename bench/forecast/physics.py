@@ -23,13 +23,13 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.max_min import max_min_rates
+from ktui.planning.throttle_rates import WINDOW_S
 from ktui.simulated.data.channels import Channel
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.logs import TopicLogs
 from ktui.simulated.data.replication import SharingFactory
 from ktui.simulated.data.sharing import Sharing
-from ktui.simulated.data.throttles import WINDOW_S
 from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 
 MIB = 1024 * 1024

@@ -18,6 +18,8 @@ EXPECTED = (
     "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, one for all of them "
     "together such as total=400MB, or none"
 )
+WINDOW_S = 11.0
+"""Seconds over which Kafka averages the traffic of a throttle (11 samples of 1 s)."""
 TOTAL, SLO = "total", "slo"
 _MOST_RATES = 3
 """More rates of single brokers are described by the lowest and the highest."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.partition import TopicPartition
+from ktui.planning.throttle_rates import WINDOW_S
 from ktui.simulated.data.events import CaughtUp
-from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE, WINDOW_S, ThrottledReplicas
+from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE, ThrottledReplicas
 from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -22,6 +23,7 @@ from ktui.execution.run.events import (
     StepGate,
     ThrottleChanged,
 )
+from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.driven import DrivenIntakes, Intake
 from ktui.pipeline.what_if.evidence import SimulatedUse, beyond_evidence, missing_evidence
@@ -38,6 +40,7 @@ from ktui.planning.simulate.schedule import (
     simulate_rest_of_run,
     simulate_run,
 )
+from ktui.planning.throttle_rates import WINDOW_S, ThrottleRates
 
 _UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
 """A run with one of these events did not keep one set of limits from its first step to its last."""
@@ -140,7 +143,7 @@ def simulate_cell(
         cell=cell,
         own=own,
         predicted_s=run.copying_s + run.waiting_s,
-        low_s=_at(run, model.curve.high),
+        low_s=min(_at(run, model.curve.high), _soonest_s(run, moves, throttle, model.curve)),
         high_s=_at(run, model.curve.low),
         partitions_at_once=run.most_in_flight,
         peak_extra_replicas=run.peak_extra_replicas,
@@ -161,6 +164,30 @@ def _simulate_driven(moves: Moves, cell: GridCell, model: Model, most: _Most) ->
 def _at(run: SimulatedOutcome, rate: float) -> float:
     """Return the duration at another rate, in seconds: only the copying scales with the rate."""
     return run.copying_s / rate + run.waiting_s
+
+
+def _soonest_s(
+    run: SimulatedOutcome, moves: Moves, throttle: ThrottleRates, curve: RateCurve
+) -> float:
+    """Return the duration if brokers take in at once what throttles left them before, in seconds.
+
+    Kafka averages the traffic of a throttle over `WINDOW_S`. So after some idle seconds a broker
+    takes in, as fast as it can, what its throttle would have let through in these.
+    """
+    limits = {broker: throttle.of(broker) for broker in moves.bytes_in}
+    held_up = {
+        broker: limit
+        for broker, limit in limits.items()
+        if limit is not None and curve.bytes_s(1, limit) < curve.bytes_s(1, None)
+    }
+    busy_s = sum(moves.bytes_in[b] / curve.bytes_s(1, limit) for b, limit in held_up.items())
+    if not busy_s:
+        return math.inf
+    copies = sum(b in held_up for each in moves.wanted for b in each.situation.missing)
+    idle_s = max(0.0, (run.copying_s + run.waiting_s) * len(held_up) - busy_s)
+    saved_s = min(idle_s, copies * WINDOW_S, busy_s)
+    least_s = max(moves.bytes_in[b] / limit for b, limit in held_up.items()) - WINDOW_S
+    return max(least_s, run.copying_s * (1 - saved_s / busy_s) + run.waiting_s)
 
 
 class _Most:

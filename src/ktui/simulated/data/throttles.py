@@ -6,8 +6,7 @@ import math
 
 import msgspec
 
-WINDOW_S = 11.0
-"""Seconds over which Kafka averages the traffic of a throttle (11 samples of 1 s)."""
+from ktui.planning.throttle_rates import WINDOW_S
 
 
 class ThrottledReplicas(frozenset[tuple[int, int]]):
