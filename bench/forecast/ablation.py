@@ -26,10 +26,10 @@ from bench.forecast.scores import (
 )
 from bench.forecast.stored import RunSet, real, simulated_runs
 from ktui.execution.forecast import estimate
-from ktui.execution.time_left import broker_capacity, copy_progress, forecast
+from ktui.execution.time_left import broker_capacity, copy_progress, forecast, simulate_rest
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 from ktui.progress import rates
-from ktui.progress.moves import eta
+from ktui.progress.moves import catchup, eta
 
 
 class Constant(NamedTuple):
@@ -54,20 +54,38 @@ OF_RUNS = (
     Constant(broker_capacity, "_SPAN_S", (20.0, 1e9)),
     Constant(broker_capacity, "_DOUBT_S", (0.01, 20.0)),
     Constant(broker_capacity, "_BINDS", (0.9,)),
+    Constant(broker_capacity, "_SHARE", (0.5, 1.0)),
     Constant(broker_capacity, "_ENOUGH_S", (0.5,)),
     Constant(copy_progress, "_GROWTH_SPAN_S", (1e9,)),
+    Constant(copy_progress, "_LONGEST_S", (2.0,)),
+    Constant(copy_progress, "_MOST_SHARE", (0.8, 1.0)),
+    Constant(copy_progress, "_STEPS", (3,)),
     Constant(estimate, "LEAST", (timedelta(seconds=20),)),
+    Constant(estimate, "STANDSTILL", (timedelta(seconds=60),)),
+    Constant(forecast, "_EVERY", (timedelta(seconds=1), timedelta(seconds=20))),
+    Constant(forecast, "_JUDGED_S", (1.0, 1e9)),
+    Constant(forecast, "_SMALLEST_SAMPLE", (1, 100_000_000)),
+    Constant(simulate_rest, "_MOST", (5,)),
+    Constant(forecast, "_REMEMBERED", (timedelta(minutes=1),)),
+    Constant(forecast, "_SEEN_S", (0.0,)),
     Constant(forecast, "_LEAST_OFF", (1.0,)),
+    Constant(forecast, "_MOST_OFF", (2.0,)),
     Constant(forecast, "_OFF_AT_FIRST", (1.2,)),
     Constant(forecast, "_WIDER", (1.0,)),
 )
-"""The constants of a run's forecast; the last three are of its range alone."""
+"""The constants of a run's forecast; the last six are of its range alone."""
 OF_PARTITIONS = (
     Constant(rates, "SMOOTHING_S", (10.0, 40.0)),
+    Constant(rates, "GULP_S", (0.0, 30.0)),
     Constant(rates, "_DOUBTED", (1.0,)),
+    Constant(catchup, "_LEAST_NET", (0.0, 0.5)),
+    Constant(eta, "_AT_FIRST", (1.2,)),
+    Constant(eta, "_ENOUGH", (4,)),
+    Constant(eta, "_SEEN_S", (0.0,)),
     Constant(eta, "_UNSURE", (1.01,)),
     Constant(eta, "_WIDEST", (3.0,)),
 )
+"""The constants of a partition's forecast; the last five are of its range alone."""
 
 
 class Score(NamedTuple):

@@ -23,9 +23,7 @@ _MARGIN = 0.02
 """The part of the whole time that is kept as a reserve, between these bounds."""
 _LEAST_MARGIN_S, _MOST_MARGIN_S = 3.0, 600.0
 _SURE = 1.1
-"""How much longer than forecast copies may take, once the run has shown how fast it copies."""
-_UNSURE = 1.25
-"""The same before that."""
+"""How much longer than forecast copies may take."""
 _LOWEST = 1_000
 """No rate is chosen below the highest one that is of use divided by this."""
 _FINENESS = 1.03
@@ -117,8 +115,7 @@ class Promise:
 
     def _at_most_s(self, left: Remaining) -> float:
         """Return the seconds after which the rest is over in nine of ten cases."""
-        longer = _SURE if self._forecast.known else _UNSURE
-        return left.copying_s * longer + left.waiting_s
+        return left.copying_s * _SURE + left.waiting_s
 
     def _ends_at(self, now: datetime, left_s: float) -> datetime:
         ends_at = self._run.schedule.after(now, left_s)

@@ -17,6 +17,8 @@ An interval without headway does not mean that there will be none.
 
 _UNSURE = 1.15
 """The range spans at least this factor to either side: copies that share the rate come and go."""
+_AT_FIRST = 2.0
+"""The factor until enough intervals have shown how much the net rate changes."""
 _SEEN_S = 2.0
 """Seconds until an end is seen: the replica joins the ISR, and a poll shows it."""
 
@@ -45,7 +47,7 @@ def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Ra
 def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:
     """Return the slow and the fast net rate, around the current one."""
     if len(nets) < _ENOUGH:
-        return net / 2.0, net * 2.0
+        return net / _AT_FIRST, net * _AT_FIRST
     ordered = sorted(nets)
     slow, fast = _quantile(ordered, 0.1), _quantile(ordered, 0.9)
     return min(net / _UNSURE, max(slow, net / _WIDEST)), max(net * _UNSURE, fast)

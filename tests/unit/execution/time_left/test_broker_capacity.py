@@ -51,8 +51,8 @@ def test_the_expected_rate_follows_a_slower_or_faster_broker_within_minutes() ->
 
 def test_a_throttled_rate_does_not_predict_the_rate_without_the_throttle() -> None:
     capacity = seen(Capacity(), {4: 10 * MB}, throttle="10MB")
-    assert takes(capacity, 4, throttle="10MB") == pytest.approx(10 * MB)
-    assert takes(capacity, 4, throttle="20MB") == pytest.approx(20 * MB)
+    assert takes(capacity, 4, throttle="10MB") == pytest.approx(10 * MB, rel=0.02)
+    assert takes(capacity, 4, throttle="20MB") == pytest.approx(20 * MB, rel=0.02)
     assert takes(capacity, 4) == ASSUMED.middle
 
 
@@ -66,8 +66,11 @@ def test_a_throttle_that_comes_in_gulps_counts_with_its_pauses() -> None:
 
 
 def test_a_few_seconds_under_a_throttle_hardly_change_what_is_expected() -> None:
-    capacity = seen(Capacity(), {4: 0.0}, seconds=2, throttle="4MB")
-    assert takes(capacity, 4, throttle="4MB") == pytest.approx(4 * MB * 5 / 7, rel=0.05)
+    capacity = Capacity()
+    expected = takes(capacity, 4, throttle="4MB")
+    assert 0.5 * 4 * MB <= expected < 4 * MB
+    seen(capacity, {4: 0.0}, seconds=2, throttle="4MB")
+    assert takes(capacity, 4, throttle="4MB") == pytest.approx(expected * 5 / 7, rel=0.05)
     seen(capacity, {4: 40 * MB}, seconds=1, throttle="4MB")
     assert takes(capacity, 4, throttle="4MB") == 4 * MB
 
