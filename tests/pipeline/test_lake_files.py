@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,6 +27,27 @@ def test_a_replaced_file_is_complete_and_new(files: LakeFiles) -> None:
     files.replace("manifest.json", b"\x00\xff two")
 
     assert files.read("manifest.json") == b"\x00\xff two"
+
+
+@pytest.fixture
+def usual(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """A folder that is `/data` of the file system which URIs without a host mean."""
+    context: Any = spark._jsc
+    settings = context.hadoopConfiguration()
+    before = settings.get("fs.defaultFS")
+    settings.set("fs.viewfs.mounttable.usual.link./data", tmp_path.as_uri())
+    settings.set("fs.defaultFS", "viewfs://usual")
+    yield tmp_path
+    settings.set("fs.defaultFS", before)
+
+
+def test_a_file_is_replaced_at_a_uri_that_names_no_host(usual: Path, spark: SparkSession) -> None:
+    files = HadoopFiles("viewfs:///data", spark)
+
+    files.replace("manifest.json", b"one")
+    files.replace("manifest.json", b"two")
+
+    assert (usual / "manifest.json").read_bytes() == b"two"
 
 
 def test_folders_and_data_files_are_named_relative_to_the_lake(

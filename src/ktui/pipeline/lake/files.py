@@ -299,14 +299,15 @@ class HadoopFiles:
         return True
 
     def _rename_over(self, new: Any, old: Any) -> None:
+        # unlike the file system, a context does not take hdfs:///folder, of the usual name node
         files = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-            self._path(self.uri).toUri(), self._conf
+            self._system.getUri(), self._conf
         )
         over = self._jvm.java.lang.reflect.Array.newInstance(
             self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename"), 1
         )
         over[0] = getattr(self._options, "Rename").OVERWRITE  # noqa: B009 - a Java inner class
-        files.rename(new, old, over)
+        files.rename(self._system.makeQualified(new), self._system.makeQualified(old), over)
 
     def folders(self, name: str) -> list[str]:
         """List the names of the folders in a folder; empty if the folder does not exist."""
