@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -96,6 +98,26 @@ def test_runs_on_yarn_read_what_is_new_in_hdfs_and_one_that_is_overtaken_changes
     hadoop.get("/lake", tmp_path / "lake")
     hadoop.get("/recorded", tmp_path / "recorded")
     has_the_oracles_tables(tmp_path / "lake", tmp_path / "recorded")
+
+
+def test_of_two_that_replace_a_file_in_hdfs_within_a_moment_one_is_refused(
+    hadoop: HadoopCluster,
+) -> None:
+    code = "from support.pipeline.count_in_hdfs import main; main()"
+    words = [sys.executable, "-c", code, "hdfs:///counted", "30"]
+    environment = hadoop.environment | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def counted(_: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+
+    with ThreadPoolExecutor(2) as both:
+        done = list(both.map(counted, range(2)))
+
+    assert [each.returncode for each in done] == [0, 0], [each.stderr for each in done]
+    assert hadoop.read("/counted/count") == b"60"
+    assert sum(int(each.stdout.splitlines()[-1]) for each in done) > 0
 
 
 def test_spark_submit_runs_the_driver_on_yarn_too_and_insights_stay_in_the_lake(
