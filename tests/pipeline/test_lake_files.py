@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ktui.pipeline.lake import files as lake_files_module
 from ktui.pipeline.lake.files import HadoopFiles, LakeFiles, LocalFiles, lake_files
 from ktui.pipeline.lake.manifest import DataFile
 
@@ -25,6 +28,55 @@ def test_a_replaced_file_is_complete_and_new(files: LakeFiles) -> None:
     files.replace("manifest.json", b"\x00\xff two")
 
     assert files.read("manifest.json") == b"\x00\xff two"
+
+
+@pytest.fixture
+def usual(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """A folder that is `/data` of the file system which URIs without a host mean."""
+    context: Any = spark._jsc
+    settings = context.hadoopConfiguration()
+    before = settings.get("fs.defaultFS")
+    settings.set("fs.viewfs.mounttable.usual.link./data", tmp_path.as_uri())
+    settings.set("fs.defaultFS", "viewfs://usual")
+    yield tmp_path
+    settings.set("fs.defaultFS", before)
+
+
+def test_a_file_is_replaced_at_a_uri_that_names_no_host(usual: Path, spark: SparkSession) -> None:
+    files = HadoopFiles("viewfs:///data", spark)
+
+    files.replace("manifest.json", b"one")
+    files.replace("manifest.json", b"two")
+
+    assert (usual / "manifest.json").read_bytes() == b"two"
+
+
+def test_a_file_that_another_run_has_replaced_meanwhile_stays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files = HadoopFiles(f"file://{tmp_path}", spark)
+    none = files.state("manifest.json")
+    assert files.replace("manifest.json", b"one", none)
+    one = files.state("manifest.json")
+
+    assert not files.replace("manifest.json", b"late", none)
+    assert files.replace("manifest.json", b"two", one)
+    assert not files.replace("manifest.json", b"late", one)
+
+    assert files.read("manifest.json") == b"two"
+    assert not (tmp_path / "manifest.json.new").exists()
+
+
+def test_a_new_file_that_a_dead_run_left_is_removed_after_a_while(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_files_module, "_DEAD_AFTER_S", 0.2)
+    (tmp_path / "manifest.json.new").write_bytes(b"ha")
+    files = HadoopFiles(f"file://{tmp_path}", spark)
+
+    assert files.replace("manifest.json", b"whole")
+
+    assert files.read("manifest.json") == b"whole"
 
 
 def test_folders_and_data_files_are_named_relative_to_the_lake(

@@ -18,6 +18,7 @@ from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.lake import VERSION
 from support.pipeline.lake_rows import assert_same, lake_rows
 from support.pipeline.object_store import LIMIT_S, ObjectStore, object_store
+from support.pipeline.pipeline_process import PipelineProcess, pipeline_process
 from support.pipeline_oracle.rows import tables_of
 from support.recordings.taped_runs import tapes_of_runs
 from support.recordings.tapes import Tape, cut_at_random, with_garbage, write
@@ -33,55 +34,13 @@ def store(tmp_path: Path) -> Iterator[ObjectStore]:
         yield running
 
 
-class Run:
-    """`ktui pipeline run` in a process of its own, from the store's recordings into its lake."""
-
-    def __init__(self, store: ObjectStore, folder: Path) -> None:
-        places = ("--recordings", f"{store.uri}/{_RECORDED}", "--lake", f"{store.uri}/{_LAKE}")
-        how = ("--master", "local[1]", "--no-insights", "--state-dir", str(folder))
-        self._printed = ""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "ktui", "pipeline", "run", *places, *how],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=store.environment,
-            start_new_session=True,  # so that signals reach its JVM
-        )
-
-    def works_on(self, table: str) -> None:
-        """Wait until it writes a table."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._printed += line
-            if f": {table}" in line:
-                return
-        raise AssertionError(self._printed)
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and to its JVM."""
-        os.killpg(self._process.pid, number)
-
-    def ends(self) -> tuple[int, str]:
-        """Wait for its end; return the exit code and all that it has printed."""
-        self._printed += self._process.communicate(timeout=LIMIT_S)[0]
-        return self._process.returncode, self._printed
-
-    def close(self) -> None:
-        """Kill it, if it has not ended."""
-        if self._process.poll() is None:
-            self.signal(signal.SIGKILL)
-        self._process.communicate()
-
-
 @contextmanager
-def run(store: ObjectStore, folder: Path) -> Iterator[Run]:
-    running = Run(store, folder)
-    try:
+def run(store: ObjectStore, folder: Path) -> Iterator[PipelineProcess]:
+    """Begin a run from the store's recordings into its lake."""
+    places = ("--recordings", f"{store.uri}/{_RECORDED}", "--lake", f"{store.uri}/{_LAKE}")
+    how = ("--master", "local[1]", "--no-insights", "--state-dir", str(folder))
+    with pipeline_process((*places, *how), store.environment) as running:
         yield running
-    finally:
-        running.close()
 
 
 def records(tapes: Iterable[Tape], folder: Path, store: ObjectStore) -> None:

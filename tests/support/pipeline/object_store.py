@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +12,10 @@ from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 from xml.etree import ElementTree as ET
 
-import platformdirs
-
-from ktui.lab.java import find_java, find_maven
+from ktui.lab.java import find_java
 from ktui.lab.processes import wait_for
 from ktui.pipeline.spark.session import NEEDED_JAVA
+from support.pipeline.maven_jars import maven_jars
 from support.pipeline.sparks import small_settings
 
 LIMIT_S = 900.0
@@ -129,8 +126,8 @@ class ObjectStore:
 @contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
     """Run a server with an empty bucket in memory, and always end it."""
-    (server,) = _jars("s3proxy", _SERVER, ("*:*",))
-    jars = _jars("hadoop-aws", _CLIENT, _NOT_NEEDED)
+    (server,) = maven_jars("s3proxy", _SERVER, ("*:*",))
+    jars = maven_jars("hadoop-aws", _CLIENT, _NOT_NEEDED)
     settings, log = folder / "s3proxy.conf", folder / "s3proxy.log"
     settings.write_text(
         "s3proxy.authorization=none\n"
@@ -166,45 +163,3 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
     assert wait_for(listens, seconds=LIMIT_S), log.read_text()
     assert found, log.read_text()
     return int(found[0])
-
-
-def _jars(name: str, artifacts: Iterable[str], excluded: Iterable[str]) -> list[Path]:
-    """Fetch artifacts through Maven, once for each user, and return all jars."""
-    pom = _pom(artifacts, excluded)
-    folder = platformdirs.user_cache_path("ktui") / "tests" / name
-    kept = folder / "pom.xml"
-    if not kept.exists() or kept.read_text() != pom:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=name, dir=folder.parent) as scratch:
-            fetched = Path(scratch) / "jars"
-            fetched.mkdir()
-            (fetched / "pom.xml").write_text(pom)
-            goal = ("dependency:copy-dependencies", "-DincludeScope=runtime")
-            subprocess.run(
-                [find_maven(), "--quiet", "--batch-mode", *goal, f"-DoutputDirectory={fetched}"],
-                cwd=fetched,
-                check=True,
-                timeout=LIMIT_S,
-            )
-            fetched.rename(folder)
-    return sorted(folder.glob("*.jar"))
-
-
-def _pom(artifacts: Iterable[str], excluded: Iterable[str]) -> str:
-    names = ("groupId", "artifactId", "version", "classifier")
-
-    def tags(coordinates: str) -> str:
-        parts = zip(names, coordinates.split(":"), strict=False)
-        return "".join(f"<{name}>{part}</{name}>" for name, part in parts)
-
-    without = "".join(f"<exclusion>{tags(each)}</exclusion>" for each in excluded)
-    needed = "".join(
-        f"<dependency>{tags(each)}<exclusions>{without}</exclusions></dependency>"
-        for each in artifacts
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>ktui</groupId><artifactId>tests</artifactId><version>1</version>"
-        f"<dependencies>{needed}</dependencies></project>\n"
-    )

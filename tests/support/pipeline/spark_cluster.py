@@ -23,7 +23,8 @@ EXECUTORS = 2
 LIMIT_S = 900.0
 """Seconds: longer than any step takes on a busy machine."""
 _SMALL = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-_DEFAULTS = f"""
+SMALL_DEFAULTS = f"""
+spark.executor.cores 1
 spark.executor.memory 512m
 spark.executor.extraJavaOptions {_SMALL}
 spark.driver.memory 512m
@@ -32,16 +33,21 @@ spark.sql.shuffle.partitions 2
 spark.sql.adaptive.enabled false
 spark.sql.codegen.wholeStage false
 spark.sql.codegen.factoryMode NO_CODEGEN
+"""
+"""Lines of spark-defaults.conf, for a driver and executors that are small and begin soon."""
+_DEFAULTS = f"""{SMALL_DEFAULTS}
 spark.eventLog.enabled true
 spark.eventLog.compress false
 spark.eventLog.rolling.enabled false
 # no task begins before there are all executors
-spark.executor.cores 1
 spark.cores.max {EXECUTORS}
 spark.scheduler.minRegisteredResourcesRatio 1.0
 spark.scheduler.maxRegisteredResourcesWaitingTime {LIMIT_S:.0f}s
 """
-_STRANGE = ("PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_STRANGE = (
+    *("PYTHONPATH", "PYTHONHOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"),
+    *("SPARK_HOME", "HADOOP_CONF_DIR", "YARN_CONF_DIR"),
+)
 """Variables that the tests' own environment may have, and the cluster must not."""
 
 
@@ -67,7 +73,7 @@ class SparkCluster:
         events = f"spark.eventLog.dir {self._events.as_uri()}\n"
         (folder / "conf" / "spark-defaults.conf").write_text(_DEFAULTS + events)
         self.environment = {
-            **{key: value for key, value in os.environ.items() if key not in _STRANGE},
+            **plain_environment(),
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_CONF_DIR": str(folder / "conf"),
@@ -159,6 +165,11 @@ class SparkCluster:
 
         assert wait_for(there, seconds=LIMIT_S), self._log(name).read_text(errors="replace")
         return found
+
+
+def plain_environment() -> dict[str, str]:
+    """Return this process's environment without what leads to another Python, Spark or Hadoop."""
+    return {key: value for key, value in os.environ.items() if key not in _STRANGE}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

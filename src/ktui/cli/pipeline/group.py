@@ -6,7 +6,7 @@ import click
 
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup
-from ktui.cluster.text import clean
+from ktui.cluster.text import clean_lines
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
 
@@ -46,7 +46,7 @@ class PipelineVerbs(LazyGroup):
         try:
             return super().invoke(ctx)
         except PipelineProblem as problem:
-            click.echo(f"ktui: {clean(str(problem))}", err=True)
+            click.echo(f"ktui: {clean_lines(str(problem))}", err=True)
             ctx.exit(FAILED)
         except ModuleNotFoundError as error:
             library = (error.name or "").partition(".")[0]

@@ -6,8 +6,10 @@ import fcntl
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -34,11 +36,18 @@ GLOB = str.maketrans({each: f"\\{each}" for each in "\\{}[]*?"})
 """A table for `str.translate`: escapes the characters that Spark reads as a glob pattern."""
 
 
+_DEAD_AFTER_S = 30.0
+"""A new file that nobody has renamed for so long is of a run that has died: it takes a second."""
+_EVERY_S = 0.1
+_EXISTS = ("FileAlreadyExistsException", "AlreadyBeingCreatedException")
+"""What Hadoop says where another run's new file is, and HDFS where that run still writes it."""
+
+
 class FileState(msgspec.Struct, frozen=True):
-    """The content that a file of an object store has at a time, by its ETag."""
+    """The content that a file has at a time."""
 
     etag: str | None
-    """None where there is no file."""
+    """Its ETag in an object store, its hash elsewhere; None where there is no file."""
 
 
 class ListedFile(msgspec.Struct, frozen=True):
@@ -259,6 +268,9 @@ class HadoopFiles:
 
     def state(self, name: str) -> FileState | None:
         """Return a file's present state; None where the client cannot write conditionally."""
+        if self._renames():
+            content = self.read(name)
+            return FileState(None if content is None else sha256(content).hexdigest())
         path = self._at(name)
         if not self._system.hasPathCapability(path, _ONLY_IF_SAME):
             return None
@@ -268,18 +280,49 @@ class HadoopFiles:
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
         """Replace a file: readers see the old content or the new.
 
-        On a file system with folders, a whole new file is renamed over the old one. An object store
-        has no rename. There the object itself is written, and readers see an object once it is
-        whole. The store compares the state as it does so.
+        On a file system with folders, a whole new file is renamed over the old one; other runs wait
+        while it is there. An object store has no rename. There the object itself is written, and
+        readers see an object once it is whole. The store compares the state as it does so.
         """
+        if self._renames():
+            return self._rename_only(state, name, content)
         if state is not None:
             return self._replace_only(state, name, content)
-        if self._renames():
-            self._write(self._at(f"{name}.new"), content)
-            self._rename_over(self._at(f"{name}.new"), self._at(name))
-        else:
-            self._write(self._at(name), content)
+        self._write(self._at(name), content)
         return True
+
+    def _rename_only(self, state: FileState | None, name: str, content: bytes) -> bool:
+        """Compare and rename while the new file is there, which only one run at a time can make."""
+        new = self._at(f"{name}.new")
+        self._fill(self._created_alone(new), content)
+        if state is not None and self.state(name) != state:
+            self._system.delete(new, False)  # noqa: FBT003 - not recursive; Java's
+            return False
+        self._rename_over(new, self._at(name))
+        return True
+
+    def _created_alone(self, path: Any) -> Any:
+        """Create a file, once there is none of another run."""
+        seen, since = "", time.monotonic()
+        while True:
+            try:
+                return self._system.create(path, False)  # noqa: FBT003 - overwrite; Java's
+            except Py4JJavaError as error:
+                if not any(each in str(error.java_exception) for each in _EXISTS):
+                    raise
+            found = self._status(path)
+            if found != seen:
+                seen, since = found, time.monotonic()
+            elif time.monotonic() - since > _DEAD_AFTER_S:
+                self._system.delete(path, False)  # noqa: FBT003 - not recursive; Java's
+            time.sleep(_EVERY_S)
+
+    def _status(self, path: Any) -> str:
+        """Return what is known of a file, as text; empty where there is none."""
+        try:
+            return str(self._system.getFileStatus(path).toString())
+        except Py4JJavaError:
+            return ""
 
     def _replace_only(self, state: FileState, name: str, content: bytes) -> bool:
         file = self._system.createFile(self._at(name)).create()
@@ -299,14 +342,15 @@ class HadoopFiles:
         return True
 
     def _rename_over(self, new: Any, old: Any) -> None:
+        # unlike the file system, a context does not take hdfs:///folder, of the usual name node
         files = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-            self._path(self.uri).toUri(), self._conf
+            self._system.getUri(), self._conf
         )
         over = self._jvm.java.lang.reflect.Array.newInstance(
             self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename"), 1
         )
         over[0] = getattr(self._options, "Rename").OVERWRITE  # noqa: B009 - a Java inner class
-        files.rename(new, old, over)
+        files.rename(self._system.makeQualified(new), self._system.makeQualified(old), over)
 
     def folders(self, name: str) -> list[str]:
         """List the names of the folders in a folder; empty if the folder does not exist."""

@@ -99,6 +99,28 @@ def test_the_pipeline_without_java_explains_that_it_needs_java(tmp_path: Path) -
     assert "Traceback" not in run.stderr
 
 
+def test_a_spark_that_does_not_start_is_quoted_line_by_line(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    version = "echo 'openjdk version \"17.0.15\"' >&2"
+    java.write_text(f"#!/bin/sh\n[ $1 = -version ] && {version} || echo no room >&2\n")
+    java.chmod(0o755)
+    (tmp_path / "000000.jsonl.gz").touch()
+
+    run = subprocess.run(
+        [sys.executable, "-m", "ktui", "pipeline", "run", "--state-dir", str(tmp_path)],
+        env={**os.environ, "JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "\nktui: Spark does not start: " in run.stderr
+    assert "\n  | no room\n" in run.stderr
+    assert run.stderr.endswith(f"\nThe whole log is in {tmp_path}/pipeline.log\n")
+
+
 def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
