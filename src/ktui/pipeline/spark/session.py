@@ -44,6 +44,9 @@ _ALWAYS = {
     # PySpark would note the caller of each column function, slowly, for tracebacks nobody sees
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Spark takes a file's size for that of its rows, which are some forty times as large here: a
+    # join would broadcast three million of them, and run out of memory
+    "spark.sql.sources.fileCompressionFactor": "40",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 _ON_THIS_MACHINE = {
