@@ -60,7 +60,7 @@ def ends_soon(new_bytes: int) -> bool:
 
 
 Resize = Callable[[int], None]
-"""Gives Spark the settings for reading a number of compressed bytes."""
+"""Changes Spark's settings to those for reading so many compressed bytes."""
 
 
 @contextmanager
