@@ -61,12 +61,17 @@ class Capacity:
     Args:
         curve: the rates of earlier runs; None if there are none.
         memory: what was learned so far.
+        share: of a throttle that copies are expected to get; None for the usual one.
     """
 
     def __init__(
-        self, curve: RateCurve | None = None, memory: CapacityMemory | None = None
+        self,
+        curve: RateCurve | None = None,
+        memory: CapacityMemory | None = None,
+        share: float | None = None,
     ) -> None:
         self._curve = curve
+        self._share = _SHARE if share is None else share
         self._memory = CapacityMemory() if memory is None else memory
 
     @property
@@ -166,7 +171,7 @@ class Capacity:
             if seen.throttle is not None:
                 size += seen.size
                 granted += seen.seconds * seen.throttle
-        share = _SHARE if self._curve is None else self._curve.throttled
+        share = self._share if self._curve is None else self._curve.throttled
         return min(1.0, size / granted) if granted else share
 
     def _utilization(self, at_once: float) -> float:

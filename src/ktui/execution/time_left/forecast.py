@@ -56,13 +56,21 @@ class TimeLeftForecast:
         run: the fold of its journal.
         prior: the rates of earlier runs; None if there are none.
         memory: what was learned so far.
+        share: of a throttle that copies are expected to get at first; None for the usual one.
     """
 
-    def __init__(self, run: Run, prior: Prior | None, memory: ForecastMemory | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        prior: Prior | None,
+        memory: ForecastMemory | None = None,
+        share: float | None = None,
+    ) -> None:
         self._run = run
         self._prior = prior
         self._memory = memory = ForecastMemory() if memory is None else memory
-        self._capacity = Capacity(None if prior is None else prior.curve, memory.capacity)
+        curve = None if prior is None else prior.curve
+        self._capacity = Capacity(curve, memory.capacity, share)
         self.headway = CopyProgress(run, self._capacity, memory.copies)
 
     def follow(self, run: Run) -> None:

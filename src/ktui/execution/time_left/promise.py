@@ -23,7 +23,10 @@ _MARGIN = 0.02
 """The part of the whole time that is kept as a reserve, between these bounds."""
 _LEAST_MARGIN_S, _MOST_MARGIN_S = 3.0, 600.0
 _SURE = 1.1
-"""How much longer than forecast copies may take."""
+"""How much longer than forecast copies may take, once the run has shown how fast it copies."""
+_UNSURE = 1.25
+"""The same before that. So all of a throttle is expected at first: this is the reserve for less."""
+_ALL = 1.0
 _LOWEST = 1_000
 """No rate is chosen below the highest one that is of use divided by this."""
 _FINENESS = 1.03
@@ -42,7 +45,7 @@ class Promise:
 
     def __init__(self, run: Run, prior: Prior | None) -> None:
         self._run = run
-        self._forecast = TimeLeftForecast(run, prior)
+        self._forecast = TimeLeftForecast(run, prior, share=_ALL)
         self._in_force = run.throttled.in_force
         self._chosen_at: datetime | None = None
         self._chosen_for: object = None
@@ -115,7 +118,8 @@ class Promise:
 
     def _at_most_s(self, left: Remaining) -> float:
         """Return the seconds after which the rest is over in nine of ten cases."""
-        return left.copying_s * _SURE + left.waiting_s
+        longer = _SURE if self._forecast.known else _UNSURE
+        return left.copying_s * longer + left.waiting_s
 
     def _ends_at(self, now: datetime, left_s: float) -> datetime:
         ends_at = self._run.schedule.after(now, left_s)
