@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.footer import FooterKeys
 from support.simulated.moving_clusters import a_cluster, move
-from support.views.screens import colour_of
+from support.views.screens import colour_of, resize
 from support.views.watching import LARGE, SMALL, Watching, an_app, watching
 
 
@@ -48,6 +50,21 @@ async def test_each_screen_opens_with_its_key_and_closes_with_escape() -> None:
             await watch.see()
             await watch.press(*([] if isinstance(watch.app.screen, WatchScreen) else ["escape"]))
             assert isinstance(watch.app.screen, WatchScreen)
+
+
+async def test_the_screen_takes_a_new_size_on_a_busy_machine_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def busy() -> float:
+        """Return a time that is 20 ms later at every look, as if the processor was taken away."""
+        return time.monotonic() + next(looks) / 50
+
+    looks = itertools.count()
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        with monkeypatch.context() as patch:
+            patch.setattr("textual._time.get_time", busy)
+            await resize(watch.pilot, SMALL)
+        await resize(watch.pilot, LARGE)
 
 
 async def test_a_deleted_topic_shows_no_leader() -> None:

@@ -18,6 +18,7 @@ from textual.events import Key
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
+from textual.timer import Timer, TimerCallback
 from textual.worker import Worker, WorkerState
 
 from ktui.cluster.clock import Clock, SystemClock
@@ -405,6 +406,23 @@ class KtuiApp(App[None], Services):
         if isinstance(event, Key):
             self._footer_messages.drop()
         await super().on_event(event)
+
+    def set_timer(
+        self,
+        delay: float,
+        callback: TimerCallback | None = None,
+        *,
+        name: str | None = None,
+        pause: bool = False,
+    ) -> Timer:
+        """Return a timer that fires, however late.
+
+        Textual gives up one that got no processor time for its whole delay. That of a resize, 8 ms,
+        is one of them, and without it the view keeps its old size for good.
+        """
+        timer = super().set_timer(delay, callback, name=name, pause=pause)
+        timer._skip = False  # noqa: SLF001 - a timer of `set_timer` can be told in no other way
+        return timer
 
     def clear_notifications(self) -> None:
         """Show the footer's keys again."""
