@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 LIMIT_S = 900.0
@@ -45,6 +45,22 @@ class PipelineProcess:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it and to its JVM."""
         os.killpg(self._process.pid, number)
+
+    def loses_to(self, other: Callable[[], bytes]) -> bytes:
+        """Let another run write version 1 while this one stands still; it says so, and ends.
+
+        Args:
+            other: writes the version, and returns its manifest.
+        """
+        self.works_on("moves")
+        self.signal(signal.SIGSTOP)
+        manifest = other()
+        self.signal(signal.SIGCONT)
+        code, printed = self.ends()
+        assert code == 1, printed
+        assert "another run has written version 1 meanwhile; this one has changed" in printed
+        assert "Traceback" not in printed
+        return manifest
 
     def ends(self) -> tuple[int, str]:
         """Wait for its end; return the exit code and all that it has printed."""
