@@ -2,6 +2,8 @@
 
 One session goes on, round by round, and each round is read into the same lake. Every partition is
 moved over and over, and one run follows another, so rounds end in the middle of moves and runs.
+Folds that write many old samples again, to keep the folders few, cost more than others. So what a
+sample costs that is written again is printed, too, and the growth without it.
 `KTUI_BENCH_FOLLOW` names other sizes: partitions, rounds, seconds of a round, and samples that the
 lake has before the first round, as in `KTUI_BENCH_FOLLOW=1000,60,60,1000000`. Linux only.
 """
@@ -17,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import psutil
@@ -29,6 +32,7 @@ from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.execution.run.events import AnyRunEvent
 from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.run.run import PipelineRequest
 from ktui.pipeline.run.run import run as run_pipeline
 from ktui.pipeline.spark import session
@@ -45,6 +49,8 @@ WARMING = 2
 """The first folds compile Spark's own code, and do not count."""
 AIM = 1.2
 START = datetime(2026, 1, 1, tzinfo=UTC)
+_WRITES_AGAIN = "samples"
+"""The step that writes new samples, and many of the old ones again now and then."""
 _MOVE_S = 150
 """The seconds of a move by others."""
 _OF_A_RUN, _AT_ONCE = 375, 4
@@ -63,7 +69,7 @@ def run() -> None:
         spark = session.start("local[2]", log=folder / "spark.log")
         recorded, lake = _Session(folder / "recorded", partitions), folder / "lake"
         request = PipelineRequest((str(folder / "recorded"),), str(lake), asked=DerivedOptions())
-        folds = []
+        folds: list[_Fold] = []
         try:
             while recorded.samples < before:
                 recorded.record(_LONGEST_S)
@@ -73,10 +79,13 @@ def run() -> None:
             for number in range(WARMING + rounds):
                 recorded.record(seconds)
                 steps = _Steps()
-                run_pipeline(spark, request, steps.begin)
-                folds.append(steps.end())
-                taken_s, samples = sum(folds[-1].values()), recorded.samples
-                print(f"fold {number + 1}: {taken_s:.1f} s of CPU, {samples:,} samples", flush=True)
+                outcome = run_pipeline(spark, request, steps.begin)
+                folds.append(_Fold(steps.end(), _written(outcome.manifest)))
+                print(
+                    f"fold {number + 1}: {folds[-1].taken_s:.1f} s of CPU, {recorded.samples:,} "
+                    f"samples, of which {folds[-1].written:,} were written in it",
+                    flush=True,
+                )
         finally:
             spark.stop()
         _check(lake, recorded.samples)
@@ -99,6 +108,31 @@ def _check(lake: Path, samples: int) -> None:
             raise SystemExit(f"not measured: the lake has no rows of {table}")
     if not DuckLake.open(str(lake)).rows("FROM forecasts WHERE scope = 'run' LIMIT 1"):
         raise SystemExit("not measured: the lake has no forecasts of runs")
+
+
+class _Fold(NamedTuple):
+    """What a fold took, and wrote."""
+
+    steps: dict[str, float]
+    """The CPU time of each step, in seconds."""
+    written: int
+    """The new samples, and those that were written again."""
+
+    @property
+    def taken_s(self) -> float:
+        return sum(self.steps.values())
+
+    @property
+    def others_s(self) -> float:
+        """What all took but the step that writes samples."""
+        return self.taken_s - self.steps[_WRITES_AGAIN]
+
+
+def _written(manifest: Manifest) -> int:
+    """Return the rows of the newest version of the table of samples."""
+    files = [file for part in manifest.tables["samples"].values() for file in part.files]
+    newest = max(file.version for file in files)
+    return sum(file.rows for file in files if file.version == newest)
 
 
 class _Steps:
@@ -129,17 +163,30 @@ def _cpu_s() -> float:
     return total
 
 
-def _report(folds: list[dict[str, float]], samples: int, partitions: int) -> None:
-    whole = [sum(fold.values()) for fold in folds]
-    tenths = [_tenth(whole, n) for n in range(10)]
+def _report(folds: list[_Fold], samples: int, partitions: int) -> None:
+    tenths = _tenths([fold.taken_s for fold in folds])
     print(
         f"{len(folds)} folds, {samples:,} samples of {partitions} moving partitions; seconds of "
         f"CPU per fold by tenth: {', '.join(f'{each:.1f}' for each in tenths)}; the last is "
         f"{tenths[-1] / tenths[0]:.2f} times the first (aim: {AIM})"
     )
-    for step in sorted({name for fold in folds for name in fold}):
-        of_step = [fold.get(step, 0.0) for fold in folds]
-        print(f"  {step}: {_tenth(of_step, 0):.2f} s in the first, {_tenth(of_step, 9):.2f} s last")
+    for step in sorted({name for fold in folds for name in fold.steps}):
+        of_step = _tenths([fold.steps.get(step, 0.0) for fold in folds])
+        print(f"  {step}: {of_step[0]:.2f} s in the first, {of_step[-1]:.2f} s last")
+    written = [fold.written for fold in folds]
+    each_s, fixed_s = statistics.linear_regression(
+        written, [fold.steps[_WRITES_AGAIN] for fold in folds]
+    )
+    others = _tenths([fold.others_s for fold in folds])
+    print(
+        f"{min(written):,} to {max(written):,} samples were written in a fold, new ones and old "
+        f"ones again: {fixed_s:.1f} s of CPU, and {each_s * 1e6:.1f} s for a million of them; all "
+        f"else took {others[-1] / others[0]:.2f} times as much in the last tenth"
+    )
+
+
+def _tenths(figures: list[float]) -> list[float]:
+    return [_tenth(figures, number) for number in range(10)]
 
 
 def _tenth(figures: list[float], number: int) -> float:
