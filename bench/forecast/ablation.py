@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from bench.forecast.moments import KTUI, Moment, replay
+from bench.forecast.real_runs import Machine
 from bench.forecast.scores import (
     TENTHS,
     by_run,
@@ -115,7 +116,7 @@ def run() -> None:
 
 def learnt_on() -> list[RunSet]:
     """Return the runs by which constants are chosen."""
-    of_labs = [real(frozen=False, busy=busy) for busy in (False, True)]
+    of_labs = [real(machine, frozen=False) for machine in (Machine.QUIET, Machine.BUSY)]
     return [*of_labs, _one_of_each(simulated_runs(frozen=False))]
 
 

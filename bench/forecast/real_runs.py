@@ -31,14 +31,28 @@ class Act(enum.Enum):
     """A broker dies for good, and the engine is interrupted later: the run never ends."""
 
 
+class Machine(enum.Enum):
+    """What the brokers of a lab share while its runs are recorded."""
+
+    QUIET = "a quiet machine"
+    """Two cores, with nothing beside them."""
+    BUSY = "a busy machine"
+    """Two cores, with other work beside them."""
+    SHARES = "brokers with a share of a core each"
+    """Nothing: each broker has `CORE_SHARE`, as if it ran on a machine of its own."""
+
+
+CORE_SHARE = 0.3
+"""Five brokers take 1.5 of two cores; the rest is for ktui and the producers."""
+
+
 class LabRuns(NamedTuple):
     """A lab to record."""
 
     name: str
     version: str
     seed: int
-    busy: bool
-    """Whether other work kept the machine busy while its runs were recorded."""
+    machine: Machine
     large_mib: int
     """The least size of a partition that is copied without a throttle: enough for half a minute."""
 
@@ -49,12 +63,14 @@ class LabRuns(NamedTuple):
 
 
 LABS = (
-    LabRuns("train-1", "4.3.1", 101, busy=True, large_mib=6),
-    LabRuns("frozen-1", "3.9.1", 201, busy=True, large_mib=6),
-    LabRuns("frozen-2", "4.3.1", 202, busy=True, large_mib=6),
-    LabRuns("train-2", "4.3.1", 102, busy=False, large_mib=96),
-    LabRuns("frozen-3", "3.9.1", 203, busy=False, large_mib=96),
-    LabRuns("frozen-4", "4.3.1", 204, busy=False, large_mib=96),
+    LabRuns("train-1", "4.3.1", 101, Machine.BUSY, large_mib=6),
+    LabRuns("frozen-1", "3.9.1", 201, Machine.BUSY, large_mib=6),
+    LabRuns("frozen-2", "4.3.1", 202, Machine.BUSY, large_mib=6),
+    LabRuns("train-2", "4.3.1", 102, Machine.QUIET, large_mib=96),
+    LabRuns("frozen-3", "3.9.1", 203, Machine.QUIET, large_mib=96),
+    LabRuns("frozen-4", "4.3.1", 204, Machine.QUIET, large_mib=96),
+    LabRuns("frozen-5", "3.9.1", 205, Machine.SHARES, large_mib=48),
+    LabRuns("frozen-6", "4.3.1", 206, Machine.SHARES, large_mib=48),
 )
 """Rules and figures of the forecast are chosen on the labs that are not frozen."""
 

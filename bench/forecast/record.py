@@ -16,12 +16,15 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.forecast.real_runs import (
     BROKERS,
+    CORE_SHARE,
     LABS,
     Act,
     LabRuns,
+    Machine,
     RealRun,
     placements,
     runs,
@@ -31,6 +34,7 @@ from bench.forecast.simulated import FROZEN, TRAINING, cluster_name, record_clus
 from bench.forecast.stored import RECORDINGS
 from bench.producing import Load, producer
 from bench.real.lab import asked, create_filled, in_sync, ktui, lab_of, leave, moves, until
+from bench.real.processor_shares import ProcessorShares, processor_shares
 from ktui.execution.host.state_dir import StateDir
 from ktui.lab import control
 from ktui.lab.layout import Lab
@@ -70,28 +74,45 @@ def _simulate(name: str, seed: int) -> None:
     print(f"{name}: {len(list(to.iterdir()))} runs", flush=True)
 
 
+class _Place(NamedTuple):
+    """Where runs are carried out."""
+
+    lab: Lab
+    folder: Path
+    """Has the files of the lab and of ktui."""
+    shares: ProcessorShares | None
+    """Limit the brokers; None where they are not limited."""
+
+    def limit(self) -> None:
+        """Limit the brokers that run now, where they are limited."""
+        if self.shares is not None:
+            self.shares.limit(self.lab)
+
+
 def _record(of: LabRuns, number: int) -> None:
     rng, to = random.Random(of.seed), RECORDINGS / of.name  # noqa: S311 - a repeatable choice
     shutil.rmtree(to, ignore_errors=True)
-    with lab_of(of.version, BROKERS) as (lab, folder):
+    share = CORE_SHARE if of.machine is Machine.SHARES else None
+    with processor_shares(share) as shares, lab_of(of.version, BROKERS) as (lab, folder):
+        place = _Place(lab, folder, shares)
         placed: dict[str, list[tuple[int, ...]]] = {}
         for topic in topics(rng, of.large_mib):
             first = placements(rng, [()] * len(topic.sizes))
             placed[topic.name] = first
             create_filled(lab, topic, first)
-        for place, real in enumerate(runs(rng, number), start=1):
+        for nth, real in enumerate(runs(rng, number), start=1):
             target = placements(rng, placed[real.topic])
             until(lambda: in_sync(lab, real.topic), "every replica is in sync")  # noqa: B023
-            took_s = _carry_out(lab, folder, real, target, rng.randrange(1, BROKERS + 1))
-            _keep(folder, real, to / f"{place}-{real.name}")
+            place.limit()
+            took_s = _carry_out(place, real, target, rng.randrange(1, BROKERS + 1))
+            _keep(folder, real, to / f"{nth}-{real.name}")
             placed[real.topic] = target
             print(f"{of.name}: {real.name} took {took_s:.0f} s", flush=True)
 
 
-def _carry_out(
-    lab: Lab, folder: Path, real: RealRun, target: Sequence[Sequence[int]], victim: int
-) -> float:
+def _carry_out(place: _Place, real: RealRun, target: Sequence[Sequence[int]], victim: int) -> float:
     """Carry out a run, and return the seconds that it took."""
+    lab, folder = place.lab, place.folder
     plan = folder / f"{real.name}.json"
     parts = [PartitionTarget(real.topic, n, tuple(to)) for n, to in enumerate(target)]
     plan.write_text(plan_as_json(Plan(tuple(parts))))
@@ -105,7 +126,7 @@ def _carry_out(
         began_s = time.monotonic()
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as mover:
             try:
-                _act(lab, folder, real, mover, victim)
+                _act(place, real, mover, victim)
                 output = _output(mover)
             finally:
                 mover.kill()
@@ -126,11 +147,10 @@ def _output(mover: subprocess.Popen[bytes]) -> bytes:
     return output
 
 
-def _act(
-    lab: Lab, folder: Path, real: RealRun, mover: subprocess.Popen[bytes], victim: int
-) -> None:
+def _act(place: _Place, real: RealRun, mover: subprocess.Popen[bytes], victim: int) -> None:
     if real.act is Act.NOTHING:
         return
+    lab, folder = place.lab, place.folder
     until(lambda: moves(lab), "a move begins")
     time.sleep(real.at_s)
     if mover.poll() is not None:
@@ -144,6 +164,7 @@ def _act(
         time.sleep(_OUTAGE_S if real.act is Act.OUTAGE else _LEFT_AFTER_S)
         if real.act is Act.OUTAGE:
             control.start(lab, victim)
+            place.limit()
             return
         leave(mover)
 

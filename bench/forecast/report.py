@@ -10,6 +10,7 @@ from bench.checks import check_count
 from bench.forecast.baselines import BASELINES, BY_THROTTLE
 from bench.forecast.moments import KTUI, Moment, ReplayedRun, replay
 from bench.forecast.priors import forward_chained
+from bench.forecast.real_runs import Machine
 from bench.forecast.scores import (
     LEVEL,
     TENTHS,
@@ -44,7 +45,7 @@ def run() -> None:
 
 def real_judges() -> list[RunSet]:
     """Return the real runs that only judge the forecast."""
-    return [real(frozen=True, busy=busy) for busy in (False, True)]
+    return [real(machine, frozen=True) for machine in Machine]
 
 
 def print_scores(runs: RunSet) -> None:

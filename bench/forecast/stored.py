@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.forecast import real_runs, simulated
+from bench.forecast.real_runs import Machine
 from ktui.pipeline.forecast.replay import DecodedPoll
 from ktui.pipeline.forecast.session_stream import session_events
 from ktui.recording.lines import RunLine
@@ -49,10 +50,10 @@ class RunSet(NamedTuple):
         return [run for runs in self.clusters.values() for run in runs]
 
 
-def real(*, frozen: bool, busy: bool) -> RunSet:
-    """Return the real runs of a busy machine or of a quiet one: to learn on, or the frozen ones."""
-    labs = [lab for lab in real_runs.LABS if (lab.frozen, lab.busy) == (frozen, busy)]
-    title = f"real runs, {_which(frozen=frozen)}, on a {'busy' if busy else 'quiet'} machine"
+def real(machine: Machine, *, frozen: bool) -> RunSet:
+    """Return the real runs on such a machine: to learn on, or the frozen ones."""
+    labs = [lab for lab in real_runs.LABS if (lab.frozen, lab.machine) == (frozen, machine)]
+    title = f"real runs, {_which(frozen=frozen)}, on {machine.value}"
     return RunSet(title, _clusters([lab.name for lab in labs]))
 
 

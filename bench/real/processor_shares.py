@@ -1,0 +1,67 @@
+"""Limit the processor time of each broker of a lab, as if each ran on a machine of its own.
+
+By control groups of Linux, version 1, which only root may make.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ktui.lab import nodes
+from ktui.lab.layout import Lab
+
+_CPU = Path("/sys/fs/cgroup/cpu")
+_PERIOD_US = 20_000
+"""A broker that has used up its share stands still for less than this, in microseconds."""
+
+
+class ProcessorShares:
+    """The control groups of the brokers of a lab.
+
+    Args:
+        share: of one core, for each broker.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._quota_us = round(share * _PERIOD_US)
+        self._folder = _CPU / f"ktui-bench-{os.getpid()}"
+
+    def limit(self, lab: Lab) -> None:
+        """Limit all brokers that run now; one that is started again is limited by another call."""
+        for broker, process in nodes.running(lab).items():
+            if lab.node(broker).is_controller:
+                continue
+            group = self._folder / str(broker)
+            group.mkdir(parents=True, exist_ok=True)
+            (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(self._quota_us))
+            (group / "cgroup.procs").write_text(str(process.pid))
+
+    def remove(self) -> None:
+        """Remove the groups, once their brokers have ended."""
+        if self._folder.exists():
+            for group in (*self._folder.glob("[0-9]*"), self._folder):
+                group.rmdir()
+
+
+@contextmanager
+def processor_shares(share: float | None) -> Iterator[ProcessorShares | None]:
+    """Yield what limits the brokers of a lab that ends within the block; None for no limit.
+
+    Raises:
+        SystemExit: this machine has no such groups, or this user may not make them.
+    """
+    if share is None:
+        yield None
+        return
+    if not (_CPU / "cpu.cfs_quota_us").exists() or not os.access(_CPU, os.W_OK):
+        sys.exit(f"not recorded: limiting brokers needs {_CPU} (cgroup v1), and root")
+    shares = ProcessorShares(share)
+    try:
+        yield shares
+    finally:
+        shares.remove()
