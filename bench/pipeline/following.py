@@ -174,6 +174,11 @@ def _report(folds: list[_Fold], samples: int, partitions: int) -> None:
         of_step = _tenths([fold.steps.get(step, 0.0) for fold in folds])
         print(f"  {step}: {of_step[0]:.2f} s in the first, {of_step[-1]:.2f} s last")
     written = [fold.written for fold in folds]
+    if min(written) == max(written):
+        print(
+            "not measured: what writing old samples again costs, for no fold did more than others"
+        )
+        return
     each_s, fixed_s = statistics.linear_regression(
         written, [fold.steps[_WRITES_AGAIN] for fold in folds]
     )
