@@ -421,7 +421,7 @@ class KtuiApp(App[None], Services):
         is one of them, and without it the view keeps its old size for good.
         """
         timer = super().set_timer(delay, callback, name=name, pause=pause)
-        timer._skip = False  # noqa: SLF001 - a timer of `set_timer` can be told in no other way
+        timer._skip = False  # noqa: SLF001 - Textual has no argument for it
         return timer
 
     def clear_notifications(self) -> None:
