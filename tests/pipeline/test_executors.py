@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,17 +13,7 @@ from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.spark import executors
 from ktui.pipeline.spark.executors import check_executors
 from ktui.pipeline.spark.probe import ProbeResult
-from ktui.pipeline.spark.session import start
 from support.pipeline.spark_cluster import python_with
-
-
-def test_a_silent_master_is_reported_before_anything_is_started() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
-        url = f"spark://127.0.0.1:{taken.getsockname()[1]}"
-
-        with pytest.raises(PipelineProblem, match=f"{url}: no master answers: Connection refused"):
-            start(url)
 
 
 def test_a_library_missing_from_the_python_of_executors_is_named(

@@ -95,6 +95,20 @@ def test_runs_on_yarn_read_what_is_new_in_hdfs_and_one_that_is_overtaken_changes
     has_the_oracles_tables(tmp_path / "lake", tmp_path / "recorded")
 
 
+def test_a_run_says_at_once_that_no_resource_manager_answers(tmp_path: Path) -> None:
+    site = "<property><name>yarn.resourcemanager.hostname</name><value>nowhere.invalid</value>"
+    text = f"<configuration>{site}</property></configuration>"
+    (tmp_path / "yarn-site.xml").write_text(text, encoding="utf-8")
+    places = ("--recordings", "hdfs:///recorded", "--lake", "hdfs:///lake")
+    how = ("--master", "yarn", "--state-dir", str(tmp_path / "state"))
+
+    with pipeline_process((*places, *how), os.environ | {"HADOOP_CONF_DIR": str(tmp_path)}) as run:
+        code, printed = run.ends()
+
+    assert code == 1, printed
+    assert "nowhere.invalid:8032: no resource manager of YARN answers: " in printed
+
+
 def test_of_two_that_replace_a_file_in_hdfs_within_a_moment_one_is_refused(
     hadoop: HadoopCluster,
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS
 from ktui.pipeline.spark.class_archive import shared_classes
 from ktui.pipeline.spark.failures import root_cause
+from ktui.pipeline.spark.master import check_master
 
 NEEDED_JAVA = 17
 LOCAL = "local[*]"
@@ -72,8 +72,6 @@ _USED_CLASSES = (
 """The names in PySpark of Java classes that it uses for columns and their lists."""
 _LAST_LINES = 8
 """The lines of Spark's log that are quoted when Spark does not start."""
-_STANDALONE = "spark://"
-_ANSWER_S = 10.0
 
 
 def start(
@@ -98,7 +96,6 @@ def start(
     java = check_java()
     builder = SparkSession.builder.appName("ktui pipeline")
     if master is not None:
-        _check_master(master)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         builder = builder.master(master)
@@ -107,13 +104,16 @@ def start(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if local and small:
         local = {**local, _JAVA_OPTIONS: SMALL_JAVA_OPTIONS}
-    for key, value in {**_ALWAYS, **local, **(more or {})}.items():
+    settings = {**_ALWAYS, **local, **(more or {})}
+    for key, value in settings.items():
         builder = builder.config(key, value)
     for name in _LOGGED_TWICE:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs interrupts there
     try:
         with _output_to(log), _interrupts_kept(), shared_classes(java) if local else nullcontext():
+            if master is not None:
+                check_master(master, settings)
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
@@ -191,31 +191,6 @@ def _output_to(log: Path | None) -> Iterator[None]:
             os.dup2(own, number)
             os.close(own)
         os.close(file)
-
-
-def _check_master(url: str) -> None:
-    """Check that a standalone master answers: Spark itself would try for over a minute.
-
-    Raises:
-        PipelineProblem: none answers, or the URL is not that of a master.
-    """
-    if not url.startswith(_STANDALONE):
-        return
-    failure = ""
-    for place in url.removeprefix(_STANDALONE).split(","):
-        host, _, port = place.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
-        except ValueError:
-            fix = "Name one like spark://host:7077"
-            raise PipelineProblem(f"{url}: not the URL of a master. {fix}") from None
-        except OSError as error:
-            failure = error.strerror or str(error)
-        else:
-            return
-    raise PipelineProblem(
-        f"{url}: no master answers: {failure}. The master's web page and log show its URL"
-    )
 
 
 def _quoted(log: Path | None) -> str:
