@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake import growing
-from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.lake import Lake, write_parquet
 from ktui.pipeline.lake.manifest import Manifest
-from ktui.pipeline.lake.sizing import runs_small
+from ktui.pipeline.lake.sizing import LARGE_BYTES, runs_small
 from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, INSIGHTS
+from ktui.pipeline.run import recorded_tables
 from ktui.pipeline.run.run import PipelineRequest, run
 from support.pipeline.lake_rows import Rows, assert_same, lake_rows, lake_table, rows_of
 from support.pipeline.sparks import large_runs
@@ -125,3 +126,35 @@ def test_each_version_of_a_lake_has_the_tables_of_all_its_recordings_read_at_onc
         for each in manifests[0].clusters
     ]
     assert any(before and before < after for before, after in files)
+
+
+def test_a_small_run_that_writes_many_old_rows_again_does_so_as_a_large_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that a small run writes stay in memory, and millions find no room there."""
+    small: dict[str, bool] = {}
+
+    def noted(rows: DataFrame, place: str, by: Collection[str]) -> None:
+        small[place.split("/")[-2]] = runs_small(spark)
+        write_parquet(rows, place, by)
+
+    dice = random.Random(1)  # noqa: S311 - a test's dice
+    request = PipelineRequest((str(tmp_path / "recorded"),), str(tmp_path / "lake"), asked=QUICK)
+    monkeypatch.setattr("ktui.pipeline.lake.lake.write_parquet", noted)
+    monkeypatch.setattr(growing, "FEW_ROWS", 0)
+    for each in (growing, recorded_tables):
+        monkeypatch.setattr(each, "ROW_BYTES", LARGE_BYTES)
+    first, second = _versions(tapes_of_runs(range(1)), (3, SEGMENTS), dice)
+
+    write(tmp_path / "recorded", first)
+    run(spark, request)
+    assert all(small.values())
+
+    write(tmp_path / "recorded", second)
+    run(spark, request)
+    assert not small["samples"]
+    assert not small["forecasts"]
+    assert small["replays"]
+    made, expected = lake_rows(tmp_path / "lake"), tables_of(tmp_path / "recorded")
+    for name in expected:
+        assert_same(made[name], expected[name], name)

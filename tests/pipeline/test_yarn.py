@@ -102,8 +102,10 @@ def test_a_run_says_at_once_that_no_resource_manager_answers(tmp_path: Path) -> 
     places = ("--recordings", "hdfs:///recorded", "--lake", "hdfs:///lake")
     how = ("--master", "yarn", "--state-dir", str(tmp_path / "state"))
 
-    with pipeline_process((*places, *how), os.environ | {"HADOOP_CONF_DIR": str(tmp_path)}) as run:
-        code, printed = run.ends()
+    with pipeline_process(
+        (*places, *how), os.environ | {"HADOOP_CONF_DIR": str(tmp_path)}
+    ) as running:
+        code, printed = running.ends()
 
     assert code == 1, printed
     assert "nowhere.invalid:8032: no resource manager of YARN answers: " in printed

@@ -108,10 +108,21 @@ def test_what_the_next_tables_read_decides_again_about_the_settings() -> None:
     spark = cast("SparkSession", FakeSpark("local[*]"))
     spark.conf.set("spark.sql.codegen.wholeStage", "true")
 
-    with sized(spark, SMALL_BYTES) as resize:
+    with sized(spark, SMALL_BYTES) as sizing:
         assert runs_small(spark)
-        resize(SMALL_BYTES + 1)
+        sizing.resize(SMALL_BYTES + 1)
         assert not runs_small(spark)
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
-        resize(1)
+        sizing.resize(1)
+        assert runs_small(spark)
+
+
+def test_settings_for_at_least_some_bytes_hold_for_a_while() -> None:
+    spark = cast("SparkSession", FakeSpark("local[*]"))
+
+    with sized(spark, SMALL_BYTES) as sizing:
+        with sizing.at_least(1):
+            assert runs_small(spark)
+        with sizing.at_least(SMALL_BYTES + 1):
+            assert not runs_small(spark)
         assert runs_small(spark)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.sizing import ROW_BYTES
 
 FEW_ROWS = 100_000
 """A table with so few rows is written whole: to find out what of it changes would cost more."""
@@ -46,8 +47,9 @@ def write_grown(version: NewVersion, table: Table, new: DataFrame, marks: Marks)
         )
         for cluster, of in sorted(rows.items())
     }
-    kept = _staying(version.to_merge(table, merged), marks)
-    version.write(table, kept.unionByName(new), merged)
+    with version.sizing.at_least(ROW_BYTES * version.rows_to_merge((table,), merged)):
+        kept = _staying(version.to_merge(table, merged), marks)
+        version.write(table, kept.unionByName(new), merged)
 
 
 def _staying(rows: DataFrame, marks: Marks) -> DataFrame:

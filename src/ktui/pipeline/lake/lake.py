@@ -32,7 +32,7 @@ from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, require_columns
-from ktui.pipeline.lake.sizing import as_one_partition, by_folder, computed_once, keeps_rows
+from ktui.pipeline.lake.sizing import Sizing, as_one_partition, by_folder, computed_once, keeps_rows
 from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED, VIEWS
 from ktui.pipeline.lake.with_truth import SOURCES, with_truth
 
@@ -147,16 +147,20 @@ class NewVersion:
         spark: reads and writes the tables.
         files: the lake's files.
         before: the version that the new one starts from.
+        sizing: gives Spark its settings.
 
     Attributes:
         clusters: the clusters with rows that this version writes; all others keep theirs.
         merged: the versions, by cluster, whose rows in recorded tables are written again.
     """
 
-    def __init__(self, spark: SparkSession, files: LakeFiles, before: Manifest) -> None:
+    def __init__(
+        self, spark: SparkSession, files: LakeFiles, before: Manifest, sizing: Sizing
+    ) -> None:
         self.clusters: frozenset[str] = frozenset()
         self.merged: Versions = {}
         self.spark = spark
+        self.sizing = sizing
         self._files = files
         self._before = before
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
@@ -223,6 +227,13 @@ class NewVersion:
             merged: these versions by cluster; None for those of the recorded tables.
         """
         return self._old_rows(table, self.merged if merged is None else merged, merged=True)
+
+    def rows_to_merge(self, tables: Iterable[Table], merged: Versions | None = None) -> int:
+        """Return how many rows of some tables `to_merge` has."""
+        of = self.merged if merged is None else merged
+        return sum(
+            file.rows for table in tables for _, file in self._old_files(table, of, merged=True)
+        )
 
     def kept(self, table: Table) -> DataFrame:
         """Return the rows of a recorded table in all other versions, which stay as they are."""

@@ -11,7 +11,7 @@ cluster it does, for an executor that gets most of the rows would hold up all ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +21,8 @@ SMALL_BYTES = 4 << 20
 small run."""
 LARGE_BYTES = SMALL_BYTES + 1
 """The least size of a run that is not small."""
-SAMPLE_BYTES = 10
-"""About as many bytes of recordings make a sample."""
+ROW_BYTES = 10
+"""About as many bytes of recordings make a sample, or another row of a large table."""
 PARTITION_BYTES = 4 << 20
 """On one machine a larger run has a partition for so many of these bytes."""
 
@@ -63,26 +63,53 @@ Resize = Callable[[int], None]
 """Changes Spark's settings to those for reading so many compressed bytes."""
 
 
+class Sizing:
+    """Gives Spark the settings for what is read next.
+
+    Args:
+        spark: has its usual settings.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._usual = {name: spark.conf.get(name) or "" for name in SMALL_SETTINGS | _ONE_MACHINE}
+        self._size = 0
+
+    def resize(self, size: int) -> None:
+        """Change the settings to those for reading so many compressed bytes."""
+        self._size = size
+        self._set(_settings(self._spark, size))
+
+    @contextmanager
+    def at_least(self, size: int) -> Iterator[None]:
+        """Within the block, have settings for so many compressed bytes, if not for more."""
+        before = self._size
+        self.resize(max(before, size))
+        yield
+        self.resize(before)
+
+    def end(self) -> None:
+        """Restore the usual settings."""
+        self._set({})
+
+    def _set(self, settings: Mapping[str, str]) -> None:
+        for name, value in {**self._usual, **settings}.items():
+            self._spark.conf.set(name, value)
+
+
 @contextmanager
-def sized(spark: SparkSession, size: int) -> Iterator[Resize]:
+def sized(spark: SparkSession, size: int) -> Iterator[Sizing]:
     """Within the block, give Spark the settings for a run that reads so many compressed bytes.
 
     Yields:
         What changes them, once it is known how much the next tables take.
     """
-    names = SMALL_SETTINGS | _ONE_MACHINE
-    usual = {name: spark.conf.get(name) or "" for name in names}
-
-    def resize(size: int) -> None:
-        for name, value in (usual | _settings(spark, size)).items():
-            spark.conf.set(name, value)
-
-    resize(size)
+    sizing = Sizing(spark)
+    sizing.resize(size)
     try:
-        yield resize
+        yield sizing
     finally:
-        for name, value in usual.items():
-            spark.conf.set(name, value)
+        sizing.end()
 
 
 def _settings(spark: SparkSession, size: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import Resize, computed_once
+from ktui.pipeline.lake.sizing import ROW_BYTES, computed_once
 from ktui.pipeline.lake.tables import (
     INTAKES,
     LINES,
@@ -49,7 +49,7 @@ class NewRows(NamedTuple):
 
 @contextmanager
 def add_recorded(
-    version: NewVersion, decoded: DataFrame, new: NewRows, tell: OnStep, resize: Resize
+    version: NewVersion, decoded: DataFrame, new: NewRows, tell: OnStep
 ) -> Iterator[News | None]:
     """Add decoded rows to the recorded tables of a version's clusters.
 
@@ -61,7 +61,6 @@ def add_recorded(
         decoded: as returned by `decode`.
         new: how many rows that are.
         tell: is called with the name of each step as it begins.
-        resize: is called with how many bytes of recordings and old lines are read.
 
     Yields:
         What is new for the derived tables, for use within the block; None where all is.
@@ -75,7 +74,8 @@ def add_recorded(
 
         tell("lines")
         touched = new.sessions.touched()
-        resize(new.size + new.sessions.length(touched))
+        size = new.size + new.sessions.length(touched)
+        version.sizing.resize(size)
         unwritten = F.lit(None).cast("string").alias(WRITTEN_BY)
         old = new.sessions.lines(touched)
         lines = decoded_rows(decoded, "line").select(*normalize.SETTLING, unwritten)
@@ -93,6 +93,7 @@ def add_recorded(
         if any(version.rows_by_version(each, RECORDED) for each in sorted(version.clusters)):
             of_old = copies if changed is None else changed
             version.merged, resettled = _merged(version, of_old, new.by_cluster)
+            version.sizing.resize(size + ROW_BYTES * version.rows_to_merge(RECORDED))
         if more := new.sessions.rewritten(version.merged, touched):
             copies = copies.unionByName(keep(normalize.copies(new.sessions.lines(more))))
             sessions = keep(normalize.sessions(copies.where("counts")))

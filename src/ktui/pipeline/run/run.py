@@ -29,7 +29,7 @@ from ktui.pipeline.lake.growing import write_grown
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import Resize, sized
+from ktui.pipeline.lake.sizing import sized
 from ktui.pipeline.lake.tables import (
     ETA_ERRORS,
     INSIGHTS,
@@ -127,10 +127,10 @@ def read_segments(
         before = read_manifest(files) or Manifest()
         settled = segment_files.settled(before.segments)
         news = sum(each.length for each in segment_files.new_files(found.files, settled))
-        resize = stack.enter_context(sized(spark, news))
+        sizing = stack.enter_context(sized(spark, news))
         new, missed = segment_files.new_segments(spark, found.files, settled)
         first = segment_files.without_duplicates(new, settled)
-        version = NewVersion(spark, files, before)
+        version = NewVersion(spark, files, before, sizing)
         decoded, written = Decoded(), Written({})
         if first:
             tell(f"decoding {as_count(len(first), 'segment')}")
@@ -141,7 +141,7 @@ def read_segments(
         if decoded.rows:
             sessions = Sessions(version, decoded.sessions)
             new_rows = NewRows(news, decoded.rows, damaged=decoded.quarantined, sessions=sessions)
-            written = _write(version, rows, new_rows, Settings(tell, resize, stack))
+            written = _write(version, rows, new_rows, tell, stack)
             read = (*before.segments, *first)
             _replay(version, sessions, written, read, request.asked, tell)
         clusters = tuple(sorted(version.clusters))
@@ -261,28 +261,23 @@ def _damage(row: Row) -> str:
     return f"{segment_files.without_file_scheme(row['file'])}:{line}: {reason}{more}"
 
 
-class Settings(NamedTuple):
-    """How a run reports its steps, sets up Spark for them, and frees what Spark keeps."""
+def _write(
+    version: NewVersion, rows: DataFrame, new: NewRows, tell: OnStep, stack: ExitStack
+) -> Written:
+    """Write what was recorded, and all tables derived from it.
 
-    tell: OnStep
-    resize: Resize
-    stack: ExitStack
-    """What Spark keeps in memory is freed once it is closed."""
-
-
-def _write(version: NewVersion, rows: DataFrame, new: NewRows, settings: Settings) -> Written:
-    """Write what was recorded, and all tables derived from it."""
-    tell, resize = settings.tell, settings.resize
+    What Spark keeps in memory is freed once `stack` is closed.
+    """
     written = {"new": decoded_rows(rows, "line")}
     folds: DataFrame | None = None
-    with add_recorded(version, rows, new, tell, resize) as news:
+    with add_recorded(version, rows, new, tell) as news:
         written |= {table.name: version.written(table) for table in RECORDED}
         samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
         changes = Shared.of_events(samples, events) if news is None else news
         if isinstance(changes, Shared):
             folds = changes.folds
-            settings.stack.callback(changes.unpersist)
-        for table, added, marks in derived_tables(samples, events, changes, resize):
+            stack.callback(changes.unpersist)
+        for table, added, marks in derived_tables(samples, events, changes, version.sizing.resize):
             tell(table.name)
             if marks is None:
                 version.write(table, added)

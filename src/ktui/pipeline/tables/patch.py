@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 
 from ktui.pipeline.lake.growing import Marks, marked
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import LARGE_BYTES, SAMPLE_BYTES, Resize, computed_once, runs_small
+from ktui.pipeline.lake.sizing import LARGE_BYTES, ROW_BYTES, Resize, computed_once, runs_small
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
 from ktui.pipeline.tables.brokers import begin_of_minute
 from ktui.pipeline.tables.listings import GAP_MS
@@ -91,7 +91,7 @@ class Patch:
         resize(LARGE_BYTES if news.many else 0)
         of_cuts = self._with_cuts(since).where("t >= cut_t").drop("cut_t")
         self.samples = news.stage(of_cuts)
-        resize(max(SAMPLE_BYTES * self.samples.count(), news.derived_bytes))
+        resize(max(ROW_BYTES * self.samples.count(), news.derived_bytes))
         minute = begin_of_minute(F.min("t") - _LATE_MS).alias("from_t")
         self._minutes = computed_once(first.groupBy("cluster_id").agg(minute))
         self.recent = self._of_recent_minutes(samples)
