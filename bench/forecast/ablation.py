@@ -116,7 +116,7 @@ def run() -> None:
 
 def learnt_on() -> list[RunSet]:
     """Return the runs by which constants are chosen."""
-    of_labs = [real(machine, frozen=False) for machine in (Machine.QUIET, Machine.BUSY)]
+    of_labs = [real(machine, frozen=False) for machine in Machine]
     return [*of_labs, _one_of_each(simulated_runs(frozen=False))]
 
 

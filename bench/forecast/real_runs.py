@@ -71,6 +71,7 @@ LABS = (
     LabRuns("frozen-4", "4.3.1", 204, Machine.QUIET, large_mib=96),
     LabRuns("frozen-5", "3.9.1", 205, Machine.SHARES, large_mib=48),
     LabRuns("frozen-6", "4.3.1", 206, Machine.SHARES, large_mib=48),
+    LabRuns("train-3", "4.3.1", 103, Machine.SHARES, large_mib=48),
 )
 """Rules and figures of the forecast are chosen on the labs that are not frozen."""
 
