@@ -13,6 +13,7 @@ from ktui.pipeline.lake.files import FileState
 from ktui.pipeline.lake.footer import Footer
 from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead
+from ktui.pipeline.lake.sizing import Sizing
 
 
 class Store:
@@ -63,7 +64,7 @@ class Store:
 
 def begun(store: Store) -> NewVersion:
     before = read_manifest(store) or Manifest()
-    return NewVersion(cast("SparkSession", None), store, before)
+    return NewVersion(cast("SparkSession", None), store, before, cast("Sizing", None))
 
 
 def read(name: str) -> SegmentRead:
