@@ -147,7 +147,7 @@ class NewVersion:
         spark: reads and writes the tables.
         files: the lake's files.
         before: the version that the new one starts from.
-        sizing: gives Spark its settings.
+        sizing: switches Spark's settings.
 
     Attributes:
         clusters: the clusters with rows that this version writes; all others keep theirs.

@@ -64,7 +64,7 @@ Resize = Callable[[int], None]
 
 
 class Sizing:
-    """Gives Spark the settings for what is read next.
+    """Switches Spark's settings to suit the size of what is read next.
 
     Args:
         spark: has its usual settings.
@@ -76,13 +76,13 @@ class Sizing:
         self._size = 0
 
     def resize(self, size: int) -> None:
-        """Change the settings to those for reading so many compressed bytes."""
+        """Use the settings for reading this many compressed bytes."""
         self._size = size
         self._set(_settings(self._spark, size))
 
     @contextmanager
     def at_least(self, size: int) -> Iterator[None]:
-        """Within the block, have settings for so many compressed bytes, if not for more."""
+        """Within the block, use the settings for this many compressed bytes, or for more."""
         before = self._size
         self.resize(max(before, size))
         yield
