@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -38,3 +40,13 @@ def test_a_failure_in_spark_is_reported_by_its_cause(
 ) -> None:
     with pytest.raises(SparkFailed, match=words), spark_errors_as_problems():
         spark.range(1).selectExpr(f"raise_error('{cause}')").collect()
+
+
+def test_a_connection_cut_by_a_dying_jvm_prints_no_traceback(
+    spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server: Any = spark.sparkContext._accumulatorServer
+
+    server.handle_error(None, ("127.0.0.1", 1))
+
+    assert capfd.readouterr() == ("", "")

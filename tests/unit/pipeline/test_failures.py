@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+from types import SimpleNamespace
+
 import pytest
+from pyspark import SparkContext
 
 from ktui.pipeline.spark.failures import error_sentence
 
@@ -46,3 +50,25 @@ def test_a_full_disk_is_reported_as_such() -> None:
     words = error_sentence(ValueError("java.io.IOException: No space left on device"))
 
     assert words == "no space is left on the disk of the lake, or of Spark's temporary files"
+
+
+_STOPPED = 'NullPointerException: "org.apache.spark.SparkContext.dagScheduler()" is null'
+
+
+def test_a_full_memory_is_reported_as_such_with_what_to_do() -> None:
+    words = error_sentence(ValueError("Lost task 0.0: java.lang.OutOfMemoryError: Java heap space"))
+
+    assert words.startswith("Spark ran out of memory. Give it more")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "words"),
+    [(52, "Spark ran out of memory. Give it more"), (143, f"Spark failed: {_STOPPED}")],
+)
+def test_a_jvm_that_ended_tells_by_its_exit_code_whether_its_memory_was_full(
+    exit_code: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(["sh", "-c", f"exit {exit_code}"]) as jvm:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=jvm))
+
+        assert error_sentence(ValueError(_STOPPED)).startswith(words)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from ktui.pipeline.errors import SparkFailed
 
 _FULL = "no space is left on the disk of the lake, or of Spark's temporary files"
+_NO_MEMORY = (
+    "Spark ran out of memory. Give it more, on this machine with "
+    "PYSPARK_SUBMIT_ARGS='--driver-memory 8g pyspark-shell', "
+    "on a cluster with '--executor-memory 8g pyspark-shell'"
+)
+_OUT_OF_MEMORY = 52
+"""The exit code of a JVM whose memory is full (Spark's `SparkExitCode.OOM`)."""
+_CUT_OFF = ("Java side is empty", "Error while sending or receiving", "refused", "SparkContext")
+"""What Python is told of a JVM that has ended, or is about to."""
+_ENDS_S = 5.0
+"""The longest that a JVM takes to end."""
 _TRACEBACK = "Traceback (most recent call last):\n"
 
 
@@ -31,7 +44,7 @@ def spark_errors_as_problems() -> Iterator[None]:
 def error_sentence(error: Exception) -> str:
     """Return an error of Spark as a sentence."""
     cause = root_cause(error)
-    return cause if cause == _FULL else f"Spark failed: {cause}"
+    return cause if cause in (_FULL, _NO_MEMORY) else f"Spark failed: {cause}"
 
 
 def root_cause(error: Exception) -> str:
@@ -39,11 +52,23 @@ def root_cause(error: Exception) -> str:
     causes = [str(error), *_causes(error)]
     if any("No space left on device" in cause for cause in causes):
         return _FULL
+    if any("java.lang.OutOfMemoryError" in cause for cause in causes) or _ended_full(causes):
+        return _NO_MEMORY
     raised = _raised_in_python(causes[-1])
     if raised is not None:
         return f"in Python on an executor: {raised}"
     lines = [line.strip() for line in causes[-1].splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
+
+
+def _ended_full(causes: Sequence[str]) -> bool:
+    """Whether the JVM of this program has ended because its memory was full."""
+    jvm: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark has no other way to it
+    if jvm is None or not any(words in cause for cause in causes for words in _CUT_OFF):
+        return False
+    with suppress(TimeoutExpired):
+        return jvm.wait(_ENDS_S) == _OUT_OF_MEMORY
+    return False
 
 
 def _raised_in_python(cause: str) -> str | None:

@@ -118,9 +118,16 @@ def start(
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
     _remember_classes(session)
+    _print_no_cut_connections(session)
     if local:
         _write_no_checksum_files(session)
     return session
+
+
+def _print_no_cut_connections(session: SparkSession) -> None:
+    """Keep PySpark's server from printing a traceback where the JVM dies; an error says that."""
+    server: Any = session.sparkContext._accumulatorServer  # noqa: SLF001 - PySpark has no other way
+    server.handle_error = lambda _request, _client_address: None
 
 
 def _remember_classes(session: SparkSession) -> None:
