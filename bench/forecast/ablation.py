@@ -1,8 +1,7 @@
 """`python -m bench forecast-ablate`: what each constant of the forecast is worth.
 
 Each is set to other values, one at a time, and judged on the runs to learn on: never on the frozen
-ones. Of each simulated cluster one run is enough. The figure is the median error of runs, mean over
-the tenths of a run.
+ones. The figure is the median error of runs, mean over the tenths of a run.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from bench.forecast.stored import RunSet, real, simulated_runs
 from ktui.execution.forecast import estimate
 from ktui.execution.time_left import broker_capacity, copy_progress, forecast, simulate_rest
 from ktui.pipeline.forecast.replay import PARTITION, RUN
+from ktui.planning.simulate import both_ends
 from ktui.progress import rates
 from ktui.progress.moves import catchup, eta
 
@@ -55,8 +55,10 @@ OF_RUNS = (
     Constant(broker_capacity, "_SPAN_S", (20.0, 1e9)),
     Constant(broker_capacity, "_DOUBT_S", (0.01, 20.0)),
     Constant(broker_capacity, "_BINDS", (0.9,)),
-    Constant(broker_capacity, "_SHARE", (0.5, 1.0)),
+    Constant(broker_capacity, "_SHARE", (0.5, 0.8, 1.0)),
     Constant(broker_capacity, "_ENOUGH_S", (0.5,)),
+    Constant(both_ends, "_SENDING", (0.0, 0.25, 1.0)),
+    Constant(both_ends, "_HALF_AT", (0.0, 4.0)),
     Constant(copy_progress, "_GROWTH_SPAN_S", (1e9,)),
     Constant(copy_progress, "_LONGEST_S", (2.0,)),
     Constant(copy_progress, "_MOST_SHARE", (0.8, 1.0)),
@@ -117,12 +119,7 @@ def run() -> None:
 def learnt_on() -> list[RunSet]:
     """Return the runs by which constants are chosen."""
     of_labs = [real(machine, frozen=False) for machine in Machine]
-    return [*of_labs, _one_of_each(simulated_runs(frozen=False))]
-
-
-def _one_of_each(runs: RunSet) -> RunSet:
-    clusters = enumerate(runs.clusters.items())
-    return RunSet(runs.title, {name: [of[n % len(of)]] for n, (name, of) in clusters})
+    return [*of_labs, simulated_runs(frozen=False)]
 
 
 def score(runs: RunSet, scope: str) -> Score:

@@ -55,6 +55,8 @@ class LabRuns(NamedTuple):
     machine: Machine
     large_mib: int
     """The least size of a partition that is copied without a throttle: enough for half a minute."""
+    throttles: bool = True
+    """Whether most of its runs have a throttle; else none has."""
 
     @property
     def frozen(self) -> bool:
@@ -72,6 +74,7 @@ LABS = (
     LabRuns("frozen-5", "3.9.1", 205, Machine.SHARES, large_mib=48),
     LabRuns("frozen-6", "4.3.1", 206, Machine.SHARES, large_mib=48),
     LabRuns("train-3", "4.3.1", 103, Machine.SHARES, large_mib=48),
+    LabRuns("train-4", "3.9.1", 104, Machine.SHARES, large_mib=32, throttles=False),
 )
 """Rules and figures of the forecast are chosen on the labs that are not frozen."""
 
@@ -143,6 +146,26 @@ def runs(rng: random.Random, number: int) -> Iterator[RealRun]:
         act=last,
         at_s=at_s,
     )
+
+
+def runs_without_throttle(rng: random.Random) -> Iterator[RealRun]:
+    """Draw runs without a throttle, each with another limit on how much is copied at once."""
+    limits = [
+        ("--partitions", "2"),
+        ("--partitions", "8"),
+        ("--per-broker", "1"),
+        ("--per-broker", "2"),
+        ("--per-broker", "4"),
+        ("--per-leader", "1"),
+        ("--replica-movements", "3"),
+        ("--pace", "fast"),
+        (),
+    ]
+    rng.shuffle(limits)
+    for limit in limits:
+        order = rng.choice(["long-first", "topic", "size-asc", "size-desc"])
+        name = "-".join((*limit, order)).replace("--", "") if limit else f"usual-{order}"
+        yield RealRun(name, "large", (*limit, "--order", order), rng.choice([0, 0, 2_000_000]))
 
 
 def placements(rng: random.Random, before: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

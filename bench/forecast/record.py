@@ -28,6 +28,7 @@ from bench.forecast.real_runs import (
     RealRun,
     placements,
     runs,
+    runs_without_throttle,
     topics,
 )
 from bench.forecast.simulated import FROZEN, TRAINING, cluster_name, record_cluster
@@ -100,7 +101,8 @@ def _record(of: LabRuns, number: int) -> None:
             first = placements(rng, [()] * len(topic.sizes))
             placed[topic.name] = first
             create_filled(lab, topic, first)
-        for nth, real in enumerate(runs(rng, number), start=1):
+        drawn = runs(rng, number) if of.throttles else runs_without_throttle(rng)
+        for nth, real in enumerate(drawn, start=1):
             target = placements(rng, placed[real.topic])
             until(lambda: in_sync(lab, real.topic), "every replica is in sync")  # noqa: B023
             place.limit()

@@ -25,7 +25,7 @@ from bench.forecast.scores import (
     tenth_of,
     with_interval,
 )
-from bench.forecast.stored import RunSet, real, simulated_runs
+from bench.forecast.stored import RunSet, real, simulated_runs, together
 from bench.timing import percentile
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 
@@ -37,9 +37,11 @@ _OFF_LEVEL = 0.05
 
 def run() -> None:
     """Print the errors on the frozen runs, of which no rule or figure of the forecast comes."""
-    for runs in (*real_judges(), simulated_runs(frozen=True)):
+    judges = real_judges()
+    for runs in (*judges, together("real runs, frozen, all labs", judges)):
         print_scores(runs)
-    for runs in real_judges():
+    print_scores(simulated_runs(frozen=True))
+    for runs in judges:
         print_with_earlier_runs(runs)
 
 

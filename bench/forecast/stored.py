@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +62,11 @@ def simulated_runs(*, frozen: bool) -> RunSet:
     seeds = simulated.FROZEN if frozen else simulated.TRAINING
     names = [simulated.cluster_name(seed) for seed in seeds]
     return RunSet(f"simulated runs, {_which(frozen=frozen)}", _clusters(names))
+
+
+def together(title: str, sets: Iterable[RunSet]) -> RunSet:
+    """Return the runs of several sets as one."""
+    return RunSet(title, {name: of for runs in sets for name, of in runs.clusters.items()})
 
 
 def _which(*, frozen: bool) -> str:

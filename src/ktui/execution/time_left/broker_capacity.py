@@ -3,17 +3,23 @@
 A rate is bytes by busy time: the seconds in which a broker had something to copy, also those in
 which nothing came. So the gulps of a throttle, the fetches that a leader lets wait and the seconds
 until a new copy begins are all in it, as they will be for the copies to come.
+
+Without a throttle a copy is as fast as its ends have time for it. So what is learned is also how
+fast copies would have been by themselves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Sequence
 
 import msgspec
 
 from ktui.insights.curve import RateCurve
+from ktui.planning.simulate.both_ends import CopyLoad, speedup
 from ktui.planning.simulate.copy_rates import ASSUMED
+from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.throttle_rates import ThrottleRates
 
 MANY = 100
@@ -24,7 +30,7 @@ _DOUBT_S = 5.0
 """The rate that is expected of a broker counts as so many seconds in which it was seen."""
 _BINDS = 0.6
 """A broker that receives this share of its throttle is limited by it: it could receive more."""
-_SHARE = 0.8
+_SHARE = 0.7
 """The share of a throttle that copies are expected to get; real ones got 0.5 to 0.8 of it."""
 _ENOUGH_S = 4.0
 """Busy seconds of all brokers together from which on a run has shown how fast it copies."""
@@ -35,7 +41,9 @@ class _Seen(msgspec.Struct):
 
     throttle: int | None
     size: float
-    """Bytes; without a throttle as if a broker with many copies at once had received them."""
+    """Bytes."""
+    alone: float
+    """Bytes that a single copy would have received in that time."""
     seconds: float
 
     @property
@@ -80,28 +88,26 @@ class Capacity:
         return self._memory.busy_s >= _ENOUGH_S
 
     def learn(
-        self,
-        at_once: Mapping[int, int],
-        copied: Mapping[int, float],
-        seconds: float,
-        throttle: ThrottleRates,
+        self, copied: Sequence[tuple[Pair, float]], seconds: float, throttle: ThrottleRates
     ) -> None:
         """Learn from a period.
 
         Args:
-            at_once: the number of copies of each broker that had any, at least one.
-            copied: the bytes that these brokers received for them.
+            copied: the bytes that each copy has received, which may be none.
             seconds: the length of the period.
             throttle: the run's throttle.
         """
-        begun = [self._begun(broker, throttle.of(broker)) for broker in at_once]
+        load = CopyLoad(pair for pair, _ in copied)
+        sizes, alone = defaultdict[int, float](float), defaultdict[int, float](float)
+        for pair, size in copied:
+            sizes[pair[1]] += size
+            alone[pair[1]] += size * load.slows(pair) / load.onto(pair[1])
+        begun = [self._begun(broker, throttle.of(broker)) for broker in sizes]
         kept = math.exp(-seconds / _SPAN_S)
-        for (broker, count), seen in zip(at_once.items(), begun, strict=True):
+        for (broker, received), seen in zip(sizes.items(), begun, strict=True):
             self._memory.seen[broker] = seen
-            size = max(0.0, copied.get(broker, 0.0))
-            if seen.throttle is None:
-                size /= self._utilization(count)
-            seen.size = kept * seen.size + size
+            seen.size = kept * seen.size + max(0.0, received)
+            seen.alone = kept * seen.alone + max(0.0, alone[broker])
             seen.seconds = kept * seen.seconds + seconds
             self._memory.busy_s += seconds
 
@@ -110,9 +116,10 @@ class Capacity:
         seen = self._memory.seen.get(broker)
         if seen is not None and seen.throttle == limit:
             return seen
-        if limit is None and self._usual_free() is None:
-            return _Seen(limit, 0.0, 0.0)
-        return _Seen(limit, self.takes(broker, MANY, limit) * _DOUBT_S, _DOUBT_S)
+        if limit is None and self._usual_alone() is None:
+            return _Seen(limit, 0.0, 0.0, 0.0)
+        expected, alone = self.takes(broker, MANY, limit), self.alone(broker)
+        return _Seen(limit, expected * _DOUBT_S, alone * _DOUBT_S, _DOUBT_S)
 
     def under(self, throttle: ThrottleRates) -> BrokerRates:
         """Return the rates of brokers under a throttle."""
@@ -120,9 +127,9 @@ class Capacity:
 
     @property
     def usual_bytes_s(self) -> float:
-        """The rate of a broker without a throttle of which nothing is known, in bytes a second."""
-        free = self._usual_free()
-        return ASSUMED.middle if free is None else free
+        """The most that a broker of which nothing is known takes in, in bytes a second."""
+        alone = self._usual_alone()
+        return (ASSUMED.middle if alone is None else alone) * speedup(MANY)
 
     def takes(self, broker: int, at_once: int, throttle: int | None) -> float:
         """Return the rate at which a broker receives, in bytes a second.
@@ -135,34 +142,32 @@ class Capacity:
             throttle: its throttle in bytes a second; None without one.
         """
         seen = self._memory.seen.get(broker)
-        if seen is not None and seen.bound and seen.throttle != throttle:
-            if throttle is not None:
-                return min(1.0, seen.bytes_s / (seen.throttle or 1)) * throttle
-            seen = None
-        if seen is None:
-            return self._expected(at_once, throttle)
-        free = seen.bytes_s
-        if seen.throttle is None:
-            free *= self._utilization(at_once)
-        return free if throttle is None else min(free, throttle)
-
-    def _expected(self, at_once: int, throttle: int | None) -> float:
-        """Return the rate of a broker that is like those seen."""
-        free = self.usual_bytes_s * self._utilization(at_once)
+        if throttle is not None and seen is not None and seen.throttle is not None:
+            if seen.bound and seen.throttle != throttle:
+                return min(1.0, seen.bytes_s / seen.throttle) * throttle
+            return min(seen.bytes_s, throttle)
+        free = self.alone(broker) * speedup(at_once)
         if throttle is None:
             return free
+        if seen is not None:
+            return min(free, throttle)
         share = self._usual_share() * throttle
-        return share if self._usual_free() is None else min(free, share)
+        return share if self._usual_alone() is None else min(free, share)
 
-    def _usual_free(self) -> float | None:
-        """Return the rate of brokers without a throttle, by this run or else by earlier ones."""
-        free = [
-            seen for seen in self._memory.seen.values() if seen.throttle is None and seen.seconds
-        ]
-        seconds = sum(seen.seconds for seen in free)
-        if seconds:
-            return sum(seen.size for seen in free) / seconds
-        return None if self._curve is None else self._curve.most_bytes_s
+    def alone(self, broker: int) -> float:
+        """Return the rate of a single copy onto a broker without a throttle, in bytes a second."""
+        seen = self._memory.seen.get(broker)
+        if seen is not None and seen.seconds and not seen.bound:
+            return seen.alone / seen.seconds
+        usual = self._usual_alone()
+        return ASSUMED.middle if usual is None else usual
+
+    def _usual_alone(self) -> float | None:
+        """Return that of brokers without a throttle, by this run or else by earlier ones."""
+        free = [seen for seen in self._memory.seen.values() if seen.throttle is None]
+        if seconds := sum(seen.seconds for seen in free):
+            return sum(seen.alone for seen in free) / seconds
+        return None if self._curve is None else self._curve.bytes_s(1, None)
 
     def _usual_share(self) -> float:
         """Return the share of their throttle that brokers receive."""
@@ -174,10 +179,6 @@ class Capacity:
         share = self._share if self._curve is None else self._curve.throttled
         return min(1.0, size / granted) if granted else share
 
-    def _utilization(self, at_once: float) -> float:
-        """Return the share of its highest rate that a broker reaches with so many copies."""
-        return 1.0 if self._curve is None else at_once / (at_once + self._curve.half_at)
-
 
 class BrokerRates(msgspec.Struct, frozen=True):
     """The rates at which brokers receive under a throttle."""
@@ -188,3 +189,11 @@ class BrokerRates(msgspec.Struct, frozen=True):
     def takes(self, broker: int, at_once: int) -> float:
         """Return the most that a broker takes in while it copies `at_once` replicas."""
         return max(1.0, self.capacity.takes(broker, at_once, self.throttle.of(broker)))
+
+    def of_copy(self, pair: Pair, load: CopyLoad) -> float:
+        """Return the rate of one copy, in bytes a second, beside all that are in flight."""
+        broker = pair[1]
+        if self.throttle.of(broker) is None:
+            return max(1.0, self.capacity.alone(broker) / load.slows(pair))
+        at_once = load.onto(broker)
+        return self.takes(broker, at_once) / at_once

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from statistics import median
@@ -14,6 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.time_left.broker_capacity import Capacity
+from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.simulate.schedule import POLL_S
 from ktui.progress.timeline import Cause, Lane, Role, StallKind, Timeline
 
@@ -29,6 +29,8 @@ _MOST_SHARE = 0.98
 _GROWTH_SPAN_S = 120.0
 _BLOCKING = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 _STEPS = 20
+_NOBODY = -1
+"""Stands for the leader where a journal has a partition without replicas."""
 
 Timelines = Mapping[TopicPartition, Timeline]
 
@@ -40,6 +42,8 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
     """Bytes."""
     left: float
     """Bytes."""
+    leader: int
+    """The broker that it is copied from."""
     blocked: bool = False
     """Whether the observation shows that nothing can be copied: no time of its broker counts."""
 
@@ -178,7 +182,7 @@ class CopyProgress:
             size = self._memory.sizes.get(track.tp, track.planned.size)
             yield (
                 (track.tp, broker),
-                _Copy(share * size, (1 - share) * size, _is_blocked(lane)),
+                _Copy(share * size, (1 - share) * size, leader_of(step), _is_blocked(lane)),
             )
 
     def _learn(self, now: datetime, before: Mapping[tuple[TopicPartition, int], _Copy]) -> None:
@@ -198,16 +202,16 @@ class CopyProgress:
         over: set[TopicPartition],
         passed_s: float,
     ) -> None:
-        """Add up what each busy broker has received; a copy whose step is over has the rest."""
-        at_once, copied = Counter[int](), defaultdict[int, float](float)
+        """Learn from what each copy has received; one whose step is over has the rest."""
+        copied: list[tuple[Pair, float]] = []
         for (tp, broker), was in before.items():
             now = self._memory.copies.get((tp, broker))
             gone = now is None and tp not in over
             if was.left <= 0 or was.blocked or gone or (now is not None and now.blocked):
                 continue
-            at_once[broker] += 1
-            copied[broker] += was.left if now is None else now.copied - was.copied
-        self._capacity.learn(at_once, copied, passed_s, self._run.throttled.in_force)
+            size = was.left if now is None else now.copied - was.copied
+            copied.append(((was.leader, broker), size))
+        self._capacity.learn(copied, passed_s, self._run.throttled.in_force)
 
     def _learn_growth(self, now: datetime, passed_s: float) -> None:
         """Learn how fast partitions grow together, as a share of their size at the start."""
@@ -236,7 +240,14 @@ def _unseen(
 ) -> dict[tuple[TopicPartition, int], _Copy]:
     size = track.planned.size
     copied = max(0.0, min(size, expected))
-    return {(track.tp, broker): _Copy(copied, size - copied) for broker in step.begun.adding}
+    copy = _Copy(copied, size - copied, leader_of(step))
+    return {(track.tp, broker): copy for broker in step.begun.adding}
+
+
+def leader_of(step: OpenStep) -> int:
+    """Return the leader when the step began; as simulations do, the first replica without one."""
+    known = (step.begun.leader, *step.begun.before)
+    return next((broker for broker in known if broker is not None), _NOBODY)
 
 
 def _is_blocked(lane: Lane | None) -> bool:

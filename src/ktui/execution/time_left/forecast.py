@@ -12,7 +12,7 @@ from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
 from ktui.execution.time_left.broker_capacity import MANY, Capacity, CapacityMemory
-from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Timelines
+from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Timelines, leader_of
 from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
@@ -100,14 +100,14 @@ class TimeLeftForecast:
     def step_over(self, begun: StepBegun, since: datetime, over: StepOver, at: datetime) -> None:
         """Learn from a step that ended as intended."""
         track = self._run.tracks[over.tp]
-        self.headway.over(over.tp, OpenStep(begun, since), at)
+        step = OpenStep(begun, since)
+        self.headway.over(over.tp, step, at)
         size, took_s = track.planned.size, (at - since).total_seconds()
         if self.headway.looked or size < _SMALLEST_SAMPLE or took_s <= 0:
             return
         seconds = min(took_s, _JUDGED_S)
-        copied = dict.fromkeys(begun.adding, size * seconds / took_s)
-        at_once = dict.fromkeys(begun.adding, 1)
-        self._capacity.learn(at_once, copied, seconds, self._run.throttled.in_force)
+        copied = [((leader_of(step), broker), size * seconds / took_s) for broker in begun.adding]
+        self._capacity.learn(copied, seconds, self._run.throttled.in_force)
 
     def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""

@@ -9,12 +9,14 @@ import msgspec
 
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.broker_capacity import MANY, BrokerRates
+from ktui.execution.time_left.broker_capacity import BrokerRates
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import situation_before
 from ktui.execution.time_left.simulate_rest import goes_to_target, wanted_after
 from ktui.pacing.decision import WantedPartition
 from ktui.planning.preflight.least_time import Bound, least_time
+from ktui.planning.simulate.both_ends import least_alone
+from ktui.planning.simulate.copies_onto import CopiesOnto
 from ktui.planning.simulate.copy_rates import Span
 
 _EXACT = Span(1.0, 1.0, 1.0)
@@ -47,12 +49,17 @@ class LeastLeft(msgspec.Struct, frozen=True):
 
 
 class _Rates(msgspec.Struct, frozen=True):
-    """The highest rate of each broker."""
+    """The rates of each broker."""
 
     bandwidth: BrokerRates
 
     def of(self, broker: int) -> float:
-        return self.bandwidth.takes(broker, MANY)
+        return self.bandwidth.takes(broker, 1)
+
+    def intake_s(self, broker: int, copies: CopiesOnto) -> float:
+        if self.bandwidth.throttle.of(broker) is None:
+            return least_alone(copies) / self.of(broker)
+        return copies.bytes / self.bandwidth.takes(broker, copies.at_once)
 
     def spread(self, broker: int) -> Span:  # noqa: ARG002 - one range for all
         return _EXACT

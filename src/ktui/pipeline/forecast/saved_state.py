@@ -17,7 +17,7 @@ from ktui.pipeline.forecast.replay import ReplayState
 from ktui.pipeline.forecast.session_stream import Place
 from ktui.progress.timeline import Progress, Timeline
 
-FORMAT = f"2 of ktui {__version__}"
+FORMAT = f"3 of ktui {__version__}"
 """Names the types of a state and what is done with them. A state of another format is not read."""
 
 

@@ -15,6 +15,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.preflight.broker_pairs import BrokerPairs
+from ktui.planning.simulate.copies_onto import NOTHING, CopiesOnto
 from ktui.planning.simulate.copy_rates import Span
 
 
@@ -41,7 +42,10 @@ class BrokerRates(Protocol):
     """The rates at which brokers take in copies."""
 
     def of(self, broker: int) -> float:
-        """Return the middle rate of a broker, in bytes a second."""
+        """Return the middle rate of a copy that a broker receives by itself, in bytes a second."""
+
+    def intake_s(self, broker: int, copies: CopiesOnto) -> float:
+        """Return the least seconds in which a broker takes in some copies, at its middle rate."""
 
     def spread(self, broker: int) -> Span:
         """Return a broker's range of rates, as factors of the middle one."""
@@ -66,8 +70,9 @@ def least_time(
 ) -> Bound | None:
     """Return the highest of the bounds; None where nothing is copied.
 
-    No copy is faster than its receiver's rate, and only so many go on at a time. A bound of senders
-    holds while leaders stay where they are: in the gentle shape without E.
+    No copy is faster than one by itself, no broker takes in more than its rate, and only so many
+    copies go on at a time. A bound of senders holds while leaders stay where they are: in the
+    gentle shape without E.
     """
     sums = _Sums(limits, rates)
     for one in wanted:
@@ -76,14 +81,14 @@ def least_time(
 
 
 class _Sums:
-    """The seconds of copies, one after the other at their receivers' middle rates."""
+    """The seconds of copies, one after the other, each at the middle rate of one by itself."""
 
     def __init__(self, limits: Limits, rates: BrokerRates) -> None:
         self._limits = limits
         self._by_size = limits.by_size
         self._rates = rates
         self._rate = cache(rates.of)
-        self._into: Counter[int] = Counter()
+        self._onto: dict[int, CopiesOnto] = {}
         self._from: Counter[int] = Counter()
         """Bytes copied from leaders, and below the seconds of that."""
         self._from_s: defaultdict[int, float] = defaultdict(float)
@@ -102,7 +107,7 @@ class _Sums:
         if not receivers or not size:
             return
         for broker in receivers:
-            self._into[broker] += size
+            self._onto[broker] = self._onto.get(broker, NOTHING).with_another(size)
         size_s = [size / self._rate(broker) for broker in receivers]
         whole, whole_s = size * len(receivers), sum(size_s)
         self._bytes += whole
@@ -146,12 +151,13 @@ class _Sums:
 
     def bounds(self) -> Iterator[Bound]:
         """Yield the bound of each bottleneck."""
-        if not self._into:
+        if not self._onto:
             return
         limits, kind = self._limits, Bottleneck
-        for broker, size in self._into.items():
-            time_s = _span(size / self._rate(broker), [self._rates.spread(broker)])
-            yield Bound(time_s=time_s, bottleneck=kind.RECEIVER, broker=broker, bytes=size)
+        for broker, copies in self._onto.items():
+            least_s = self._rates.intake_s(broker, copies.at_most(limits.partitions))
+            time_s = _span(least_s, [self._rates.spread(broker)])
+            yield Bound(time_s=time_s, bottleneck=kind.RECEIVER, broker=broker, bytes=copies.bytes)
         if self._longest is not None:
             tp, size = self._longest
             time_s = self._of_all(self._longest_s)
@@ -179,7 +185,7 @@ class _Sums:
             yield Bound(time_s=time_s, bottleneck=kind.REPLICAS, bytes=self._bytes)
 
     def _of_all(self, middle_s: float) -> Span:
-        return _span(middle_s, [self._rates.spread(broker) for broker in self._into])
+        return _span(middle_s, [self._rates.spread(broker) for broker in self._onto])
 
 
 def _share(whole_s: float, least_s: float, at_once: int, most: int | None) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
+from ktui.planning.simulate.copies_onto import CopiesOnto
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.units import Rate
 
@@ -50,6 +51,10 @@ class CopyRates(msgspec.Struct, frozen=True):
         """Return the middle rate of a broker, in bytes a second."""
         throttle = self.throttle(broker)
         return self.assumed_bytes_s.middle if throttle is None else float(max(1, throttle))
+
+    def intake_s(self, broker: int, copies: CopiesOnto) -> float:
+        """Return the least seconds in which a broker takes in some copies."""
+        return copies.bytes / self.of(broker)
 
     def spread(self, broker: int) -> Span:
         """Return a broker's range of rates, as factors of the middle one."""

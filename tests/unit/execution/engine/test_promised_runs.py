@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ktui.execution.errors import RunRefused
 from ktui.execution.journal.commands import SetSchedule, SetThrottle
-from ktui.execution.run.events import RateChosen, StepBegun
+from ktui.execution.run.events import RateChosen, StepBegun, StepOver
 from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.throttle_status import throttle_status
-from ktui.pacing.limits import default_limits
+from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.throttle_rates import ThrottleRates, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.events import SetInbound
@@ -35,16 +35,28 @@ def _by(seconds: float) -> Schedule:
 
 
 def _story(
-    folder: Path, within_s: float, rate: str = "none", cluster: Mapping[str, float] = FAST
+    folder: Path,
+    within_s: float,
+    rate: str = "none",
+    cluster: Mapping[str, float] = FAST,
+    limits: Limits | None = None,
 ) -> ThrottledStory:
     ways = {f"orders-{n}": WAYS[n % 3] for n in range(18)}
+    limits = default_limits() if limits is None else limits
     return ThrottledStory(
-        folder, ways, rate, limits=default_limits(), cluster=cluster, schedule=_by(within_s)
+        folder, ways, rate, limits=limits, cluster=cluster, schedule=_by(within_s)
     )
 
 
 def _chosen(story: ThrottledStory) -> list[RateChosen]:
     return [event for event in story.events if isinstance(event, RateChosen)]
+
+
+def _rates_while_copying(story: ThrottledStory) -> list[int]:
+    """Return the rates chosen, but for the end, where nothing is copied any more and none is."""
+    chosen = _chosen(story)
+    copying = chosen if chosen[-1].rate is not None else chosen[:-1]
+    return [each.rate or FULL_RATE for each in copying]
 
 
 def _took_s(story: ThrottledStory) -> float:
@@ -59,12 +71,22 @@ def test_it_is_done_shortly_before_its_time_at_a_fraction_of_the_rate(tmp_path: 
     assert story.to_the_end().ended
 
     assert 0.9 * 300 <= _took_s(story) <= 300.0
-    *copying, cut = _chosen(story)
-    assert max(each.rate or FULL_RATE for each in copying) < 0.4 * FULL_RATE
-    assert cut.rate is None  # nothing is copied any more
-    assert len(copying) <= 300 / 30
+    rates = _rates_while_copying(story)
+    assert max(rates) < 0.4 * FULL_RATE
+    assert len(rates) <= 300 / 30
     assert story.folded.throttled.clean
     assert settings_in(story.cluster) == {}
+
+
+def test_no_rate_holds_a_broker_back_while_only_cuts_are_left(tmp_path: Path) -> None:
+    story = _story(tmp_path, within_s=900.0, limits=Limits(replicas=1, cuts_per_minute=2))
+
+    assert story.to_the_end().ended
+
+    assert _chosen(story)[0].rate is not None
+    lifted = story.events.index(next(each for each in _chosen(story) if each.rate is None))
+    steps = [event for event in story.events[:lifted] if isinstance(event, StepOver)]
+    assert len(steps) <= 18 + 2  # each partition's copy, and the cuts of a minute
 
 
 def test_the_first_rate_is_in_force_before_the_first_step(tmp_path: Path) -> None:
@@ -95,8 +117,8 @@ def test_the_rate_stays_about_the_same_while_partitions_keep_growing(tmp_path: P
     assert story.to_the_end().ended
 
     assert 0.9 * 300 <= _took_s(story) <= 300.0
-    rates = [each.rate or FULL_RATE for each in _chosen(story)]
-    assert max(rates) < 1.6 * min(rates)
+    rates = _rates_while_copying(story)
+    assert max(rates) < 1.4 * rates[0]
 
 
 def test_what_cannot_be_done_in_time_is_reported_at_once_with_the_soonest(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
 from ktui.planning.throttle_rates import parse_throttle_rates
-from support.journals.scripted_runs import BESIDE, GB, ScriptedRun
+from support.journals.scripted_runs import BESIDE, GB, TWO_AT_ONCE, ScriptedRun
 
 
 def test_copied_bytes_count_each_added_replica() -> None:
@@ -135,7 +135,7 @@ def test_a_later_reader_of_the_journal_forecasts_about_the_same_as_a_follower() 
     followed, afresh = scripted.left_s(), scripted.afresh()
     assert followed is not None
     assert afresh is not None
-    assert 350 <= afresh <= 450
+    assert afresh == pytest.approx(400 / TWO_AT_ONCE, rel=0.1)
     assert abs(followed - afresh) < 0.3 * afresh
 
 

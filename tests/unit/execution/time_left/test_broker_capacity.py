@@ -15,9 +15,10 @@ MB = 1e6
 def seen(
     capacity: Capacity, bytes_s: dict[int, float], seconds: float = 120, throttle: str = "none"
 ) -> Capacity:
-    """Feed it one copy onto each broker, second by second."""
+    """Feed it one copy onto each broker, from a leader of its own, second by second."""
+    copied = [((-broker, broker), size) for broker, size in bytes_s.items()]
     for _ in range(int(seconds)):
-        capacity.learn(dict.fromkeys(bytes_s, 1), bytes_s, 1.0, parse_throttle_rates(throttle))
+        capacity.learn(copied, 1.0, parse_throttle_rates(throttle))
     return capacity
 
 

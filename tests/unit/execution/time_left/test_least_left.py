@@ -10,7 +10,7 @@ from ktui.execution.run.events import LimitsChanged
 from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
 from ktui.planning.preflight.least_time import Bottleneck
-from support.journals.scripted_runs import GB, ScriptedRun, copied_for
+from support.journals.scripted_runs import GB, TWO_AT_ONCE, ScriptedRun, copied_for
 from support.runs.pacing import broker_limits
 
 MIB = 2**20
@@ -36,7 +36,7 @@ def test_the_broker_that_lacks_most_sets_the_least_time_at_the_rate_it_has_shown
 
     assert (least.bound.bottleneck, least.bound.broker) == (Bottleneck.RECEIVER, 4)
     assert least.bound.bytes == pytest.approx(1.5 * GB)
-    assert least.bound.time_s.middle == pytest.approx(150, rel=0.01)
+    assert least.bound.time_s.middle == pytest.approx(50 / TWO_AT_ONCE * 2 + 50, rel=0.01)
     assert 1 <= least.times < 1.05
     assert least.rates is RateSource.RUN
 

@@ -1,0 +1,125 @@
+"""Copies that share the brokers at both of their ends, and when each of them ends."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+from math import inf
+
+from ktui.cluster.partition import TopicPartition
+from ktui.planning.simulate.copies_onto import CopiesOnto
+from ktui.planning.simulate.fair_share import BrokerIntake, Pair
+
+_SENDING = 0.5
+"""What a copy takes of its leader, as a part of what it takes of the broker that receives it."""
+_HALF_AT = 1.0
+"""With so many copies a broker takes in half of what it does with many, as `RateCurve` has it.
+
+A single copy waits for its leader between fetches.
+"""
+
+
+def speedup(load: float) -> float:
+    """Return how many times as much a broker takes in under some load as with a single copy."""
+    return load * (1.0 + _HALF_AT) / (load + _HALF_AT)
+
+
+def least_alone(copies: CopiesOnto) -> float:
+    """Return the bytes that one copy by itself receives in the least time that some copies take.
+
+    In each moment, what n copies receive and h times what the largest of them receives are together
+    at most 1 + h times as much as one copy by itself would.
+    """
+    at_once = copies.bytes / speedup(copies.at_once)
+    return max(at_once, (copies.bytes + _HALF_AT * copies.longest) / (1.0 + _HALF_AT))
+
+
+class CopyLoad:
+    """How many copies the brokers of a cluster have in flight.
+
+    Args:
+        pairs: that of each copy.
+    """
+
+    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+        self._onto = Counter[int]()
+        self._sent = Counter[int]()
+        for pair in pairs:
+            self.add(pair)
+
+    def add(self, pair: Pair) -> None:
+        """Add a copy."""
+        leader, broker = pair
+        self._sent[leader] += 1
+        self._onto[broker] += 1
+
+    def remove(self, pair: Pair) -> None:
+        """Remove a copy that has ended."""
+        leader, broker = pair
+        self._sent[leader] -= 1
+        self._onto[broker] -= 1
+
+    def onto(self, broker: int) -> int:
+        """Return how many copies a broker receives."""
+        return self._onto[broker]
+
+    def slows(self, pair: Pair) -> float:
+        """Return how many times as long a copy takes as it would by itself.
+
+        The busier of its ends decides.
+        """
+        load = max(1.0, *map(self._of, pair))
+        return load / speedup(load)
+
+    def _of(self, broker: int) -> float:
+        return self._onto[broker] + _SENDING * self._sent[broker]
+
+
+class CopiesOfBothEnds:
+    """The replicas being copied, each at a rate that depends on what both of its ends copy.
+
+    Args:
+        bytes_s: returns the rate of one copy in bytes a second, beside all that are in flight.
+    """
+
+    def __init__(self, bytes_s: Callable[[Pair, CopyLoad], float]) -> None:
+        self._bytes_s = bytes_s
+        self._load = CopyLoad()
+        self._of: dict[Pair, BrokerIntake] = {}
+        self._touching: defaultdict[int, list[Pair]] = defaultdict(list)
+        """The pairs that a broker is one of."""
+
+    @property
+    def next_end_s(self) -> float:
+        """The second at which the next copy ends if none is added; infinity without copies."""
+        return min((copies.next_end_s for copies in self._of.values()), default=inf)
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        if pair not in self._of:
+            self._of[pair] = BrokerIntake(partial(self._of_pair, pair))
+            for broker in set(pair):
+                self._touching[broker].append(pair)
+        self._load.add(pair)
+        self._of[pair].add(tp, size, at_s)
+        self._load_changed(pair, at_s)
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+        ended = []
+        while (next_s := self.next_end_s) <= by_s:
+            for pair, copies in self._of.items():
+                for end_s, tp in copies.ended(next_s):
+                    ended.append((end_s, tp, pair[1]))
+                    self._load.remove(pair)
+                    self._load_changed(pair, end_s)
+        return ended
+
+    def _of_pair(self, pair: Pair, at_once: int) -> float:
+        return at_once * self._bytes_s(pair, self._load)
+
+    def _load_changed(self, pair: Pair, at_s: float) -> None:
+        for broker in pair:
+            for touching in self._touching[broker]:
+                self._of[touching].rate_changed(at_s)
