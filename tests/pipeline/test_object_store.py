@@ -26,6 +26,7 @@ from support.recordings.wild_recordings import wild_tapes
 
 _LAKE, _RECORDED = "lake", "recorded"
 _MANIFEST = f"{_LAKE}/{manifests.NAME}"
+_FOLLOWING = ("--follow", "--every", "2s")
 
 
 @pytest.fixture
@@ -35,11 +36,11 @@ def store(tmp_path: Path) -> Iterator[ObjectStore]:
 
 
 @contextmanager
-def run(store: ObjectStore, folder: Path) -> Iterator[PipelineProcess]:
-    """Begin a run from the store's recordings into its lake."""
+def run(store: ObjectStore, folder: Path, *more: str) -> Iterator[PipelineProcess]:
+    """Begin a run from the store's recordings into its lake, with more options."""
     places = ("--recordings", f"{store.uri}/{_RECORDED}", "--lake", f"{store.uri}/{_LAKE}")
     how = ("--master", "local[1]", "--no-insights", "--state-dir", str(folder))
-    with pipeline_process((*places, *how), store.environment) as running:
+    with pipeline_process((*places, *how, *more), store.environment) as running:
         yield running
 
 
@@ -54,6 +55,16 @@ def completes(store: ObjectStore, folder: Path) -> None:
     with run(store, folder) as running:
         code, printed = running.ends()
     assert code == 0, printed
+
+
+def assert_complete(store: ObjectStore, recorded: Path, folder: Path) -> None:
+    """Assert that the store's lake has the tables of all that was recorded."""
+    store.get_folder(_LAKE, folder / _LAKE)
+    made, expected = lake_rows(folder / _LAKE), tables_of(recorded)
+    for row in (*made["quarantine"], *expected["quarantine"]):
+        row["file"] = Path(row["file"]).name
+    for name, rows in expected.items():
+        assert_same(made[name], rows, name)
 
 
 def is_killed_at(table: str, store: ObjectStore, folder: Path) -> None:
@@ -125,9 +136,29 @@ def test_killed_and_overtaken_runs_leave_the_version_before_and_the_next_run_is_
     assert not [
         name for name in left if name.startswith(f"{VERSION}000001") and name not in first.decode()
     ]
-    store.get_folder(_LAKE, tmp_path / _LAKE)
-    made, expected = lake_rows(tmp_path / _LAKE), tables_of(recorded)
-    for row in (*made["quarantine"], *expected["quarantine"]):
-        row["file"] = Path(row["file"]).name
-    for name, rows in expected.items():
-        assert_same(made[name], rows, name)
+    assert_complete(store, recorded, tmp_path)
+
+
+@pytest.mark.soak
+def test_a_follower_reads_what_comes_into_the_store_and_goes_on_after_it_was_killed(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    recorded, state = tmp_path / "recorded", tmp_path / "state"
+    records(tapes_of_runs(range(1)), recorded, store)
+    with run(store, state, *_FOLLOWING) as killed:
+        killed.prints(" version 1:")
+        records(wild_tapes(range(1)), recorded, store)
+        killed.prints(" version 2:")
+        killed.signal(signal.SIGKILL)
+
+    with run(store, state, *_FOLLOWING) as following:
+        following.prints("Following")
+        records(wild_tapes(range(1, 2)), recorded, store)
+        following.prints(" version 3:")
+        following.signal(signal.SIGINT)
+        code, printed = following.ends()
+
+    assert code == 0, printed
+    assert "at version" in printed
+    completes(store, state)  # what came after version 3 began
+    assert_complete(store, recorded, tmp_path)

@@ -35,10 +35,14 @@ class PipelineProcess:
 
     def works_on(self, table: str) -> None:
         """Wait until it writes a table."""
+        self.prints(f": {table}")
+
+    def prints(self, words: str) -> None:
+        """Wait until it prints a line with some words."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._printed += line
-            if f": {table}" in line:
+            if words in line:
                 return
         raise AssertionError(self._printed)
 
