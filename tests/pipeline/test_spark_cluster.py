@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -185,6 +186,20 @@ def test_spark_submit_makes_the_oracles_tables_though_its_executor_is_killed(
 ) -> None:
     _same(submitted, oracle)
     assert all(submitted.values()), [name for name, rows in submitted.items() if not rows]
+
+
+def test_with_spark_submit_too_a_silent_master_is_reported_at_once(tmp_path: Path) -> None:
+    _done(_ktui("package", tmp_path))
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        url = f"spark://127.0.0.1:{silent.getsockname()[1]}"
+        submit = [str(HOME / "bin" / "spark-submit"), "--master", url]
+        job = ["--py-files", str(tmp_path / "ktui.zip"), str(tmp_path / "ktui_job.py")]
+        places = ["--recordings", "hdfs://nowhere/recorded", "--lake", "hdfs://nowhere/lake"]
+        ended = _ended([*submit, *job, *places])
+
+    assert ended.returncode == 1
+    assert f"{url}: no master answers: Connection refused" in ended.stdout
 
 
 def _until(table: str, running: subprocess.Popen[str]) -> str:

@@ -22,16 +22,20 @@ _MANAGER_PORT = 8032
 Address = tuple[str, int]
 
 
-def check_master(url: str, settings: Mapping[str, str]) -> None:
+def check_master(url: str | None, settings: Mapping[str, str]) -> None:
     """Check that a standalone master or YARN's resource manager answers.
 
     Args:
-        url: in the format of spark-submit; other masters are not checked.
+        url: in the format of spark-submit; other masters are not checked. None for the master of
+            the spark-submit that started this program.
         settings: Spark's, for the JVM. For YARN it starts here, to read Hadoop's configuration.
 
     Raises:
         PipelineProblem: none answers, or the URL is not that of a master.
     """
+    if url is None:
+        SparkContext._ensure_initialized()  # noqa: SLF001 - else it is not in the settings
+        url = SparkConf().get("spark.master", "")
     if url.startswith(STANDALONE):
         if failure := _failure(_standalone_masters(url)):
             raise PipelineProblem(

@@ -112,8 +112,7 @@ def start(
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs interrupts there
     try:
         with _output_to(log), _interrupts_kept(), shared_classes(java) if local else nullcontext():
-            if master is not None:
-                check_master(master, settings)
+            check_master(master, settings)
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
