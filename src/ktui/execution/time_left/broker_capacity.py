@@ -30,7 +30,7 @@ _DOUBT_S = 5.0
 """The rate that is expected of a broker counts as so many seconds in which it was seen."""
 _BINDS = 0.6
 """A broker that receives this share of its throttle is limited by it: it could receive more."""
-_SHARE = 0.7
+_SHARE = 0.6
 """The share of a throttle that copies are expected to get; real ones got 0.5 to 0.8 of it."""
 _ENOUGH_S = 4.0
 """Busy seconds of all brokers together from which on a run has shown how fast it copies."""

@@ -24,7 +24,7 @@ _REMEMBERED = timedelta(minutes=10)
 """How wrong the forecasts of this period were shows how certain the forecast is."""
 _LEAST_OFF, _MOST_OFF = 1.07, 4.0
 """The range spans a factor between these to either side."""
-_OFF_AT_FIRST = 2.0
+_OFF_AT_FIRST = 1.8
 """The factor of a run whose forecasts have not shown yet how wrong they are."""
 _WIDER = 1.25
 """The range spans the errors so far to this power, for those to come are larger."""
