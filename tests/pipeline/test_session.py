@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,9 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.spark.failures import spark_errors_as_problems
+from support.pipeline.lake_recordings import looks, record
+from support.pipeline.pipeline_process import pipeline_process
+from support.pipeline.sparks import small_settings
 
 
 def test_spark_times_are_in_utc(spark: SparkSession) -> None:
@@ -40,6 +45,20 @@ def test_a_failure_in_spark_is_reported_by_its_cause(
 ) -> None:
     with pytest.raises(SparkFailed, match=words), spark_errors_as_problems():
         spark.range(1).selectExpr(f"raise_error('{cause}')").collect()
+
+
+def test_a_run_whose_jvm_is_killed_says_so_in_one_line(tmp_path: Path) -> None:
+    record(tmp_path / "recorded", looks(20))
+    places = ("--recordings", str(tmp_path / "recorded"), "--lake", str(tmp_path / "lake"))
+    how = ("--master", "local[1]", "--state-dir", str(tmp_path / "state"))
+    with pipeline_process((*places, *how), {**os.environ, **small_settings()}) as running:
+        running.works_on("samples")
+        running.loses_its_jvm()
+        code, printed = running.ends()
+
+    assert code == 1
+    assert "ktui: Spark failed: its JVM was killed by SIGKILL" in printed
+    assert "Traceback" not in printed
 
 
 def test_a_connection_cut_by_a_dying_jvm_prints_no_traceback(

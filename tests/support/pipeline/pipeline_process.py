@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 LIMIT_S = 900.0
 """Seconds: longer than any step takes on a busy machine."""
@@ -49,6 +50,12 @@ class PipelineProcess:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it and to its JVM."""
         os.killpg(self._process.pid, number)
+
+    def loses_its_jvm(self) -> None:
+        """Kill its JVM alone."""
+        pid = self._process.pid
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
 
     def loses_to(self, other: Callable[[], bytes]) -> bytes:
         """Let another run write version 1 while this one stands still; it says so, and ends.

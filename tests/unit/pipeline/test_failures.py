@@ -62,13 +62,17 @@ def test_a_full_memory_is_reported_as_such_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "words"),
-    [(52, "Spark ran out of memory. Give it more"), (143, f"Spark failed: {_STOPPED}")],
+    ("end", "words"),
+    [
+        ("exit 52", "Spark ran out of memory. Give it more"),
+        ("exit 143", "Spark failed: its JVM has ended with exit code 143"),
+        ("kill -9 $$", "Spark failed: its JVM was killed by SIGKILL"),
+    ],
 )
 def test_a_jvm_that_ended_tells_by_its_exit_code_whether_its_memory_was_full(
-    exit_code: int, words: str, monkeypatch: pytest.MonkeyPatch
+    end: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with subprocess.Popen(["sh", "-c", f"exit {exit_code}"]) as jvm:
+    with subprocess.Popen(["sh", "-c", end]) as jvm:
         monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=jvm))
 
         assert error_sentence(ValueError(_STOPPED)).startswith(words)

@@ -16,7 +16,7 @@ from ktui.insights.insights import ClusterInsights, Insights
 from ktui.pipeline.forecast.insights import Sources, insights, rows
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import computed_once
+from ktui.pipeline.lake.sizing import computed_once, forget
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
 from ktui.pipeline.what_if.grid import GridCell
@@ -68,7 +68,7 @@ def simulated_tables(
         yield tables.WHAT_IF, _what_if(written, fitted, asked)
         yield tables.INSIGHTS, _insights(written, taken, fitted)
     finally:
-        taken.unpersist()
+        forget(taken)
 
 
 def whole_insights(table: DataFrame) -> Insights:

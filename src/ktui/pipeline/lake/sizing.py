@@ -12,8 +12,9 @@ cluster it does, for an executor that gets most of the rows would hold up all ot
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 SMALL_BYTES = 4 << 20
@@ -139,12 +140,18 @@ def keeps_rows(spark: SparkSession) -> bool:
 
 
 def computed_once(rows: DataFrame) -> DataFrame:
-    """Return rows that Spark computes once, at their first use, until `unpersist`.
+    """Return rows that Spark computes once, at their first use, until `forget`.
 
     A small run keeps the rows themselves, until nothing refers to them: columns cost a generated
     class for each use, and all plans on such rows would have theirs within them.
     """
     return rows.localCheckpoint(eager=False) if keeps_rows(rows.sparkSession) else rows.persist()
+
+
+def forget(rows: DataFrame) -> None:
+    """Free what is kept of rows; of a JVM that has died, the error of its last job tells."""
+    with suppress(Py4JError, ConnectionError):
+        rows.unpersist()
 
 
 def by_folder(rows: DataFrame, columns: Collection[str]) -> DataFrame:

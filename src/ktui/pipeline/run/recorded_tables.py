@@ -17,7 +17,7 @@ from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import ROW_BYTES, computed_once
+from ktui.pipeline.lake.sizing import ROW_BYTES, computed_once, forget
 from ktui.pipeline.lake.tables import (
     INTAKES,
     LINES,
@@ -69,7 +69,7 @@ def add_recorded(
 
         def keep(rows: DataFrame) -> DataFrame:
             once = computed_once(rows)
-            stack.callback(once.unpersist)
+            stack.callback(forget, once)
             return once
 
         tell("lines")

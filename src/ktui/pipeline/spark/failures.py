@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from subprocess import Popen, TimeoutExpired
 from typing import Any
@@ -21,8 +22,10 @@ _NO_MEMORY = (
 )
 _OUT_OF_MEMORY = 52
 """The exit code of a JVM whose memory is full (Spark's `SparkExitCode.OOM`)."""
-_CUT_OFF = ("Java side is empty", "Error while sending or receiving", "refused", "SparkContext")
-"""What Python is told of a JVM that has ended, or is about to."""
+_CUT = (ConnectionRefusedError, ConnectionResetError)
+"""What py4j raises where the JVM has ended between two calls."""
+_CUT_OFF = ("Java side is empty", "Error while sending or receiving", "SparkContext")
+"""What Python is told of a JVM that has ended within a call, or is about to."""
 _ENDS_S = 5.0
 """The longest that a JVM takes to end."""
 _TRACEBACK = "Traceback (most recent call last):\n"
@@ -37,7 +40,7 @@ def spark_errors_as_problems() -> Iterator[None]:
     """
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, *_CUT) as error:
         raise SparkFailed(error_sentence(error)) from error
 
 
@@ -52,8 +55,12 @@ def root_cause(error: Exception) -> str:
     causes = [str(error), *_causes(error)]
     if any("No space left on device" in cause for cause in causes):
         return _FULL
-    if any("java.lang.OutOfMemoryError" in cause for cause in causes) or _ended_full(causes):
+    if any("java.lang.OutOfMemoryError" in cause for cause in causes):
         return _NO_MEMORY
+    if isinstance(error, _CUT) or any(words in cause for cause in causes for words in _CUT_OFF):
+        ended = _end_of_jvm()
+        if ended is not None:
+            return ended
     raised = _raised_in_python(causes[-1])
     if raised is not None:
         return f"in Python on an executor: {raised}"
@@ -61,14 +68,20 @@ def root_cause(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _ended_full(causes: Sequence[str]) -> bool:
-    """Whether the JVM of this program has ended because its memory was full."""
-    jvm: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark has no other way to it
-    if jvm is None or not any(words in cause for cause in causes for words in _CUT_OFF):
-        return False
+def _end_of_jvm() -> str | None:
+    """Return why the JVM of this program has ended; None if that is not known."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to its process
+    jvm: Popen[bytes] | None = getattr(gateway, "proc", None)
+    if jvm is None:
+        return None
     with suppress(TimeoutExpired):
-        return jvm.wait(_ENDS_S) == _OUT_OF_MEMORY
-    return False
+        code = jvm.wait(_ENDS_S)
+        if code == _OUT_OF_MEMORY:
+            return _NO_MEMORY
+        if code == -signal.SIGKILL:
+            return "its JVM was killed by SIGKILL, as Linux does where memory is full"
+        return f"its JVM has ended with exit code {code}"
+    return None
 
 
 def _raised_in_python(cause: str) -> str | None:

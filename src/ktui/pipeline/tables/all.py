@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.growing import Marks
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import Resize, computed_once
+from ktui.pipeline.lake.sizing import Resize, computed_once, forget
 from ktui.pipeline.tables.brokers import brokers
 from ktui.pipeline.tables.evidence import copies_by_rate, intakes, stalls_with_cause
 from ktui.pipeline.tables.intervals import intervals
@@ -80,7 +80,7 @@ def _computed(
             yield from _by_minute(recent, listed, pairs)
     finally:
         for each in cached:
-            each.unpersist()
+            forget(each)
 
 
 def _by_minute(

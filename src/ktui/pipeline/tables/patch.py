@@ -15,7 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 
 from ktui.pipeline.lake.growing import Marks, marked
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import LARGE_BYTES, ROW_BYTES, Resize, computed_once, runs_small
+from ktui.pipeline.lake.sizing import (
+    LARGE_BYTES,
+    ROW_BYTES,
+    Resize,
+    computed_once,
+    forget,
+    runs_small,
+)
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
 from ktui.pipeline.tables.brokers import begin_of_minute
 from ktui.pipeline.tables.listings import GAP_MS
@@ -100,7 +107,7 @@ class Patch:
     def unpersist(self) -> None:
         """Free what is kept in memory."""
         for cached in self._cached:
-            cached.unpersist()
+            forget(cached)
 
     def added(self, table: Table, new: DataFrame) -> DataFrame:
         """Return those of a derived table's rows that are new, of rows computed from `samples`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from ktui.pipeline.lake.sizing import computed_once
+from ktui.pipeline.lake.sizing import computed_once, forget
 from ktui.pipeline.tables.listings import listed_samples
 from ktui.pipeline.tables.measures import rate_pairs
 from ktui.pipeline.tables.run_folds import run_folds
@@ -36,4 +36,4 @@ class Shared:
     def unpersist(self) -> None:
         """Free what is kept."""
         for kept in (self.pairs, self.listed, self.folds):
-            kept.unpersist()
+            forget(kept)
