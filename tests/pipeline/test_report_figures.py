@@ -302,6 +302,16 @@ def test_the_summary_describes_the_outcome_of_the_run() -> None:
     assert dict(made.figures)["median rate of a replica"] == "8.0 MB/s"
 
 
+def test_the_summary_says_at_least_where_a_replicas_size_was_never_seen() -> None:
+    first, *others = a_run(24).moves
+    unseen = msgspec.structs.replace(first, original=(1, 2), target=(3, 2), bytes=None)
+
+    made = summary(msgspec.structs.replace(a_run(24), moves=(unseen, *others)))
+
+    assert "At least 21 GiB were copied." in made.words[1]
+    assert dict(made.figures)["copied"] == "≥ 21 GiB"
+
+
 def test_the_summary_of_an_unfinished_run_states_that_it_had_not_ended() -> None:
     facts = a_run(4)
     run = msgspec.structs.replace(facts.runs[0], ended=None, partitions=6)

@@ -74,8 +74,8 @@ def _what(facts: ReportFacts) -> str:
         return ""
     counts = Counter(map(outcome, facts.moves))
     outcomes = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
-    copied = _copied(facts)
-    much = f" {as_bytes(copied)} were copied." if copied else ""
+    copied, least = _copied(facts), "At least " if _copied_unseen(facts) else ""
+    much = f" {least}{as_bytes(copied)} were copied." if copied else ""
     moves = f"{as_count(len(facts.moves), 'move')} of partitions: {outcomes}."
     return f"{moves}{much}{_never_begun(facts)}"
 
@@ -154,6 +154,12 @@ def _copied(facts: ReportFacts) -> int | None:
     return sum(known) if known else None
 
 
+def _copied_unseen(facts: ReportFacts) -> bool:
+    """Whether a move brought a partition onto a broker and no size of it there was seen."""
+    done = (move for move in facts.moves if move.bytes is None and outcome(move) == DONE)
+    return any(set(move.target or ()) - set(move.original or ()) for move in done)
+
+
 def median_rate(facts: ReportFacts) -> float | None:
     """Return the median of the moves' median rates of one replica, in bytes a second."""
     rates = [m.rate_bytes_p50 for m in facts.moves if m.rate_bytes_p50 is not None]
@@ -162,12 +168,14 @@ def median_rate(facts: ReportFacts) -> float | None:
 
 def _figures(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
     began, ended = facts.span
+    copied = _copied(facts)
+    least = "≥ " if copied is not None and _copied_unseen(facts) else ""
     done = sum(outcome(move) == DONE for move in facts.moves)
     figures = [
         ("took", as_duration((ended - began) / 1000) if facts.moves else UNKNOWN),
         ("moves", f"{len(facts.moves):,}"),
         ("done", f"{done:,}"),
-        ("copied", as_bytes(_copied(facts))),
+        ("copied", f"{least}{as_bytes(copied)}"),
         ("median rate of a replica", as_rate(median_rate(facts))),
         ("stalls", f"{len(facts.stalls):,}"),
     ]
