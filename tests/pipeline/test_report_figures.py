@@ -179,6 +179,22 @@ def test_the_cause_of_every_stall_is_summed_up_though_only_the_longest_are_drawn
     assert "the other 11 are in the sums and the table." in found.caption
 
 
+@pytest.mark.parametrize(
+    ("truth_s", "unit", "drawn_as"),
+    [(40.0, "seconds", 40.0), (600.0, "minutes", 10.0), (20_000.0, "hours", 5.556)],
+)
+def test_the_time_left_is_drawn_in_seconds_minutes_or_hours(
+    truth_s: float, unit: str, drawn_as: float
+) -> None:
+    run = a_run(24)
+    guesses = [msgspec.structs.replace(guess, truth_s=truth_s) for guess in run.guesses]
+
+    found = drawn(eta_figure(msgspec.structs.replace(run, guesses=tuple(guesses))))
+
+    assert found.layout["yaxis"]["title"]["text"] == f"time left, {unit}"
+    assert found.traces[-1]["y"][0] == drawn_as
+
+
 def test_the_eta_figure_compares_ktui_with_the_truth_and_naive_forecasts_half_way() -> None:
     found = drawn(eta_figure(a_run(24)))
 

@@ -24,6 +24,9 @@ _MOST_ROWS = 40
 _HALF = 0.1
 """Shares no further than this from 0.5 count as half way."""
 
+_UNITS = (("hours", 3_600, 3 * 3_600), ("minutes", 60, 180), ("seconds", 1, 0))
+"""The units of the scale: seconds in each, and the seconds from which on it is used."""
+
 _Of = Callable[[ForecastRecord], float | None]
 
 
@@ -40,6 +43,8 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
         return Missing(ID, TITLE, why)
     run_id = max(of, key=lambda one: of[one][-1].t)
     guesses = sorted(of[run_id], key=lambda guess: guess.t)
+    top_s = _top_s(guesses)
+    unit, unit_s = next((name, each_s) for name, each_s, from_s in _UNITS if top_s >= from_s)
     points = breaks(((guess.t, guess) for guess in thinned(guesses)), facts.gaps)
     return Figure(
         id=ID,
@@ -51,10 +56,10 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
             " whole, and what is left at the rate of the last ten seconds."
             + (f" Of {len(of)} runs, {run_id} is drawn." if len(of) > 1 else "")
         ),
-        traces=_traces(points),
+        traces=_traces(points, unit_s),
         layout=layout(
             time_axis(facts),
-            axis("time left, minutes", range=[0, _top(guesses)]),
+            axis(f"time left, {unit}", range=[0, top_s / unit_s]),
         ),
         table=rows(
             ("time (UTC)", "predicted", "range", "truth"),
@@ -74,39 +79,41 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
 _Points = Sequence[tuple[int, ForecastRecord | None]]
 
 
-def _traces(guesses: _Points) -> list[JSON]:
+def _traces(guesses: _Points, unit_s: int) -> list[JSON]:
+    def line(name: str, of: _Of, colour: str = "", dash: str = "solid") -> JSON:
+        return {
+            "type": "scatter",
+            "mode": "lines",
+            "name": without_markup(name),
+            "x": [t for t, _ in guesses],
+            "y": [
+                None if g is None or (s := of(g)) is None else round(s / unit_s, 3)
+                for _, g in guesses
+            ],
+            "line": {"color": colour, "dash": dash, "width": 2},
+        }
+
     edge = {"width": 0}
     return [
-        {**_line("low", guesses, lambda g: g.low_s), "line": edge, "showlegend": False},
+        {**line("low", lambda g: g.low_s), "line": edge, "showlegend": False},
         {
-            **_line("range", guesses, lambda g: g.high_s),
+            **line("range", lambda g: g.high_s),
             "line": edge,
             "fill": "tonexty",
             "fillcolor": "var(--range)",
         },
-        _line("at the rate of 10 s", guesses, lambda g: g.recent_s, "var(--line-3)", "dot"),
-        _line("stretched", guesses, lambda g: g.linear_s, "var(--line-4)", "dash"),
-        _line("predicted", guesses, lambda g: g.left_s, "var(--line-1)"),
-        _line("truth", guesses, lambda g: g.truth_s, "var(--ink)"),
+        line("at the rate of 10 s", lambda g: g.recent_s, "var(--line-3)", "dot"),
+        line("stretched", lambda g: g.linear_s, "var(--line-4)", "dash"),
+        line("predicted", lambda g: g.left_s, "var(--line-1)"),
+        line("truth", lambda g: g.truth_s, "var(--ink)"),
     ]
 
 
-def _line(name: str, guesses: _Points, of: _Of, colour: str = "", dash: str = "solid") -> JSON:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": without_markup(name),
-        "x": [t for t, _ in guesses],
-        "y": [None if g is None or (s := of(g)) is None else round(s / 60, 3) for _, g in guesses],
-        "line": {"color": colour, "dash": dash, "width": 2},
-    }
-
-
-def _top(guesses: Sequence[ForecastRecord]) -> float:
-    """Return the end of the scale in minutes; naive forecasts are too far off to count."""
+def _top_s(guesses: Sequence[ForecastRecord]) -> float:
+    """Return the end of the scale in seconds; naive forecasts are too far off to count."""
     true = max((g.truth_s or 0 for g in guesses), default=0)
     shown = max((g.left_s or 0 for g in guesses), default=0)
-    return max(1 / 60, min(max(shown, true), 3 * true or shown) * 1.15 / 60)
+    return max(1.0, min(max(shown, true), 3 * true or shown) * 1.15)
 
 
 def _says(guesses: Sequence[ForecastRecord]) -> str:
