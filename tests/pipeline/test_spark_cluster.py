@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import socket
 import subprocess
@@ -196,7 +197,7 @@ def test_with_spark_submit_too_a_silent_master_is_reported_at_once(tmp_path: Pat
         submit = [str(HOME / "bin" / "spark-submit"), "--master", url]
         job = ["--py-files", str(tmp_path / "ktui.zip"), str(tmp_path / "ktui_job.py")]
         places = ["--recordings", "hdfs://nowhere/recorded", "--lake", "hdfs://nowhere/lake"]
-        ended = _ended([*submit, *job, *places])
+        ended = _ended([*submit, *job, *places], {**os.environ, "PYSPARK_PYTHON": sys.executable})
 
     assert ended.returncode == 1
     assert f"{url}: no master answers: Connection refused" in ended.stdout

@@ -60,6 +60,10 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         own = next((each.bytes_s for each in self.brokers if each.broker == broker), self.every)
         return self.budget if own is None else min(own, self.budget or own)
 
+    def leaves_free(self, broker: int) -> bool:
+        """Whether a broker has no throttle."""
+        return self.of(broker) is None
+
     def at_most(
         self, bytes_s: int | None, brokers: Mapping[int, int] = MappingProxyType({})
     ) -> ThrottleRates:

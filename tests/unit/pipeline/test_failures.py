@@ -6,6 +6,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from ktui.pipeline.spark.failures import error_sentence
@@ -76,3 +77,24 @@ def test_a_jvm_that_ended_tells_by_its_exit_code_whether_its_memory_was_full(
         monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=jvm))
 
         assert error_sentence(ValueError(_STOPPED)).startswith(words)
+
+
+def test_an_error_of_a_jvm_that_lives_is_told_without_waiting_for_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def waits(_seconds: float) -> int:
+        raise AssertionError
+
+    living = SimpleNamespace(proc=SimpleNamespace(wait=waits))
+    monkeypatch.setattr(SparkContext, "_gateway", living)
+    error = ValueError("Job aborted\n\tat org.apache.spark.SparkContext.runJob(SparkContext.scala)")
+
+    assert error_sentence(error) == "Spark failed: Job aborted"
+
+
+def test_an_error_whose_text_died_with_its_jvm_is_told_all_the_same() -> None:
+    class Mute(Py4JError):  # type: ignore[misc] # py4j has no types
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    assert error_sentence(Mute()) == "Spark failed: Java side is empty"

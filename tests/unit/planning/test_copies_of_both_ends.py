@@ -22,9 +22,13 @@ def bytes_s(pair: Pair, load: CopyLoad) -> float:
     return ALONE / load.slows(pair)
 
 
+def is_free(_broker: int) -> bool:
+    return True
+
+
 def ends(*copies: tuple[Pair, float]) -> list[float]:
     """Return when copies end that begin together, in their order, in seconds."""
-    copying = CopiesOfBothEnds(bytes_s)
+    copying = CopiesOfBothEnds(bytes_s, CopyLoad(is_free))
     for n, (pair, size) in enumerate(copies):
         copying.add(TopicPartition("a", n), pair, size, 0.0)
     ended = {tp.partition: end_s for end_s, tp, _ in copying.ended(LATE_S)}
@@ -48,6 +52,13 @@ def test_the_busier_end_of_a_copy_decides() -> None:
     assert ends(*from_one_leader) == pytest.approx([15.0] * 4)  # as if two came onto a broker
 
 
+def test_copies_that_a_throttle_holds_up_are_no_load() -> None:
+    load = CopyLoad(lambda broker: broker != 5, [(1, 4), *[(1, 5)] * 20])
+
+    assert load.slows((1, 4)) == 1.0
+    assert load.onto(5) == 20
+
+
 brokers = st.integers(1, 4)
 pairs = st.tuples(brokers, brokers).filter(lambda pair: pair[0] != pair[1])
 copies = st.tuples(pairs, st.integers(1, 100), st.integers(0, 20))
@@ -58,7 +69,7 @@ copies = st.tuples(pairs, st.integers(1, 100), st.integers(0, 20))
 def test_each_copy_ends_when_it_has_got_its_share_of_every_moment(
     drawn: list[tuple[Pair, int, int]],
 ) -> None:
-    copying = CopiesOfBothEnds(bytes_s)
+    copying = CopiesOfBothEnds(bytes_s, CopyLoad(is_free))
     ended: dict[int, float] = {}
     for n, (pair, size, begins_s) in sorted(enumerate(drawn), key=lambda one: one[1][2]):
         ended |= {tp.partition: end_s for end_s, tp, _ in copying.ended(begins_s)}
@@ -74,7 +85,7 @@ def test_no_broker_takes_in_its_copies_in_less_than_the_least_time(
     drawn: list[tuple[Pair, int, int]], partitions: int
 ) -> None:
     """Also where only a few copies may go on at once, whatever their order is."""
-    copying, onto, now_s = CopiesOfBothEnds(bytes_s), NOTHING, 0.0
+    copying, onto, now_s = CopiesOfBothEnds(bytes_s, CopyLoad(is_free)), NOTHING, 0.0
     for n, ((leader, _), size, _) in enumerate(drawn):
         onto = onto.with_another(size)
         while n >= partitions and len(copying.ended(now_s)) == 0:
@@ -92,7 +103,10 @@ def _moment_by_moment(drawn: list[tuple[Pair, int, int]]) -> dict[int, float]:
     now_s = 0.0
     while left:
         active = [n for n in left if drawn[n][2] <= now_s]
-        rates = {n: bytes_s(drawn[n][0], CopyLoad(drawn[m][0] for m in active)) for n in active}
+        rates = {
+            n: bytes_s(drawn[n][0], CopyLoad(is_free, [drawn[m][0] for m in active]))
+            for n in active
+        }
         begins = [float(drawn[n][2]) for n in left if drawn[n][2] > now_s]
         next_s = min([*begins, *(now_s + left[n] / rate for n, rate in rates.items())])
         for n, rate in rates.items():

@@ -97,7 +97,7 @@ class Capacity:
             seconds: the length of the period.
             throttle: the run's throttle.
         """
-        load = CopyLoad(pair for pair, _ in copied)
+        load = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied))
         sizes, alone = defaultdict[int, float](float), defaultdict[int, float](float)
         for pair, size in copied:
             sizes[pair[1]] += size
@@ -163,7 +163,7 @@ class Capacity:
         return ASSUMED.middle if usual is None else usual
 
     def _usual_alone(self) -> float | None:
-        """Return that of brokers without a throttle, by this run or else by earlier ones."""
+        """Return the usual rate of a single copy, by this run or else by earlier ones."""
         free = [seen for seen in self._memory.seen.values() if seen.throttle is None]
         if seconds := sum(seen.seconds for seen in free):
             return sum(seen.alone for seen in free) / seconds
@@ -193,7 +193,7 @@ class BrokerRates(msgspec.Struct, frozen=True):
     def of_copy(self, pair: Pair, load: CopyLoad) -> float:
         """Return the rate of one copy, in bytes a second, beside all that are in flight."""
         broker = pair[1]
-        if self.throttle.of(broker) is None:
+        if self.throttle.leaves_free(broker):
             return max(1.0, self.capacity.alone(broker) / load.slows(pair))
         at_once = load.onto(broker)
         return self.takes(broker, at_once) / at_once

@@ -16,6 +16,7 @@ from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Tim
 from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
+from ktui.planning.simulate.copy_rates import Span
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Range
 
@@ -185,9 +186,12 @@ class TimeLeftForecast:
         )
         if bound is None:
             return None
+        if bound.time_s.middle > whole_s:  # more is in flight than the limits of now allow
+            bound = msgspec.structs.replace(bound, time_s=Span(whole_s, whole_s, whole_s))
         source = RateSource.ASSUMED if self._prior is None else RateSource.EARLIER_RUNS
         rates = RateSource.RUN if self.known else source
-        return LeastLeft(bound, max(1.0, whole_s / bound.time_s.middle), rates)
+        times = whole_s / bound.time_s.middle if whole_s else 1.0
+        return LeastLeft(bound, times, rates)
 
     def _grown(self, grows_s: float) -> float:
         run, now = self._run, self._memory.at

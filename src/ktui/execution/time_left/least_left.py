@@ -57,7 +57,7 @@ class _Rates(msgspec.Struct, frozen=True):
         return self.bandwidth.takes(broker, 1)
 
     def intake_s(self, broker: int, copies: CopiesOnto) -> float:
-        if self.bandwidth.throttle.of(broker) is None:
+        if self.bandwidth.throttle.leaves_free(broker):
             return least_alone(copies) / self.of(broker)
         return copies.bytes / self.bandwidth.takes(broker, copies.at_once)
 

@@ -110,7 +110,8 @@ class Promise:
         if present is not None and present.rate is not None and fits(present.rate):
             most = min(most, float(present.rate))
         rate = math.ceil(_lowest(fits, most))
-        return RateChosen(rate=rate, ends_at=ends_at(rate))
+        ends = ends_at(rate)
+        return RateChosen(rate=rate, ends_at=ends, late=ends > by)
 
     def _left(self, rate: float | None, grows_s: float) -> Remaining:
         rates = self._run.throttled.with_chosen(None if rate is None else max(1, math.ceil(rate)))

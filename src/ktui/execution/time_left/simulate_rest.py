@@ -16,7 +16,7 @@ from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.planning.simulate.both_ends import CopiesOfBothEnds
+from ktui.planning.simulate.both_ends import CopiesOfBothEnds, CopyLoad
 from ktui.planning.simulate.schedule import (
     RestOfRun,
     StepInFlight,
@@ -82,9 +82,8 @@ def simulate_remaining(
         ],
     )
     beside = StepOverhead(joining_s, headway.other_s)
-    schedule = simulate_rest_of_run(
-        left, run.limits, beside, CopiesOfBothEnds(rates.of_copy), queue.on_decision
-    )
+    copying = CopiesOfBothEnds(rates.of_copy, CopyLoad(rates.throttle.leaves_free))
+    schedule = simulate_rest_of_run(left, run.limits, beside, copying, queue.on_decision)
     whole_s = schedule.copying_s + schedule.waiting_s
     stretched = 1 + queue.last_s * (longer - 1) / whole_s if whole_s else 1.0
     copying_s = min(_LONGEST_S, schedule.copying_s * stretched)

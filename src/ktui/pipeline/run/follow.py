@@ -29,7 +29,7 @@ from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
-from ktui.pipeline.spark.failures import root_cause, spark_errors_as_problems
+from ktui.pipeline.spark.failures import error_sentence, root_cause, spark_errors_as_problems
 
 _LAYOUT = 1
 """The checkpoint's layout version. A new one starts over, which the manifest makes harmless."""
@@ -108,7 +108,7 @@ class Follower:
                     self._keep_up()
                 except _DEAD as error:
                     if not self._over:
-                        raise SparkFailed("Spark failed: its JVM has died") from error
+                        raise SparkFailed(error_sentence(error)) from error
                 except (_Dropped, SparkFailed, PySparkException, Py4JError):
                     if not self._over:
                         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from subprocess import Popen, TimeoutExpired
 from typing import Any
@@ -24,8 +24,15 @@ _OUT_OF_MEMORY = 52
 """The exit code of a JVM whose memory is full (Spark's `SparkExitCode.OOM`)."""
 _CUT = (ConnectionRefusedError, ConnectionResetError)
 """What py4j raises where the JVM has ended between two calls."""
-_CUT_OFF = ("Java side is empty", "Error while sending or receiving", "SparkContext")
+_CUT_OFF = (
+    "Java side is empty",
+    "Error while sending or receiving",
+    "SparkContext.dagScheduler()",
+    "SparkContext was shut down",
+    "stopped SparkContext",
+)
 """What Python is told of a JVM that has ended within a call, or is about to."""
+_HEAP_FULL = ("OutOfMemoryError: Java heap space", "OutOfMemoryError: GC overhead limit exceeded")
 _ENDS_S = 5.0
 """The longest that a JVM takes to end."""
 _TRACEBACK = "Traceback (most recent call last):\n"
@@ -52,12 +59,12 @@ def error_sentence(error: Exception) -> str:
 
 def root_cause(error: Exception) -> str:
     """Return the root cause of an error of Spark, as one line."""
-    causes = [str(error), *_causes(error)]
+    causes = [_text(error), *_causes(error)]
     if any("No space left on device" in cause for cause in causes):
         return _FULL
-    if any("java.lang.OutOfMemoryError" in cause for cause in causes):
+    if _say(causes, _HEAP_FULL):
         return _NO_MEMORY
-    if isinstance(error, _CUT) or any(words in cause for cause in causes for words in _CUT_OFF):
+    if isinstance(error, _CUT) or _say(causes, _CUT_OFF):
         ended = _end_of_jvm()
         if ended is not None:
             return ended
@@ -66,6 +73,18 @@ def root_cause(error: Exception) -> str:
         return f"in Python on an executor: {raised}"
     lines = [line.strip() for line in causes[-1].splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
+
+
+def _text(error: Exception) -> str:
+    """Return the text of an error; for one of Java's, py4j asks the JVM, which may have ended."""
+    try:
+        return str(error)
+    except (Py4JError, *_CUT):
+        return _CUT_OFF[0]
+
+
+def _say(causes: Iterable[str], words: Collection[str]) -> bool:
+    return any(one in cause for cause in causes for one in words)
 
 
 def _end_of_jvm() -> str | None:

@@ -45,7 +45,9 @@ def check_master(url: str | None, settings: Mapping[str, str]) -> None:
         own = SparkConf(loadDefaults=False).setMaster(url).setAll([*settings.items()])
         SparkContext._ensure_initialized(conf=own)  # noqa: SLF001 - a context would ask YARN at once
         jvm: Any = SparkContext._jvm  # noqa: SLF001 - the same
-        check_resource_manager(jvm.org.apache.hadoop.yarn.conf.YarnConfiguration())
+        hadoop = jvm.org.apache.spark.deploy.SparkHadoopUtil.get()
+        found = hadoop.newConfiguration(jvm.org.apache.spark.SparkConf())  # with spark.hadoop.*
+        check_resource_manager(jvm.org.apache.hadoop.yarn.conf.YarnConfiguration(found))
 
 
 def check_resource_manager(configuration: Any) -> None:

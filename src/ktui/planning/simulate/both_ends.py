@@ -39,26 +39,25 @@ class CopyLoad:
     """How many copies the brokers of a cluster have in flight.
 
     Args:
+        is_free: whether a broker receives without a throttle. Copies that a throttle holds up
+            leave their brokers time for others, so that they are no load.
         pairs: that of each copy.
     """
 
-    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+    def __init__(self, is_free: Callable[[int], bool], pairs: Iterable[Pair] = ()) -> None:
+        self._is_free = is_free
         self._onto = Counter[int]()
-        self._sent = Counter[int]()
+        self._load = defaultdict[int, float](float)
         for pair in pairs:
             self.add(pair)
 
     def add(self, pair: Pair) -> None:
         """Add a copy."""
-        leader, broker = pair
-        self._sent[leader] += 1
-        self._onto[broker] += 1
+        self._count(pair, 1)
 
     def remove(self, pair: Pair) -> None:
         """Remove a copy that has ended."""
-        leader, broker = pair
-        self._sent[leader] -= 1
-        self._onto[broker] -= 1
+        self._count(pair, -1)
 
     def onto(self, broker: int) -> int:
         """Return how many copies a broker receives."""
@@ -69,37 +68,52 @@ class CopyLoad:
 
         The busier of its ends decides.
         """
-        load = max(1.0, *map(self._of, pair))
+        leader, broker = pair
+        load = max(1.0, self._load[leader], self._load[broker])
         return load / speedup(load)
 
-    def _of(self, broker: int) -> float:
-        return self._onto[broker] + _SENDING * self._sent[broker]
+    def _count(self, pair: Pair, change: int) -> None:
+        leader, broker = pair
+        self._onto[broker] += change
+        if self._is_free(broker):
+            self._load[broker] += change
+            self._load[leader] += _SENDING * change
 
 
 class CopiesOfBothEnds:
     """The replicas being copied, each at a rate that depends on what both of its ends copy.
 
+    The rates are computed once for all that changes at a moment.
+
     Args:
         bytes_s: returns the rate of one copy in bytes a second, beside all that are in flight.
+        load: these; none yet.
     """
 
-    def __init__(self, bytes_s: Callable[[Pair, CopyLoad], float]) -> None:
+    def __init__(self, bytes_s: Callable[[Pair, CopyLoad], float], load: CopyLoad) -> None:
         self._bytes_s = bytes_s
-        self._load = CopyLoad()
+        self._load = load
         self._of: dict[Pair, BrokerIntake] = {}
         self._touching: defaultdict[int, list[Pair]] = defaultdict(list)
         """The pairs that a broker is one of."""
+        self._changed: set[int] = set()
+        """The brokers whose load has changed at `_at_s`."""
+        self._at_s = 0.0
+        self._next_end_s = inf
 
     @property
     def next_end_s(self) -> float:
         """The second at which the next copy ends if none is added; infinity without copies."""
-        return min((copies.next_end_s for copies in self._of.values()), default=inf)
+        self._settle()
+        return self._next_end_s
 
     def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
         """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        if at_s != self._at_s:
+            self._settle()
         if pair not in self._of:
             self._of[pair] = BrokerIntake(partial(self._of_pair, pair))
-            for broker in set(pair):
+            for broker in pair:
                 self._touching[broker].append(pair)
         self._load.add(pair)
         self._of[pair].add(tp, size, at_s)
@@ -120,6 +134,15 @@ class CopiesOfBothEnds:
         return at_once * self._bytes_s(pair, self._load)
 
     def _load_changed(self, pair: Pair, at_s: float) -> None:
-        for broker in pair:
-            for touching in self._touching[broker]:
-                self._of[touching].rate_changed(at_s)
+        self._changed.update(pair)
+        self._at_s = at_s
+
+    def _settle(self) -> None:
+        """Go on with the rates that follow from the last changes."""
+        if not self._changed:
+            return
+        touched = {pair for broker in self._changed for pair in self._touching[broker]}
+        self._changed.clear()
+        for pair in touched:
+            self._of[pair].rate_changed(self._at_s)
+        self._next_end_s = min(copies.next_end_s for copies in self._of.values())

@@ -64,6 +64,24 @@ def test_an_order_that_keeps_the_largest_for_the_end_takes_longer_than_the_least
     assert _least(scripted).times > 1.1
 
 
+def test_the_least_time_is_no_longer_than_the_forecast_after_a_limit_was_lowered() -> None:
+    scripted = ScriptedRun(*[GB] * 10)
+    _limit(scripted, Limits())
+    for n in range(10):
+        scripted.begin(n)
+    for second in range(0, 50, 5):
+        scripted.look_at(dict.fromkeys(range(10), second / 500))
+        scripted.pass_time(5)
+    scripted.look_at(dict.fromkeys(range(10), 0.1))
+    _limit(scripted, Limits(partitions=1))
+
+    left_s = scripted.left_s()
+
+    assert left_s is not None
+    assert _least(scripted).bound.time_s.middle <= left_s
+    assert _least(scripted).times == 1.0
+
+
 def test_there_is_no_least_time_before_a_poll_and_where_nothing_is_copied() -> None:
     assert ScriptedRun(GB).estimate.least_left() is None
     scripted = ScriptedRun(GB, original=(4, 3, 2), target=(4, 3))

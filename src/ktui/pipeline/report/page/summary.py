@@ -155,9 +155,9 @@ def _copied(facts: ReportFacts) -> int | None:
 
 
 def _copied_unseen(facts: ReportFacts) -> bool:
-    """Whether a move brought a partition onto a broker and no size of it there was seen."""
-    done = (move for move in facts.moves if move.bytes is None and outcome(move) == DONE)
-    return any(set(move.target or ()) - set(move.original or ()) for move in done)
+    """Whether a move was to bring a partition onto a broker and no size of it was seen there."""
+    unseen = (move for move in facts.moves if move.bytes is None and move.original is not None)
+    return any(set(move.target or ()) - set(move.original or ()) for move in unseen)
 
 
 def median_rate(facts: ReportFacts) -> float | None:
