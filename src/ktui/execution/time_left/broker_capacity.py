@@ -4,8 +4,8 @@ A rate is bytes by busy time: the seconds in which a broker had something to cop
 which nothing came. So the gulps of a throttle, the fetches that a leader lets wait and the seconds
 until a new copy begins are all in it, as they will be for the copies to come.
 
-Without a throttle a copy is as fast as its ends have time for it. So what is learned is also how
-fast copies would have been by themselves.
+Without a throttle the busier of its two brokers limits a copy. So ktui also learns how fast copies
+would have been by themselves.
 """
 
 from __future__ import annotations

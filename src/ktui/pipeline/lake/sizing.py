@@ -149,7 +149,7 @@ def computed_once(rows: DataFrame) -> DataFrame:
 
 
 def forget(rows: DataFrame) -> None:
-    """Free what is kept of rows; of a JVM that has died, the error of its last job tells."""
+    """Free what is kept of some rows. A dead JVM is ignored: its last job has failed already."""
     with suppress(Py4JError, ConnectionError):
         rows.unpersist()
 

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Protocol
 
 import msgspec
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -29,15 +29,13 @@ from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
-from ktui.pipeline.spark.failures import error_sentence, root_cause, spark_errors_as_problems
+from ktui.pipeline.spark.failures import CONNECTION_LOST, root_cause, spark_errors_as_problems
 
 _LAYOUT = 1
 """The checkpoint's layout version. A new one starts over, which the manifest makes harmless."""
 _POLL_S = 0.2
 _WAITS = "Waiting for next trigger"
 """Spark's status message of a stream that has listed its folders."""
-_DEAD = (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError)
-"""The errors of calls to a JVM that has died."""
 
 
 class FollowReport(Protocol):
@@ -106,10 +104,7 @@ class Follower:
                 try:
                     self._catch_up()
                     self._keep_up()
-                except _DEAD as error:
-                    if not self._over:
-                        raise SparkFailed(error_sentence(error)) from error
-                except (_Dropped, SparkFailed, PySparkException, Py4JError):
+                except (_Dropped, SparkFailed, PySparkException, Py4JError, *CONNECTION_LOST):
                     if not self._over:
                         raise
 

@@ -22,16 +22,16 @@ _NO_MEMORY = (
 )
 _OUT_OF_MEMORY = 52
 """The exit code of a JVM whose memory is full (Spark's `SparkExitCode.OOM`)."""
-_CUT = (ConnectionRefusedError, ConnectionResetError)
+CONNECTION_LOST = (ConnectionRefusedError, ConnectionResetError)
 """What py4j raises where the JVM has ended between two calls."""
-_CUT_OFF = (
+_JVM_ENDED = (
     "Java side is empty",
     "Error while sending or receiving",
     "SparkContext.dagScheduler()",
     "SparkContext was shut down",
     "stopped SparkContext",
 )
-"""What Python is told of a JVM that has ended within a call, or is about to."""
+"""Words of the errors where the JVM has ended during a call, or is about to end."""
 _HEAP_FULL = ("OutOfMemoryError: Java heap space", "OutOfMemoryError: GC overhead limit exceeded")
 _ENDS_S = 5.0
 """The longest that a JVM takes to end."""
@@ -47,7 +47,7 @@ def spark_errors_as_problems() -> Iterator[None]:
     """
     try:
         yield
-    except (Py4JError, PySparkException, *_CUT) as error:
+    except (Py4JError, PySparkException, *CONNECTION_LOST) as error:
         raise SparkFailed(error_sentence(error)) from error
 
 
@@ -64,7 +64,7 @@ def root_cause(error: Exception) -> str:
         return _FULL
     if _say(causes, _HEAP_FULL):
         return _NO_MEMORY
-    if isinstance(error, _CUT) or _say(causes, _CUT_OFF):
+    if isinstance(error, CONNECTION_LOST) or _say(causes, _JVM_ENDED):
         ended = _end_of_jvm()
         if ended is not None:
             return ended
@@ -79,8 +79,8 @@ def _text(error: Exception) -> str:
     """Return the text of an error; for one of Java's, py4j asks the JVM, which may have ended."""
     try:
         return str(error)
-    except (Py4JError, *_CUT):
-        return _CUT_OFF[0]
+    except (Py4JError, *CONNECTION_LOST):
+        return _JVM_ENDED[0]
 
 
 def _say(causes: Iterable[str], words: Collection[str]) -> bool:
