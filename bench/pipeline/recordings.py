@@ -40,11 +40,11 @@ def write(folder: Path, samples: int, seed: int = SEED) -> int:
     Returns:
         The number of polls.
     """
-    return _record(folder, _sessions(samples, seed))
+    return _record(folder, _sessions(samples, seed, 0, A_DAY))
 
 
 def write_more(folder: Path, samples: int, more: int, seed: int = SEED) -> int:
-    """Write what each cluster records next after `write`, one short session of a run each.
+    """Write what each cluster records next after `write`: a session of a run a day.
 
     Args:
         folder: a new folder.
@@ -55,10 +55,8 @@ def write_more(folder: Path, samples: int, more: int, seed: int = SEED) -> int:
     Returns:
         The number of polls.
     """
-    day = _days(samples)
-    shares = _split(more, len(CLUSTERS))
-    specs = (_spec(n, day, 0, share, seed) for n, share in enumerate(shares))
-    return _record(folder, specs)
+    begin = _days(samples)
+    return _record(folder, _sessions(more, seed, begin, a_day=1))
 
 
 def kept(samples: int, more: int) -> tuple[Path, Path]:
@@ -90,16 +88,17 @@ def _record(folder: Path, specs: Iterator[SessionSpec]) -> int:
         return sum(processes.map(partial(record, folder), specs))
 
 
-def _days(samples: int) -> int:
-    return max(1, round(samples / (len(CLUSTERS) * A_DAY * MOST_OF_A_SESSION)))
+def _days(samples: int, a_day: int = A_DAY) -> int:
+    return max(1, round(samples / (len(CLUSTERS) * a_day * MOST_OF_A_SESSION)))
 
 
-def _sessions(samples: int, seed: int) -> Iterator[SessionSpec]:
-    days = _days(samples)
-    shares = iter(_split(samples, days * len(CLUSTERS) * A_DAY))
-    for day in range(days):
+def _sessions(samples: int, seed: int, begin: int, a_day: int) -> Iterator[SessionSpec]:
+    """Yield each cluster's first sessions of each day, from the day `begin` on."""
+    days = _days(samples, a_day)
+    shares = iter(_split(samples, days * len(CLUSTERS) * a_day))
+    for day in range(begin, begin + days):
         for number in range(len(CLUSTERS)):
-            for nth in range(A_DAY):
+            for nth in range(a_day):
                 yield _spec(number, day, nth, next(shares), seed)
 
 

@@ -134,6 +134,8 @@ class Story:
         self._starts: dict[TopicPartition, Reading] = {}
         self._sizes: dict[Replica, Reading] = {}
         planned = max(1, spec.samples * 4 // 5 // SAMPLES_A_MOVE) if spec.by_run else 0
+        if planned > TOPICS * PARTITIONS:
+            raise ValueError(f"{spec.samples:,} samples: a run moves a partition only once")
         self._queue = [self._next_move(by_run=True) for _ in range(planned)]
         self._run = RunJournal(spec.cluster, tuple(self._queue), spec.in_flight)
         self._second = 0
