@@ -134,9 +134,9 @@ def test_a_small_run_that_writes_many_old_rows_again_does_so_as_a_large_one(
     """Rows that a small run writes stay in memory, and millions find no room there."""
     small: dict[str, bool] = {}
 
-    def noted(rows: DataFrame, place: str, by: Collection[str]) -> None:
+    def noted(rows: DataFrame, place: str, *how: Collection[str]) -> None:
         small[place.split("/")[-2]] = runs_small(spark)
-        write_parquet(rows, place, by)
+        write_parquet(rows, place, *how)
 
     dice = random.Random(1)  # noqa: S311 - a test's dice
     request = PipelineRequest((str(tmp_path / "recorded"),), str(tmp_path / "lake"), asked=QUICK)

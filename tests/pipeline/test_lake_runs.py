@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import pytest
 from msgspec.structs import replace
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.pipeline.errors import PipelineProblem
@@ -211,6 +212,15 @@ def test_the_polls_of_a_better_session_shadow_those_of_others(beside: Beside) ->
     times = rows(beside.lake, POLLS, ["t"], shadowed=False)
     assert len(times) == len(set(times)) == 15
     assert len(rows(beside.lake, SAMPLES, ["t"], shadowed=True)) == 15
+
+
+def test_the_samples_of_a_file_are_in_order_of_time_whichever_session_has_them(
+    beside: Beside,
+) -> None:
+    for file in contents(beside.lake / "samples"):
+        times = parquet.read_table(file, columns=["t", "session"], partitioning=None).to_pylist()
+        assert len({row["session"] for row in times}) > 1
+        assert [row["t"] for row in times] == sorted(row["t"] for row in times)
 
 
 def test_the_segment_of_a_dead_recorder_is_read_but_not_one_still_being_written(

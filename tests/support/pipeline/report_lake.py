@@ -120,7 +120,7 @@ def _write(folder: Path, table: Table, rows: list[Mapping[str, Any]]) -> dict[st
     for cluster in sorted({row["cluster_id"] for row in rows}):
         whole = [_whole(schema, row) for row in rows if row["cluster_id"] == cluster]
         inside = f"{table.name}/lake_version=000001-0/cluster_id={quote(cluster, safe='')}"
-        days = sorted({f"/date={row['date']}" if table.by_date else "" for row in whole})
+        days = sorted({f"/date={row['date']}" if table.dated_by else "" for row in whole})
         files = []
         for day in days:
             name = f"{inside}{day}/part-0.parquet"

@@ -270,7 +270,8 @@ class NewVersion:
         whole = require_columns(rows, table).select(*table.schema.names)
         if keeps_rows(self.spark):
             whole = self._rows[table.name] = computed_once(whole)
-        write_parquet(whole, f"{self._files.uri}/{place}", table.partition_columns)
+        order = () if table.dated_by is None else (table.dated_by,)
+        write_parquet(whole, f"{self._files.uri}/{place}", table.partition_columns, order)
         new = self._files.data_files(place)
         footers = {file: self._files.footer(file.path) for file in new}
         check_nulls(table, footers.values())
@@ -407,6 +408,13 @@ class NewVersion:
         return self._files.locks or number is None or int(number[1]) <= self._before.version
 
 
-def write_parquet(rows: DataFrame, place: str, by: Collection[str]) -> None:
-    """Write rows as Parquet, in folders named by the columns `by`."""
-    by_folder(rows, by).write.partitionBy(*by).mode("overwrite").parquet(place)
+def write_parquet(
+    rows: DataFrame, place: str, by: Collection[str], order: Collection[str] = ()
+) -> None:
+    """Write rows as Parquet, in folders named by the columns `by`, those of a file in an order.
+
+    Spark sorts rows by their folders anyway, so that a file is open at a time.
+    """
+    grouped = by_folder(rows, by)
+    ordered = grouped.sortWithinPartitions(*by, *order) if order else grouped
+    ordered.write.partitionBy(*by).mode("overwrite").parquet(place)

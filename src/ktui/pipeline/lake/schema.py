@@ -36,13 +36,14 @@ class Table(msgspec.Struct, frozen=True):
 
     name: str
     schema: StructType
-    by_date: bool = False
-    """Whether its files are in folders by `date`, in addition to `cluster_id`."""
+    dated_by: str | None = None
+    """The time, ms, whose day is `date`: the files are in folders by it, in addition to
+    `cluster_id`, and their rows in order of that time. Readers of a span skip the others' pages."""
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """The columns that name the folders."""
-        return ("cluster_id", "date") if self.by_date else ("cluster_id",)
+        return ("cluster_id", "date") if self.dated_by else ("cluster_id",)
 
 
 def column(name: str, kind: DataType, comment: str = "", *, null: bool = False) -> StructField:

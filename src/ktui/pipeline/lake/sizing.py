@@ -46,7 +46,8 @@ SMALL_JAVA_OPTIONS = (
     # one compiler has room for 48 MiB of code by default; once that is full, it drops code and
     # compiles the same again, over and over
     "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 -XX:ReservedCodeCacheSize=256m "
-    "-XX:+UseSerialGC -Xmn400m -XX:MetaspaceSize=256m -Djdk.lang.Process.launchMechanism=VFORK"
+    "-XX:+UseSerialGC -Xmn400m -XX:InitialRAMPercentage=10 -XX:MetaspaceSize=256m "
+    "-Djdk.lang.Process.launchMechanism=VFORK"
 )
 """Options of a JVM that reads little, and ends before a second compiler pays."""
 

@@ -201,7 +201,7 @@ STATES = Table(
         column("open", BOOLEAN, "it had not ended when the recording did"),
         column("date", DAY, "of began, UTC"),
     ),
-    by_date=True,
+    dated_by="began_t",
 )
 """One row for each interval in which a partition was in one state."""
 
@@ -507,7 +507,7 @@ SAMPLES = Table(
         column("ms", LONG, "the recorder's monotonic clock, ms"),
         *_WHERE,
     ),
-    by_date=True,
+    dated_by="t",
 )
 """One row for each poll and partition seen in it."""
 
@@ -525,7 +525,7 @@ POLLS = Table(
         column("failures", TEXTS, "what could not be read"),
         column("shadowed", BOOLEAN, "a better session saw the cluster at that time"),
     ),
-    by_date=True,
+    dated_by="t",
 )
 """One row for each poll."""
 
@@ -543,7 +543,7 @@ RUN_EVENTS = Table(
         column("event", TEXT, "JSON, as in the journal"),
         column("session", TEXT, "of the recorder"),
     ),
-    by_date=True,
+    dated_by="t",
 )
 """One row for each event of a run."""
 

@@ -136,9 +136,9 @@ class Patch:
         return mark
 
     def _with_cuts(self, rows: DataFrame) -> DataFrame:
-        is_small = runs_small(rows.sparkSession)
-        cuts = self._cuts if is_small else F.broadcast(self._cuts)
-        return left_join_null_safe(rows, cuts, PARTITION)
+        # both hash the few cuts; a join without a hint would sort all rows
+        how = "shuffle_hash" if runs_small(rows.sparkSession) else "broadcast"
+        return left_join_null_safe(rows, self._cuts.hint(how), PARTITION)
 
     def _marked(self, rows: DataFrame, stays: Column) -> DataFrame:
         return marked(rows, stays & F.col("cluster_id").isin(*self._known))
