@@ -26,7 +26,7 @@ from bench.forecast.scores import (
 )
 from bench.forecast.stored import RunSet, real, simulated_runs
 from ktui.execution.forecast import estimate
-from ktui.execution.time_left import broker_capacity, copy_progress, forecast, simulate_rest
+from ktui.execution.time_left import broker_capacity, bundles, copy_progress, forecast
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 from ktui.planning.simulate import both_ends
 from ktui.progress import rates
@@ -68,7 +68,7 @@ OF_RUNS = (
     Constant(forecast, "_EVERY", (timedelta(seconds=1), timedelta(seconds=20))),
     Constant(forecast, "_JUDGED_S", (1.0, 1e9)),
     Constant(forecast, "_SMALLEST_SAMPLE", (1, 100_000_000)),
-    Constant(simulate_rest, "_MOST", (5,)),
+    Constant(bundles, "_MOST", (5,)),
     Constant(forecast, "_REMEMBERED", (timedelta(minutes=1),)),
     Constant(forecast, "_SEEN_S", (0.0,)),
     Constant(forecast, "_LEAST_OFF", (1.0,)),

@@ -89,7 +89,7 @@ def _wanted(run: Run, headway: CopyProgress, grown: float) -> Iterator[WantedPar
         step = track.step
         if step is not None and goes_to_target(track):
             yield from _in_flight(track, step, headway)
-        yield wanted_after(track, grown)
+        yield wanted_after(track, track.planned.size * grown)
 
 
 def _in_flight(track: Track, step: OpenStep, headway: CopyProgress) -> Iterator[WantedPartition]:

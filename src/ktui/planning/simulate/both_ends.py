@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import inf
 
@@ -94,6 +94,7 @@ class CopiesOfBothEnds:
         self._bytes_s = bytes_s
         self._load = load
         self._of: dict[Pair, BrokerIntake] = {}
+        self._beside: dict[TopicPartition, Sequence[int]] = {}
         self._touching: defaultdict[int, list[Pair]] = defaultdict(list)
         """The pairs that a broker is one of."""
         self._changed: set[int] = set()
@@ -107,17 +108,33 @@ class CopiesOfBothEnds:
         self._settle()
         return self._next_end_s
 
-    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+    def add(
+        self,
+        tp: TopicPartition,
+        pair: Pair,
+        size: float,
+        at_s: float,
+        beside: Sequence[int] = (),
+    ) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`.
+
+        Args:
+            tp: its partition.
+            pair: its leader and its broker.
+            size: its bytes.
+            at_s: the second.
+            beside: the leaders of further replicas that its broker copies as long as this one, and
+                that are in no list of their own.
+        """
         if at_s != self._at_s:
             self._settle()
         if pair not in self._of:
             self._of[pair] = BrokerIntake(partial(self._of_pair, pair))
             for broker in pair:
                 self._touching[broker].append(pair)
-        self._load.add(pair)
+        self._beside[tp] = beside
+        self._load_changed(tp, pair, at_s, self._load.add)
         self._of[pair].add(tp, size, at_s)
-        self._load_changed(pair, at_s)
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
         """Return copies that ended by then: second, partition, broker; each copy once."""
@@ -126,15 +143,20 @@ class CopiesOfBothEnds:
             for pair, copies in self._of.items():
                 for end_s, tp in copies.ended(next_s):
                     ended.append((end_s, tp, pair[1]))
-                    self._load.remove(pair)
-                    self._load_changed(pair, end_s)
+                    self._load_changed(tp, pair, end_s, self._load.remove)
         return ended
 
     def _of_pair(self, pair: Pair, at_once: int) -> float:
         return at_once * self._bytes_s(pair, self._load)
 
-    def _load_changed(self, pair: Pair, at_s: float) -> None:
-        self._changed.update(pair)
+    def _load_changed(
+        self, tp: TopicPartition, pair: Pair, at_s: float, change: Callable[[Pair], None]
+    ) -> None:
+        leader, broker = pair
+        for each in (leader, *self._beside[tp]):
+            change((each, broker))
+            self._changed.add(each)
+        self._changed.add(broker)
         self._at_s = at_s
 
     def _settle(self) -> None:

@@ -1,0 +1,109 @@
+"""The time left of runs of so many partitions that some of these stand for others."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    JournalEntry,
+    LimitsChanged,
+    Planned,
+    PlannedPart,
+    StepBegun,
+)
+from ktui.execution.run.run import Run
+from ktui.execution.time_left import bundles
+from ktui.execution.time_left.broker_capacity import Capacity
+from ktui.execution.time_left.copy_progress import CopyProgress
+from ktui.execution.time_left.simulate_rest import simulate_remaining
+from ktui.pacing.limits import Limits
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from support.journals.journals import owned, started
+from support.journals.scripted_runs import AT, GB
+
+PARTITIONS, BUNDLES, BROKERS = 900, 160, 20
+WITHIN = 0.1
+ALL_AT_ONCE = Limits()
+BY_LIMITS = {
+    "no limit": ALL_AT_ONCE,
+    "20 partitions": Limits(partitions=20),
+    "100 partitions": Limits(partitions=100),
+    "2 replicas a broker": Limits(per_broker=2),
+    "50 GB": Limits(bytes_in_flight=50 * GB),
+    "20 cuts a minute": Limits(partitions=50, cuts_per_minute=20),
+}
+THROTTLED = ThrottleRates(5_000_000)
+
+
+def planned(n: int, dice: random.Random, *, few_are_large: bool) -> Planned:
+    *original, new = dice.sample(range(BROKERS), 4)
+    times = dice.paretovariate(2.0) if few_are_large else dice.uniform(0.5, 1.5)
+    return Planned(
+        topic="a", partition=n, topic_id=None, original=tuple(original),
+        target=(new, *original[1:]), leader=original[0], size=int(GB * times),
+    )  # fmt: skip
+
+
+def a_run(limits: Limits, *, few_are_large: bool) -> Run:
+    dice = random.Random(7)  # noqa: S311 - a test's dice
+    parts = [planned(n, dice, few_are_large=few_are_large) for n in range(PARTITIONS)]
+    run = Run("run")
+    changed = LimitsChanged(old=run.limits, new=limits, batch=0, in_flight=0)
+    happen(run, started(PARTITIONS), PlannedPart(partitions=tuple(parts)), owned(), changed)
+    return run
+
+
+def happen(run: Run, *events: AnyRunEvent) -> None:
+    for event in events:
+        run.apply(JournalEntry(run.seq + 1, AT, event))
+
+
+def left_s(run: Run, throttle: ThrottleRates) -> float:
+    capacity = Capacity(None)
+    progress = CopyProgress(run, capacity)
+    progress.update(AT, {}, 1.0)
+    rates = capacity.under(throttle)
+    return simulate_remaining(run, progress, rates, joining_s=2, grown=1.0).whole_s
+
+
+def left_of(run: Run, throttle: ThrottleRates, most: int) -> float:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bundles, "_MOST", most)
+        return left_s(run, throttle)
+
+
+def assert_as_one_by_one(run: Run, throttle: ThrottleRates) -> None:
+    expected_s = left_of(run, throttle, PARTITIONS)
+    assert left_of(run, throttle, BUNDLES) == pytest.approx(expected_s, rel=WITHIN)
+
+
+@pytest.mark.parametrize("limits", BY_LIMITS.values(), ids=BY_LIMITS)
+@pytest.mark.parametrize("few_are_large", [False, True], ids=["alike", "a few are large"])
+def test_the_rest_of_a_large_run_takes_as_long_as_if_each_partition_were_simulated(
+    limits: Limits, *, few_are_large: bool
+) -> None:
+    run = a_run(limits, few_are_large=few_are_large)
+    for throttle in (NO_THROTTLE, THROTTLED):
+        assert_as_one_by_one(run, throttle)
+
+
+def test_copies_in_flight_share_their_brokers_with_all_that_they_stand_for() -> None:
+    run = a_run(ALL_AT_ONCE, few_are_large=False)
+    for track in list(run.tracks.values()):
+        happen(run, begun(track.tp, track.planned))
+
+    assert len(run.tracks_in_flight) == PARTITIONS
+    for throttle in (NO_THROTTLE, THROTTLED):
+        assert_as_one_by_one(run, throttle)
+
+
+def begun(tp: TopicPartition, of: Planned) -> StepBegun:
+    new = of.target[0]
+    return StepBegun(
+        topic=tp.topic, partition=tp.partition, batch=1, replicas=(*of.original, new),
+        adding=(new,), removing=(), elect=None, before=of.original, leader=of.leader,
+    )  # fmt: skip
