@@ -67,6 +67,8 @@ class Recorder:
         self._longest_session_s = longest_session_s
         self._session: SessionWriter | None = None
         self._held: list[AnyLine] = []
+        self._last_ms = to_ms(clock.monotonic())
+        """The monotonic clock at the last line but those of events, or at the beginning."""
         self._closed = False
         self._bytes_before = 0
         self.problem: str | None = None
@@ -88,6 +90,7 @@ class Recorder:
 
     def poll(self, observation: Observation) -> None:
         """Record an observation."""
+        self._last_ms = to_ms(observation.monotonic_s)
         self._try(lambda: self._session_on(observation.cluster_id).poll(observation))
 
     def lost(self, reason: str) -> None:
@@ -96,7 +99,10 @@ class Recorder:
         self._record(LostPollLine(seq=0, at=at, ms=ms, reason=clean(reason)))
 
     def run_event(self, run: str, run_id: str, entry: int, at: datetime, event: bytes) -> None:
-        """Record an event of a run's journal.
+        """Record an event of a run's journal, at the time at which the journal received it.
+
+        A recorder that reads the journal from time to time comes to know an event later. An event
+        of before the last line counts from there.
 
         Args:
             run: the run's name.
@@ -105,7 +111,8 @@ class Recorder:
             at: the time, aware, at which the journal received the event.
             event: a JSON object on one line, as in the journal.
         """
-        ms = to_ms(self._clock.monotonic())
+        age_ms = max(0, wall_ms(self._clock.now()) - wall_ms(at))
+        ms = max(self._last_ms, to_ms(self._clock.monotonic()) - age_ms)
         self._record(
             RunLine(
                 seq=0,

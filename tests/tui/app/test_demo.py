@@ -7,20 +7,25 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
-from ktui.cli.watch.demo import Playing, demo_app
+from ktui.cli.watch.demo import Playing, demo_app, recorder_of
 from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import RATES, REPLICAS
+from ktui.recording.lines import RunLine
+from ktui.recording.playing import PlayedPoll
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.simulated.scenario.record import FASTEST
 from ktui.tui.app.demo import DemoApp, PlayNext
 from ktui.tui.app.simulated import poll_interval_s
 from ktui.tui.screens.help import HelpScreen
+from support.recordings.recordings import happenings
 from support.views.screens import resize, screen_text
 from support.views.terminal import Terminal
 
@@ -64,14 +69,18 @@ class Demo:
 
 @asynccontextmanager
 async def a_demo(
-    folder: Path, story: str = STORY, size: tuple[int, int] = (120, 30)
+    folder: Path,
+    story: str = STORY,
+    size: tuple[int, int] = (120, 30),
+    record: Path | None = None,
 ) -> AsyncIterator[Demo]:
     path = folder / "story.yaml"
     path.write_text(story, encoding="utf-8")
     real = VirtualClock()
     clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
+    recorder = None if record is None else recorder_of(record, "story", clock)
     async with (
-        demo_app(Playing(load_scenario(path), "story", pictures=folder), clock) as app,
+        demo_app(Playing(load_scenario(path), "story", pictures=folder), clock, recorder) as app,
         app.run_test(size=size, notifications=True) as pilot,
     ):
         await pilot.pause()
@@ -131,6 +140,27 @@ async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_chan
         await demo.until(lambda: "ENDED" in demo.text)
         assert "done 3/3" in demo.text
         assert await throttles_of(demo) == {}  # it is put back at the end
+
+
+async def test_a_recorded_story_has_each_step_before_the_poll_that_shows_it(
+    tmp_path: Path,
+) -> None:
+    async with a_demo(tmp_path, PACED, record=tmp_path / "recorded") as demo:
+        await demo.until(lambda: "REC" in demo.text.split("\n")[0])
+        await demo.until(lambda: "ENDED" in demo.text)
+
+    begun_ms = dict[TopicPartition, int]()
+    shown = set[TopicPartition]()
+    for item in happenings(tmp_path / "recorded"):
+        if isinstance(item, RunLine):
+            event = msgspec.json.decode(item.event)
+            if event["event"] == "step" and event["adding"]:
+                begun_ms[TopicPartition(event["topic"], event["partition"])] = item.ms
+        if isinstance(item, PlayedPoll):
+            adding = {tp for tp, seen in item.observation.partitions.items() if seen.adding}
+            assert all(begun_ms[tp] <= item.line.ms for tp in adding)
+            shown |= adding
+    assert len(shown) == 3
 
 
 async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low(

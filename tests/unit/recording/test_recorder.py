@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -105,7 +106,8 @@ def test_a_closed_session_ends_with_an_end_line(recording: Recording) -> None:
 
 def test_run_events_and_lost_polls_are_recorded_between_the_polls(recording: Recording) -> None:
     recording.looks(1)
-    recording.recorder.run_event("move", "move@noon", 7, START, b'{"event":"started","n":[1]}')
+    at = START + timedelta(milliseconds=400)
+    recording.recorder.run_event("move", "move@noon", 7, at, b'{"event":"started","n":[1]}')
     recording.recorder.lost("no answer\x1b[2J")
     recording.looks(1)
 
@@ -115,10 +117,20 @@ def test_run_events_and_lost_polls_are_recorded_between_the_polls(recording: Rec
     assert isinstance(event, RunLine)
     assert (event.run, event.run_id, event.entry) == ("move", "move@noon", 7)
     assert bytes(event.event) == b'{"event":"started","n":[1]}'
-    assert (event.at, event.ms) == (1_767_268_800_000, 1_000)
+    assert (event.at, event.ms) == (1_767_268_800_400, 400)
     assert isinstance(lost, LostPollLine)
     assert lost.reason == "no answer\\x1b[2J"
     assert isinstance(second, PlayedPoll)
+
+
+def test_an_event_of_before_the_last_poll_counts_from_that(recording: Recording) -> None:
+    recording.looks(2)
+    recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
+
+    *_, event = happenings(recording.folder)
+
+    assert isinstance(event, RunLine)
+    assert (event.at, event.ms) == (1_767_268_800_000, 1_000)
 
 
 def test_lines_before_the_first_poll_are_written_with_it(recording: Recording) -> None:

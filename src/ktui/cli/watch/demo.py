@@ -12,18 +12,23 @@ from typing import NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from ktui import __version__
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
+from ktui.cli.options.recording import recorded_in_words
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.pausable_clock import PausableClock
+from ktui.cluster.simulated_id import SIMULATED, marked
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
@@ -32,6 +37,7 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
@@ -63,6 +69,12 @@ def _complete(
     metavar="DIR",
     help="Folder for pictures of the screen (ctrl+s); by default the current one.",
 )
+@click.option(
+    "--record",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Record each story in this folder, marked as simulated.",
+)
 @common.theme_option
 def command(
     scenario: str,
@@ -71,6 +83,7 @@ def command(
     seed: int,
     only_list: bool,
     pictures: Path,
+    record: Path | None,
     theme: str | None,
 ) -> None:
     """Show the live view on a simulated cluster. Needs neither Kafka nor Java.
@@ -87,7 +100,7 @@ def command(
     stories = all_stories(path)
     chosen, at_speed = theme or load_config().theme, speed or story.speed
     while True:
-        playing = Playing(story, clean(path.stem), seed, pictures, chosen)
+        playing = Playing(story, clean(path.stem), seed, pictures, chosen, record)
         plays_next, played_at, chosen = asyncio.run(_play(playing, at_speed))
         gc.collect()  # a cluster and its app hold each other
         if plays_next is None:
@@ -137,23 +150,31 @@ class Playing(NamedTuple):
     """The folder for pictures of the screen."""
     theme: str | None = None
     """The theme to start with."""
+    record: Path | None = None
+    """The folder for a recording; None for none."""
 
 
 async def _play(playing: Playing, speed: float) -> tuple[PlayNext | None, float, str | None]:
     """Play a scenario once; return what to play next, and the last speed and theme."""
     clock = ScaledClock(speed, fastest=FASTEST)
-    async with demo_app(playing, clock) as app:
+    recorder = None if playing.record is None else recorder_of(playing.record, playing.name, clock)
+    async with demo_app(playing, clock, recorder) as app:
         await show_app(app)
-        return app.plays_next, clock.speed, app.theme
+    if recorder is not None:
+        click.echo(recorded_in_words(recorder), err=True)
+    return app.plays_next, clock.speed, app.theme
 
 
 @asynccontextmanager
-async def demo_app(playing: Playing, clock: PausableClock) -> AsyncIterator[DemoApp]:
+async def demo_app(
+    playing: Playing, clock: PausableClock, recorder: Recorder | None = None
+) -> AsyncIterator[DemoApp]:
     """Start a simulated cluster with a scenario, and make an app for it; the caller runs the app.
 
     Args:
         playing: the scenario, and how to play it.
         clock: the cluster's clock, which the app shows and controls.
+        recorder: records each poll, and the events of runs; closed at the end.
     """
     scenario, name = playing.scenario, playing.name
     cluster = SimulatedCluster(scenario.spec, clock, seed=playing.seed)
@@ -163,8 +184,11 @@ async def demo_app(playing: Playing, clock: PausableClock) -> AsyncIterator[Demo
     with temporary_folder("ktui-demo-") as folder:
         state_dir = StateDir(folder)
         engines = SimulatedEngines(cluster, state_dir, clock)
+        recording = None if recorder is None else ClusterRecording(observer, recorder, state_dir)
         app = DemoApp(
             observer,
+            source=recording,
+            recorder=recorder,
             story=Story(name, scenario.title, scenario.about, scenario.captions),
             clock=clock,
             pictures=playing.pictures,
@@ -183,10 +207,18 @@ async def demo_app(playing: Playing, clock: PausableClock) -> AsyncIterator[Demo
         finally:
             plan.cancel()
             await engines.aclose()
+            if recording is not None:
+                await recording.aclose()
             await observer.aclose()
             outcome = (await asyncio.gather(plan, return_exceptions=True))[0]
             if isinstance(outcome, Exception):
                 raise outcome
+
+
+def recorder_of(folder: Path, story: str, clock: Clock) -> Recorder:
+    """Return a recorder of a story, marked as simulated; the caller's app closes it."""
+    program = f"ktui {__version__} demo"
+    return Recorder(folder.absolute(), clock, cluster=marked(story, SIMULATED), program=program)
 
 
 async def _start_paced_run(

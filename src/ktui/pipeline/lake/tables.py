@@ -538,7 +538,7 @@ RUN_EVENTS = Table(
         column("run_id", TEXT),
         column("entry", LONG, "its number in the run's journal, from 1"),
         column("at", MOMENT, "t as a timestamp"),
-        column("t", LONG, "when it was recorded, ms since 1970 in UTC, normalised"),
+        column("t", LONG, "when its journal received it, ms since 1970 in UTC, normalised"),
         column("kind", TEXT, "the event's name"),
         column("event", TEXT, "JSON, as in the journal"),
         column("session", TEXT, "of the recorder"),
