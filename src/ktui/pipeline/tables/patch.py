@@ -96,7 +96,7 @@ class Patch:
         since = samples.where(is_among(_times(first, spans, self._cuts)))
         # a small run reads every column of each sample before it looks at t
         resize(LARGE_BYTES if news.many else 0)
-        of_cuts = self._with_cuts(since).where("t >= cut_t").drop("cut_t")
+        of_cuts = _with_cuts(since, self._cuts).where("t >= cut_t").drop("cut_t")
         self.samples = news.stage(of_cuts)
         resize(max(ROW_BYTES * self.samples.count(), news.derived_bytes))
         minute = begin_of_minute(F.min("t") - _LATE_MS).alias("from_t")
@@ -112,7 +112,7 @@ class Patch:
     def added(self, table: Table, new: DataFrame) -> DataFrame:
         """Return those of a derived table's rows that are new, of rows computed from `samples`."""
         if table == MOVES:
-            return self._with_cuts(new).where("began_t >= cut_t").drop("cut_t")
+            return _with_cuts(new, self._cuts).where("began_t >= cut_t").drop("cut_t")
         if table in (BROKERS_BY_MINUTE, INTAKES):
             return self._with_from_t(new).where(_is_recent()).select(*new.columns)
         return new
@@ -131,14 +131,9 @@ class Patch:
                 stays = F.when(F.col("state").isin(*_WAITS), of_other_runs).otherwise(stays)
             if table == SPANS:
                 stays = F.when(F.col("run_id").isNotNull(), of_other_runs).otherwise(stays)
-            return self._marked(self._with_cuts(rows), stays)
+            return self._marked(_with_cuts(rows, self._cuts), stays)
 
         return mark
-
-    def _with_cuts(self, rows: DataFrame) -> DataFrame:
-        # both hash the few cuts; a join without a hint would sort all rows
-        how = "shuffle_hash" if runs_small(rows.sparkSession) else "broadcast"
-        return left_join_null_safe(rows, self._cuts.hint(how), PARTITION)
 
     def _marked(self, rows: DataFrame, stays: Column) -> DataFrame:
         return marked(rows, stays & F.col("cluster_id").isin(*self._known))
@@ -153,6 +148,13 @@ class Patch:
 
     def _with_from_t(self, rows: DataFrame) -> DataFrame:
         return rows.join(F.broadcast(self._minutes), "cluster_id", "left")
+
+
+def _with_cuts(rows: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Add `cut_t` to rows of partitions; null without one."""
+    # both hash the few cuts; a join without a hint would sort all rows
+    how = "shuffle_hash" if runs_small(rows.sparkSession) else "broadcast"
+    return left_join_null_safe(rows, cuts.hint(how), PARTITION)
 
 
 def _is_recent() -> Column:
@@ -194,7 +196,7 @@ def _before_span(cut_t: Column, span: Column) -> Column:
 
 def _runs_since(spans: DataFrame, cuts: DataFrame) -> set[str]:
     """Return the runs that did something with a partition after its cut."""
-    of_runs = left_join_null_safe(spans.where("run_id IS NOT NULL"), cuts, PARTITION)
+    of_runs = _with_cuts(spans.where("run_id IS NOT NULL"), cuts)
     since = of_runs.where("cut_t IS NOT NULL AND (ended_t IS NULL OR ended_t >= cut_t)")
     return {row["run_id"] for row in since.select("run_id").distinct().collect()}
 
@@ -205,7 +207,7 @@ def _times(first: DataFrame, spans: DataFrame, cuts: DataFrame) -> dict[str, lis
     Of the old ones these are the samples of listings. From the first new sample on, any may matter.
     """
     since = F.col("run_id").isNull() & (F.col("began_t") >= F.col("cut_t"))
-    listings = left_join_null_safe(spans, cuts, PARTITION).where(since)
+    listings = _with_cuts(spans, cuts).where(since)
     until = F.coalesce("ended_t", "last_t").alias("until_t")
     times = listings.select("cluster_id", "began_t", until).unionByName(
         first.select("cluster_id", F.col("t").alias("began_t")), allowMissingColumns=True
