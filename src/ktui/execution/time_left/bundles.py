@@ -1,4 +1,4 @@
-"""Bundles: of very many partitions some stand for the others, so that a simulation takes no long.
+"""Bundles: of very many partitions some stand for the others, so that a simulation is quick.
 
 The largest partitions are simulated one by one, for the time of the last ones depends on them. The
 others are bundled by the brokers that they go to, so that each broker keeps what it receives.
@@ -6,14 +6,16 @@ others are bundled by the brokers that they go to, so that each broker keeps wha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
 from itertools import pairwise
 from typing import NamedTuple
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
-from ktui.planning.simulate.both_ends import CopiesOfBothEnds
+from ktui.planning.simulate.both_ends import NONE_BESIDE, CopiesOfBothEnds
 from ktui.planning.simulate.fair_share import Pair
 
 _MOST = 400
@@ -21,7 +23,7 @@ _MOST = 400
 
 
 class Bundle(NamedTuple):
-    """A partition, and others of about its size that it stands for."""
+    """A partition, and others onto about the same brokers that it stands for."""
 
     track: Track
     size: float
@@ -33,9 +35,9 @@ def bundled(tracks: Sequence[Track]) -> list[Bundle]:
     """Return partitions in their order; of more than `_MOST`, the smaller ones in bundles."""
     if len(tracks) <= _MOST:
         return [Bundle(track, track.planned.size) for track in tracks]
-    by_size = sorted(range(len(tracks)), key=lambda n: tracks[n].planned.size)
-    rest, alone = by_size[: -(_MOST // 4)], by_size[-(_MOST // 4) :]
-    rest.sort(key=lambda n: (tracks[n].planned.target, n))
+    numbers = range(len(tracks))
+    alone = set(nlargest(_MOST // 4, numbers, key=lambda n: tracks[n].planned.size))
+    rest = sorted((n for n in numbers if n not in alone), key=lambda n: _onto(tracks[n]))
     parts = _MOST - len(alone)
     edges = [part * len(rest) // parts for part in range(parts + 1)]
     found = {n: Bundle(tracks[n], tracks[n].planned.size) for n in alone}
@@ -45,6 +47,12 @@ def bundled(tracks: Sequence[Track]) -> list[Bundle]:
         middle = of[len(of) // 2]
         found[middle] = Bundle(tracks[middle], mean, [tracks[n] for n in of if n != middle])
     return [found[n] for n in sorted(found)]
+
+
+def _onto(track: Track) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the brokers that receive a partition, and after these all of its target."""
+    planned = track.planned
+    return sorted({*planned.target} - {*planned.original}), planned.target
 
 
 def go_together(tracks: Sequence[Track], limits: Limits) -> bool:
@@ -60,10 +68,10 @@ def go_together(tracks: Sequence[Track], limits: Limits) -> bool:
     return all(most is None or 2 * most >= len(tracks) for most in at_once)
 
 
-def leaders(tracks: Iterable[Track]) -> list[int]:
-    """Return the leader of each partition as planned; of one without, its first replica."""
+def by_leader(tracks: Iterable[Track]) -> Counter[int]:
+    """Count partitions by leader as planned; one without has its first replica instead."""
     planned = (track.planned for track in tracks)
-    return [each.original[0] if each.leader is None else each.leader for each in planned]
+    return Counter(each.original[0] if each.leader is None else each.leader for each in planned)
 
 
 class BundledCopies:
@@ -71,14 +79,14 @@ class BundledCopies:
 
     Args:
         copying: the copies in flight.
-        together: the leaders of those for which some stand that are copied at the same time.
+        together: those for which some stand that are copied at the same time, by leader.
         in_turn: for how many those stand that are copied one after the other.
     """
 
     def __init__(
         self,
         copying: CopiesOfBothEnds,
-        together: Mapping[TopicPartition, Sequence[int]],
+        together: Mapping[TopicPartition, Counter[int]],
         in_turn: Mapping[TopicPartition, int],
     ) -> None:
         self._copying = copying
@@ -99,8 +107,8 @@ class BundledCopies:
             size: bytes; those of all that are copied at the same time.
             at_s: the second.
         """
-        beside = self._together.get(tp, ())
-        one = size / (1 + len(beside)) * self._in_turn.get(tp, 1)
+        beside = self._together.get(tp, NONE_BESIDE)
+        one = size / (1 + sum(beside.values())) * self._in_turn.get(tp, 1)
         self._copying.add(tp, pair, one, at_s, beside)
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:

@@ -21,6 +21,8 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Range
 
 _EVERY = timedelta(seconds=5)
+_EACH = timedelta(milliseconds=1)
+"""With more than 5,000 partitions the rest is simulated after so much for each: it takes long."""
 _REMEMBERED = timedelta(minutes=10)
 """How wrong the forecasts of this period were shows how certain the forecast is."""
 _LEAST_OFF, _MOST_OFF = 1.07, 4.0
@@ -126,7 +128,7 @@ class TimeLeftForecast:
             raise ValueError("there was no poll yet")
         if (
             self._memory.simulated_at is None
-            or now - self._memory.simulated_at >= _EVERY
+            or now - self._memory.simulated_at >= max(_EVERY, len(self._run.tracks) * _EACH)
             or now < self._memory.simulated_at
         ):
             self._simulate(now)

@@ -18,13 +18,12 @@ from ktui.execution.time_left.bundles import (
     Bundle,
     BundledCopies,
     bundled,
+    by_leader,
     go_together,
-    leaders,
 )
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import WantedPartition
-from ktui.pacing.limits import Limits
 from ktui.planning.simulate.both_ends import CopiesOfBothEnds, CopyLoad
 from ktui.planning.simulate.schedule import (
     RestOfRun,
@@ -78,11 +77,22 @@ def simulate_remaining(
     beside = StepOverhead(round(joining_s * rest.steps), round(headway.other_s * rest.steps))
     copies = BundledCopies(
         CopiesOfBothEnds(rates.of_copy, CopyLoad(rates.throttle.leaves_free)),
-        {tp: leaders(others) for tp, others in rest.together.items()},
+        {tp: by_leader(others) for tp, others in rest.together.items()},
         {tp: 1 + len(others) for tp, others in rest.in_turn.items()},
     )
-    schedule = simulate_rest_of_run(left, _slower(run.limits, rest.steps), beside, copies)
-    return Remaining(min(_LONGEST_S, schedule.copying_s), min(_LONGEST_S, schedule.waiting_s))
+    limits, least_s = run.limits, 0.0
+    if limits.cuts_per_minute is not None and rest.steps > 1:  # a bundle would be cut at once
+        least_s = _cuts_s(run, limits.cuts_per_minute)
+        limits = msgspec.structs.replace(limits, cuts_per_minute=None)
+    schedule = simulate_rest_of_run(left, limits, beside, copies)
+    waiting_s = max(schedule.waiting_s, least_s - schedule.copying_s)
+    return Remaining(min(_LONGEST_S, schedule.copying_s), min(_LONGEST_S, waiting_s))
+
+
+def _cuts_s(run: Run, most: int) -> float:
+    """Return the seconds in which all partitions are cut, at most so many a minute."""
+    cut = sum(track.step is not None and track.step.begun.cut for track in run.tracks.values())
+    return 60.0 * (sum(not track.state.ended for track in run.tracks.values()) - cut) / most
 
 
 _Others = Mapping[TopicPartition, Sequence[Track]]
@@ -134,14 +144,6 @@ def _wanted(bundle: Bundle, grown: float, together: _Others) -> WantedPartition:
     return wanted_after(bundle.track, bundle.size * count * grown)
 
 
-def _slower(limits: Limits, steps: float) -> Limits:
-    """Return limits with K for steps that stand for so many each."""
-    cuts = limits.cuts_per_minute
-    if cuts is None:
-        return limits
-    return msgspec.structs.replace(limits, cuts_per_minute=max(1, round(cuts / steps)))
-
-
 def goes_to_target(track: Track) -> bool:
     """Whether its step goes on to its end: a cancelled step takes no time worth counting."""
     return track.step is not None and not track.step.cancelled_by_operator
@@ -149,17 +151,22 @@ def goes_to_target(track: Track) -> bool:
 
 def _in_flight(bundle: Bundle, step: OpenStep, headway: CopyProgress) -> StepInFlight:
     track, begun, count = bundle.track, step.begun, 1 + len(bundle.others)
+    left = headway.left(track.tp, step)
+    if bundle.others:
+        steps = [(each.tp, each.step) for each in (track, *bundle.others)]
+        whole = sum(sum(headway.left(tp, of).values()) for tp, of in steps if of is not None)
+        left = {broker: whole / len(begun.adding) for broker in begun.adding if whole}
     return StepInFlight(
         WantedPartition(
             track.tp,
             situation_before(track, step),
-            track.planned.size,
+            round(bundle.size * count),
             track.planned.sized,
             track.planned.ahead,
             begun=True,
         ),
         begun.move,
-        {broker: count * size for broker, size in headway.left(track.tp, step).items()},
+        left,
     )
 
 

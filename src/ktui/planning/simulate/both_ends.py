@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import inf
+from types import MappingProxyType
 
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.simulate.copies_onto import CopiesOnto
@@ -18,6 +19,8 @@ _HALF_AT = 1.0
 
 A single copy waits for its leader between fetches.
 """
+
+NONE_BESIDE: Mapping[int, int] = MappingProxyType({})
 
 
 def speedup(load: float) -> float:
@@ -51,13 +54,13 @@ class CopyLoad:
         for pair in pairs:
             self.add(pair)
 
-    def add(self, pair: Pair) -> None:
-        """Add a copy."""
-        self._count(pair, 1)
-
-    def remove(self, pair: Pair) -> None:
-        """Remove a copy that has ended."""
-        self._count(pair, -1)
+    def add(self, pair: Pair, copies: int = 1) -> None:
+        """Add copies; less than 0 removes some that have ended."""
+        leader, broker = pair
+        self._onto[broker] += copies
+        if self._is_free(broker):
+            self._load[broker] += copies
+            self._load[leader] += _SENDING * copies
 
     def onto(self, broker: int) -> int:
         """Return how many copies a broker receives."""
@@ -71,13 +74,6 @@ class CopyLoad:
         leader, broker = pair
         load = max(1.0, self._load[leader], self._load[broker])
         return load / speedup(load)
-
-    def _count(self, pair: Pair, change: int) -> None:
-        leader, broker = pair
-        self._onto[broker] += change
-        if self._is_free(broker):
-            self._load[broker] += change
-            self._load[leader] += _SENDING * change
 
 
 class CopiesOfBothEnds:
@@ -94,7 +90,7 @@ class CopiesOfBothEnds:
         self._bytes_s = bytes_s
         self._load = load
         self._of: dict[Pair, BrokerIntake] = {}
-        self._beside: dict[TopicPartition, Sequence[int]] = {}
+        self._beside: dict[TopicPartition, Mapping[int, int]] = {}
         self._touching: defaultdict[int, list[Pair]] = defaultdict(list)
         """The pairs that a broker is one of."""
         self._changed: set[int] = set()
@@ -114,7 +110,7 @@ class CopiesOfBothEnds:
         pair: Pair,
         size: float,
         at_s: float,
-        beside: Sequence[int] = (),
+        beside: Mapping[int, int] = NONE_BESIDE,
     ) -> None:
         """Begin to copy a replica. The caller has already collected ended copies with `ended`.
 
@@ -123,8 +119,7 @@ class CopiesOfBothEnds:
             pair: its leader and its broker.
             size: its bytes.
             at_s: the second.
-            beside: the leaders of further replicas that its broker copies as long as this one, and
-                that are in no list of their own.
+            beside: further replicas that its broker copies as long as this one, by leader.
         """
         if at_s != self._at_s:
             self._settle()
@@ -133,7 +128,7 @@ class CopiesOfBothEnds:
             for broker in pair:
                 self._touching[broker].append(pair)
         self._beside[tp] = beside
-        self._load_changed(tp, pair, at_s, self._load.add)
+        self._load_changed(tp, pair, at_s, 1)
         self._of[pair].add(tp, size, at_s)
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
@@ -143,20 +138,19 @@ class CopiesOfBothEnds:
             for pair, copies in self._of.items():
                 for end_s, tp in copies.ended(next_s):
                     ended.append((end_s, tp, pair[1]))
-                    self._load_changed(tp, pair, end_s, self._load.remove)
+                    self._load_changed(tp, pair, end_s, -1)
         return ended
 
     def _of_pair(self, pair: Pair, at_once: int) -> float:
         return at_once * self._bytes_s(pair, self._load)
 
-    def _load_changed(
-        self, tp: TopicPartition, pair: Pair, at_s: float, change: Callable[[Pair], None]
-    ) -> None:
-        leader, broker = pair
-        for each in (leader, *self._beside[tp]):
-            change((each, broker))
-            self._changed.add(each)
-        self._changed.add(broker)
+    def _load_changed(self, tp: TopicPartition, pair: Pair, at_s: float, sign: int) -> None:
+        """Count a copy that begins (1) or has ended (-1), with those beside it."""
+        beside, broker = self._beside[tp], pair[1]
+        self._load.add(pair, sign)
+        for leader, copies in beside.items():
+            self._load.add((leader, broker), sign * copies)
+        self._changed.update(pair, beside)
         self._at_s = at_s
 
     def _settle(self) -> None:

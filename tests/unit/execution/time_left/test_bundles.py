@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -34,23 +35,43 @@ BY_LIMITS = {
     "100 partitions": Limits(partitions=100),
     "2 replicas a broker": Limits(per_broker=2),
     "50 GB": Limits(bytes_in_flight=50 * GB),
+    "20 GB a broker": Limits(bytes_per_broker=20 * GB),
+    "60 replicas": Limits(replica_movements=60),
+    "2 replicas a leader": Limits(per_leader=2),
     "20 cuts a minute": Limits(partitions=50, cuts_per_minute=20),
+    "2 cuts a minute": Limits(partitions=200, cuts_per_minute=2),
 }
 THROTTLED = ThrottleRates(5_000_000)
 
 
-def planned(n: int, dice: random.Random, *, few_are_large: bool) -> Planned:
+Target = Callable[[Sequence[int], int], tuple[int, ...]]
+TARGETS: Mapping[str, Target] = {
+    "a new broker first": lambda old, new: (new, *old[1:]),
+    "a new broker last": lambda old, new: (*old[:-1], new),
+    "broker 0 is drained": lambda old, new: tuple(new if b == 0 else b for b in old),
+    "half only reordered": lambda old, new: (new, *old[1:]) if new % 2 else tuple(reversed(old)),
+}
+
+
+def planned(n: int, dice: random.Random, target: Target, *, few_are_large: bool) -> Planned:
     *original, new = dice.sample(range(BROKERS), 4)
+    if target is TARGETS["broker 0 is drained"]:
+        original[n % 3], new = 0, dice.choice([b for b in range(1, BROKERS) if b not in original])
     times = dice.paretovariate(2.0) if few_are_large else dice.uniform(0.5, 1.5)
     return Planned(
         topic="a", partition=n, topic_id=None, original=tuple(original),
-        target=(new, *original[1:]), leader=original[0], size=int(GB * times),
+        target=target(original, new), leader=original[0], size=int(GB * times),
     )  # fmt: skip
 
 
-def a_run(limits: Limits, *, few_are_large: bool) -> Run:
+def a_run(
+    limits: Limits,
+    *,
+    few_are_large: bool = False,
+    target: Target = TARGETS["a new broker first"],
+) -> Run:
     dice = random.Random(7)  # noqa: S311 - a test's dice
-    parts = [planned(n, dice, few_are_large=few_are_large) for n in range(PARTITIONS)]
+    parts = [planned(n, dice, target, few_are_large=few_are_large) for n in range(PARTITIONS)]
     run = Run("run")
     changed = LimitsChanged(old=run.limits, new=limits, batch=0, in_flight=0)
     happen(run, started(PARTITIONS), PlannedPart(partitions=tuple(parts)), owned(), changed)
@@ -76,9 +97,9 @@ def left_of(run: Run, throttle: ThrottleRates, most: int) -> float:
         return left_s(run, throttle)
 
 
-def assert_as_one_by_one(run: Run, throttle: ThrottleRates) -> None:
+def assert_as_one_by_one(run: Run, throttle: ThrottleRates, within: float = WITHIN) -> None:
     expected_s = left_of(run, throttle, PARTITIONS)
-    assert left_of(run, throttle, BUNDLES) == pytest.approx(expected_s, rel=WITHIN)
+    assert left_of(run, throttle, BUNDLES) == pytest.approx(expected_s, rel=within)
 
 
 @pytest.mark.parametrize("limits", BY_LIMITS.values(), ids=BY_LIMITS)
@@ -91,8 +112,16 @@ def test_the_rest_of_a_large_run_takes_as_long_as_if_each_partition_were_simulat
         assert_as_one_by_one(run, throttle)
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_each_broker_keeps_what_it_receives(target: Target) -> None:
+    for limits in (ALL_AT_ONCE, BY_LIMITS["100 partitions"]):
+        run = a_run(limits, target=target)
+        for throttle in (NO_THROTTLE, THROTTLED):
+            assert_as_one_by_one(run, throttle)
+
+
 def test_copies_in_flight_share_their_brokers_with_all_that_they_stand_for() -> None:
-    run = a_run(ALL_AT_ONCE, few_are_large=False)
+    run = a_run(ALL_AT_ONCE)
     for track in list(run.tracks.values()):
         happen(run, begun(track.tp, track.planned))
 
@@ -101,8 +130,22 @@ def test_copies_in_flight_share_their_brokers_with_all_that_they_stand_for() -> 
         assert_as_one_by_one(run, throttle)
 
 
+def all_others(old: Sequence[int], new: int) -> tuple[int, ...]:
+    return tuple((broker + new) % BROKERS for broker in old)
+
+
+def test_the_further_steps_of_those_in_flight_count_for_all() -> None:
+    run = a_run(Limits(replicas=1), target=all_others)
+    for track in list(run.tracks.values()):
+        if set(track.planned.target) - set(track.planned.original):
+            happen(run, begun(track.tp, track.planned))
+
+    for throttle in (NO_THROTTLE, THROTTLED):
+        assert_as_one_by_one(run, throttle, within=0.15)
+
+
 def begun(tp: TopicPartition, of: Planned) -> StepBegun:
-    new = of.target[0]
+    new = next(broker for broker in of.target if broker not in of.original)
     return StepBegun(
         topic=tp.topic, partition=tp.partition, batch=1, replicas=(*of.original, new),
         adding=(new,), removing=(), elect=None, before=of.original, leader=of.leader,
