@@ -67,8 +67,8 @@ class Recorder:
         self._longest_session_s = longest_session_s
         self._session: SessionWriter | None = None
         self._held: list[AnyLine] = []
-        self._last_ms = to_ms(clock.monotonic())
-        """The monotonic clock at the last line but those of events, or at the beginning."""
+        self._last_poll_ms = to_ms(clock.monotonic())
+        """The monotonic clock at the last answered poll, or at the beginning."""
         self._closed = False
         self._bytes_before = 0
         self.problem: str | None = None
@@ -90,7 +90,7 @@ class Recorder:
 
     def poll(self, observation: Observation) -> None:
         """Record an observation."""
-        self._last_ms = to_ms(observation.monotonic_s)
+        self._last_poll_ms = to_ms(observation.monotonic_s)
         self._try(lambda: self._session_on(observation.cluster_id).poll(observation))
 
     def lost(self, reason: str) -> None:
@@ -102,7 +102,7 @@ class Recorder:
         """Record an event of a run's journal, at the time at which the journal received it.
 
         A recorder that reads the journal from time to time comes to know an event later. An event
-        of before the last line counts from there.
+        older than the last answered poll gets the time of that poll.
 
         Args:
             run: the run's name.
@@ -112,7 +112,7 @@ class Recorder:
             event: a JSON object on one line, as in the journal.
         """
         age_ms = max(0, wall_ms(self._clock.now()) - wall_ms(at))
-        ms = max(self._last_ms, to_ms(self._clock.monotonic()) - age_ms)
+        ms = max(self._last_poll_ms, to_ms(self._clock.monotonic()) - age_ms)
         self._record(
             RunLine(
                 seq=0,

@@ -16,9 +16,11 @@ from ktui.cli.watch.demo import Playing, demo_app, recorder_of
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
+from ktui.cluster.simulated_id import is_simulated
 from ktui.cluster.throttle_settings import RATES, REPLICAS
 from ktui.recording.lines import RunLine
 from ktui.recording.playing import PlayedPoll
+from ktui.recording.reading import find_sessions
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.simulated.scenario.record import FASTEST
@@ -161,6 +163,16 @@ async def test_a_recorded_story_has_each_step_before_the_poll_that_shows_it(
             assert all(begun_ms[tp] <= item.line.ms for tp in adding)
             shown |= adding
     assert len(shown) == 3
+
+
+async def test_a_story_that_is_recorded_again_counts_as_another_cluster(tmp_path: Path) -> None:
+    for _ in range(2):
+        async with a_demo(tmp_path, record=tmp_path / "recorded") as demo:
+            await demo.until(lambda: "REC" in demo.text.split("\n")[0])
+
+    ids = {session.head.cluster_id for session in find_sessions(tmp_path / "recorded")}
+    assert len(ids) == 2
+    assert all(is_simulated(cluster_id) for cluster_id in ids)
 
 
 async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low(

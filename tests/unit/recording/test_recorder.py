@@ -123,7 +123,7 @@ def test_run_events_and_lost_polls_are_recorded_between_the_polls(recording: Rec
     assert isinstance(second, PlayedPoll)
 
 
-def test_an_event_of_before_the_last_poll_counts_from_that(recording: Recording) -> None:
+def test_an_event_older_than_the_last_poll_gets_the_time_of_that_poll(recording: Recording) -> None:
     recording.looks(2)
     recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
 

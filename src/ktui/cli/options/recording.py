@@ -93,7 +93,7 @@ def recorder(
     if to is None:
         state.make(state.recordings)
     folder = (to or state.recordings).absolute()
-    _repair(folder)
+    repair(folder)
     return Recorder(
         folder,
         clock,
@@ -104,7 +104,7 @@ def recorder(
     )
 
 
-def _repair(folder: Path) -> None:
+def repair(folder: Path) -> None:
     """Repair recordings whose recorders died in a folder; warn of any that stay cut off."""
     with suppress(OSError):  # the recorder will report a folder that cannot be read
         for problem in seal(folder).problems if folder.is_dir() else ():

@@ -114,17 +114,13 @@ class ClusterRecording(RecordingSource):
 
     def _record_with_runs(self, observation: Observation) -> None:
         before = self.recorder.path
-        if before is not None:  # what runs did before the poll stands before what it saw of that
-            self.runs.record_new_events(observation.cluster_id)
-        self.recorder.poll(observation)
-        if before != self.recorder.path:
-            self.runs.record_new_events(observation.cluster_id)
-            if before is not None:
-                prune_as_configured(self._state, self._limits)
+        self.runs.record(observation)
+        if before not in (None, self.recorder.path):
+            prune_as_configured(self._state, self._limits)
 
     async def aclose(self) -> None:
         """Finish the recording; the caller closes the source."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
-        self.runs.close()
+        await asyncio.to_thread(self.runs.close)
         self.recorder.close()

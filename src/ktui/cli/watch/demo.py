@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 from ktui import __version__
@@ -17,7 +19,7 @@ from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
-from ktui.cli.options.recording import recorded_in_words
+from ktui.cli.options.recording import recorded_in_words, repair
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app, temporary_folder
@@ -28,7 +30,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.pausable_clock import PausableClock
-from ktui.cluster.simulated_id import SIMULATED, marked
+from ktui.cluster.simulated_id import SIMULATED, marked, simulated_id
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
@@ -158,10 +160,12 @@ async def _play(playing: Playing, speed: float) -> tuple[PlayNext | None, float,
     """Play a scenario once; return what to play next, and the last speed and theme."""
     clock = ScaledClock(speed, fastest=FASTEST)
     recorder = None if playing.record is None else recorder_of(playing.record, playing.name, clock)
-    async with demo_app(playing, clock, recorder) as app:
-        await show_app(app)
-    if recorder is not None:
-        click.echo(recorded_in_words(recorder), err=True)
+    try:
+        async with demo_app(playing, clock, recorder) as app:
+            await show_app(app)
+    finally:
+        if recorder is not None:
+            click.echo(recorded_in_words(recorder), err=True)
     return app.plays_next, clock.speed, app.theme
 
 
@@ -174,10 +178,15 @@ async def demo_app(
     Args:
         playing: the scenario, and how to play it.
         clock: the cluster's clock, which the app shows and controls.
-        recorder: records each poll, and the events of runs; closed at the end.
+        recorder: records each poll, and the events of runs; closed at the end. The cluster has an
+            id of its own then: stories overlap in time, for each begins now and runs fast.
     """
     scenario, name = playing.scenario, playing.name
-    cluster = SimulatedCluster(scenario.spec, clock, seed=playing.seed)
+    spec = scenario.spec
+    if recorder is not None:
+        own_id = simulated_id(f"{spec.name}-{secrets.token_hex(4)}")
+        spec = msgspec.structs.replace(spec, name=own_id)
+    cluster = SimulatedCluster(spec, clock, seed=playing.seed)
     for due in scenario.faults:
         cluster.schedule(due)
     observer = Observer(cluster.reader(), clock)
@@ -216,7 +225,11 @@ async def demo_app(
 
 
 def recorder_of(folder: Path, story: str, clock: Clock) -> Recorder:
-    """Return a recorder of a story, marked as simulated; the caller's app closes it."""
+    """Return a recorder of a story, marked as simulated; `demo_app` closes it.
+
+    What earlier recorders left unfinished in the folder is repaired.
+    """
+    repair(folder.absolute())
     program = f"ktui {__version__} demo"
     return Recorder(folder.absolute(), clock, cluster=marked(story, SIMULATED), program=program)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
+from ktui.cluster.observation import Observation
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import StateDir
@@ -56,7 +56,6 @@ class LiveRunsRecording:
     def __init__(self, recorder: Recorder, state: StateDir) -> None:
         self._recorder, self._state = recorder, state
         self._cluster_id = ""
-        self._session: Path | None = None
         self._followed: dict[str, tuple[RunFollower, RunRecording]] = {}
         self.problem: str | None = None
         """Why the events of some runs could not be read in the last poll."""
@@ -67,24 +66,49 @@ class LiveRunsRecording:
         runs = (follower.run for follower, _ in self._followed.values())
         return any(not run.ended and (run.tracks_in_flight or not run.pauses.whole) for run in runs)
 
-    def record_new_events(self, cluster_id: str) -> None:
-        """Record new events. This never raises because of a run."""
+    def record(self, observation: Observation) -> None:
+        """Record a poll, and the new events of runs: before it those that it may show already.
+
+        Each session has all events of its cluster's runs, and of no others. This never raises
+        because of a run.
+        """
+        session = self._recorder.path
+        new = [] if session is None else self._read()
+        for recording, entries in new:
+            recording.take(entry for entry in entries if entry.at <= observation.at)
+        self._recorder.poll(observation)
+        if self._recorder.path == session:
+            for recording, entries in new:
+                recording.take(entry for entry in entries if entry.at > observation.at)
+            return
+        self._forget_all()
+        self._cluster_id = observation.cluster_id
+        self._take_all()
+
+    def close(self) -> None:
+        """Record what runs did since the last poll, and close the journals."""
+        if self._recorder.path is not None:
+            self._take_all()
+        self._forget_all()
+
+    def _take_all(self) -> None:
+        for recording, entries in self._read():
+            recording.take(entries)
+
+    def _forget_all(self) -> None:
+        for name in list(self._followed):
+            self._forget(name)
+
+    def _read(self) -> list[tuple[RunRecording, list[JournalEntry]]]:
+        """Return the new entries of the runs on the session's cluster; forget those that ended."""
         self.problem = None
-        if (cluster_id, self._recorder.path) != (self._cluster_id, self._session):
-            self.close()  # each session has all events of its cluster's runs, and of no others
-            self._cluster_id, self._session = cluster_id, self._recorder.path
         live = self._live()
         for name in live - self._followed.keys():
             self._follow(name)
-        for name in list(self._followed):
-            self._take(name)
+        new = [(recording, self._refreshed(it)) for it, recording in self._followed.values()]
         for name in self._followed.keys() - live:
             self._forget(name)
-
-    def close(self) -> None:
-        """Close the journals."""
-        for name in list(self._followed):
-            self._forget(name)
+        return new
 
     def _live(self) -> set[str]:
         try:
@@ -101,13 +125,14 @@ class LiveRunsRecording:
         else:
             self._followed[name] = follower, RunRecording(self._recorder, name)
 
-    def _take(self, name: str) -> None:
-        follower, recording = self._followed[name]
+    def _refreshed(self, follower: RunFollower) -> list[JournalEntry]:
         try:
-            recording.take(follower.refresh())
+            entries = [*follower.refresh()]
         except RunProblem as problem:
             self.problem = str(problem)
+            return []
         self.problem = self.problem or follower.damage
+        return entries
 
     def _forget(self, name: str) -> None:
         follower, _ = self._followed.pop(name)

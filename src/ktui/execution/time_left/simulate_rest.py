@@ -171,7 +171,12 @@ def _in_flight(bundle: Bundle, step: OpenStep, headway: CopyProgress) -> StepInF
 
 
 def wanted_after(track: Track, size: float) -> WantedPartition:
-    """Return a partition of so many bytes as it stands after its step in flight, if it has one."""
+    """Return a partition as it stands after its step in flight, if it has one.
+
+    Args:
+        track: the partition.
+        size: its bytes, or those of all that it stands for.
+    """
     return WantedPartition(
         track.tp,
         expected_situation(track),

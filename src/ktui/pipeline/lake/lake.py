@@ -411,9 +411,9 @@ class NewVersion:
 def write_parquet(
     rows: DataFrame, place: str, by: Collection[str], order: Collection[str] = ()
 ) -> None:
-    """Write rows as Parquet, in folders named by the columns `by`, those of a file in an order.
+    """Write rows as Parquet, in folders named by the columns `by`, sorted by `order` in each file.
 
-    Spark sorts rows by their folders anyway, so that a file is open at a time.
+    Spark sorts rows by their folders anyway, so that only one file is open at a time.
     """
     grouped = by_folder(rows, by)
     ordered = grouped.sortWithinPartitions(*by, *order) if order else grouped

@@ -38,7 +38,7 @@ class Table(msgspec.Struct, frozen=True):
     schema: StructType
     dated_by: str | None = None
     """The time, ms, whose day is `date`: the files are in folders by it, in addition to
-    `cluster_id`, and their rows in order of that time. Readers of a span skip the others' pages."""
+    `cluster_id`, and their rows in order of that time. Readers of a time span skip other pages."""
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
@@ -18,7 +19,9 @@ from ktui.cli.record.sources import ClusterRecording
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
 from ktui.execution.host.ownership import own_run
+from ktui.execution.host.recording import LiveRunsRecording
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import EngineLeft
 from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
@@ -28,6 +31,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster
 from support.cli.owned_run import owned_run
+from support.journals.journals import read
 from support.recordings.lakes import read_into_lake
 from support.recordings.recordings import Recording, files_in
 from support.simulated.moving_clusters import a_cluster
@@ -180,6 +184,48 @@ async def test_a_recording_includes_the_events_of_a_run_on_the_cluster(tmp_path:
     (run_id,) = {line.run_id for line in found}
     assert run_id.startswith("drain@20")
     assert b'"event":"started"' in bytes(found[0].event)
+
+
+async def test_what_a_run_did_after_the_last_poll_is_recorded_at_the_end(tmp_path: Path) -> None:
+    recorded_cluster = RecordedCluster(tmp_path, a_cluster(resting=["orders-0"]))
+    observer = Observer(recorded_cluster.cluster.reader(), recorded_cluster.cluster.clock)
+    source = ClusterRecording(observer, recorded_cluster.recorder, recorded_cluster.state)
+
+    with owned_run(recorded_cluster.state, "drain") as run:
+        await source.poll(Interest())
+    await source.aclose()
+    await observer.aclose()
+
+    journaled, _ = read(run.journal)
+    found = [line.entry for line in recorded_cluster.lines if isinstance(line, RunLine)]
+    assert isinstance(journaled[-1].event, EngineLeft)
+    assert found == [entry.seq for entry in journaled]
+
+
+async def test_the_events_of_a_run_are_in_no_session_of_another_cluster(tmp_path: Path) -> None:
+    recorded_cluster = RecordedCluster(tmp_path, a_cluster(resting=["orders-0"]))
+    observer = Observer(recorded_cluster.cluster.reader(), recorded_cluster.cluster.clock)
+    first = await observer.poll(Interest())
+    runs = LiveRunsRecording(recorded_cluster.recorder, recorded_cluster.state)
+
+    with owned_run(recorded_cluster.state, "drain"):
+        runs.record(replace(first, cluster_id="another"))
+        runs.record(first)
+    runs.close()
+    recorded_cluster.recorder.close()
+    await observer.aclose()
+
+    events = {
+        session.head.cluster_id: [
+            each.line.entry
+            for each in read_lines(session.files[0])
+            if isinstance(each, GoodLine) and isinstance(each.line, RunLine)
+        ]
+        for session in find_sessions(recorded_cluster.folder)
+    }
+    assert events.pop("another") == []
+    (own,) = events.values()
+    assert own == list(range(1, len(own) + 1)) != []
 
 
 async def test_each_session_of_a_recording_has_the_whole_story_of_a_run(tmp_path: Path) -> None:
