@@ -69,7 +69,7 @@ async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checke
         assert labels(watch) == [*fields, "topics", "at most"]
         await type_fields(watch, *typed)
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
-        assert "↵ checks this plan against the cluster." in watch.text
+        await watch.until(lambda: "↵ checks this plan against the cluster." in watch.text)
 
         await watch.press("enter")
         await watch.until(lambda: "The plan is read" in report(watch))
