@@ -128,7 +128,9 @@ def test_of_two_that_replace_a_file_in_hdfs_within_a_moment_one_is_refused(
 
     assert [each.returncode for each in done] == [0, 0], [each.stderr for each in done]
     assert hadoop.read("/counted/count") == b"60"
-    assert sum(int(each.stdout.splitlines()[-1]) for each in done) > 0
+    # the JVM may say, after the count, that it archives no classes beside Hadoop's configuration
+    refused = [line for each in done for line in each.stdout.splitlines() if line.isdigit()]
+    assert sum(map(int, refused)) > 0
 
 
 def test_spark_submit_runs_the_driver_on_yarn_too_and_insights_stay_in_the_lake(
