@@ -56,8 +56,7 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
     Each table must have exactly the columns and types that its schema names.
     """
     found_files = segments.find(spark, [str(recordings)]).files
-    read, _ = segments.new_segments(spark, found_files, ())
-    files = segments.without_duplicates(read, ())
+    files, _ = segments.without_copies(spark, found_files, ())
     decoded = decode(SegmentSelection())(segments.contents(spark, files)).persist()
 
     def of(kind: str) -> DataFrame:

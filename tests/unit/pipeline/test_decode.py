@@ -149,7 +149,7 @@ def test_a_row_too_large_for_its_table_is_quarantined_and_the_rest_is_kept(
     batches = list(batches_of("/x", content))
 
     kinds = [row["kind"] for batch in batches for row in batch.to_pylist()]
-    assert sorted(set(kinds)) == ["line", "quarantine", "sample"]
+    assert sorted(set(kinds)) == ["file", "line", "quarantine", "sample"]
     assert kinds.count("line") == 7
     assert kinds.count("sample") == 12
     bad = [row["quarantine"] for batch in batches for row in batch.to_pylist() if row["quarantine"]]

@@ -49,6 +49,8 @@ NEWER = struct_of(
     column("reason", TEXT),
 )
 """A segment in a format that this ktui does not know."""
+FILE = struct_of(column("file", TEXT), column("sha256", TEXT))
+"""A file that could be read."""
 
 _LATER = ("date", "at", "shadowed")
 RAW_SAMPLE = struct_of(*(field for field in SAMPLES.schema if field.name not in _LATER))
@@ -58,6 +60,7 @@ KINDS: Mapping[str, StructType] = {
     "sample": RAW_SAMPLE,
     "quarantine": QUARANTINE.schema,
     "newer": NEWER,
+    "file": FILE,
 }
 DECODED = struct_of(
     column("kind", TEXT, "the one of the other columns that is not null"),
@@ -96,12 +99,12 @@ def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
     """Return a function that decodes segments into rows.
 
     Args:
-        choice: segments outside of this selection have no rows.
+        choice: segments outside of this selection have no rows but `file`.
 
     Returns:
         A function from a DataFrame of files (`path`, and `content`, the bytes) to one of DECODED.
-        Each line has its copy in `line`, or its problem in `quarantine`. Each poll and partition
-        has a `sample`. A segment in a newer format has one row, `newer`.
+        Each file has a `file`. Each line has its copy in `line`, or its problem in `quarantine`.
+        Each poll and partition has a `sample`. A segment in a newer format has one row `newer`.
     """
     schema = to_arrow_schema(DECODED)
 
@@ -119,10 +122,8 @@ def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
 def _batches(
     path: str, content: bytes, choice: SegmentSelection, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    if choice != ALL and not _wanted(content, choice):
-        return
     rows: defaultdict[str, list[LineRow]] = defaultdict(list)
-    for kind, row in rows_of(path, content):
+    for kind, row in rows_of(path, content, choice):
         rows[kind].append(row)
         if len(rows[kind]) == _AT_ONCE:
             yield from _pack(path, kind, rows.pop(kind), schema)
@@ -175,9 +176,15 @@ def _batch(kind: str, rows: list[LineRow], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def rows_of(path: str, content: bytes) -> Iterator[tuple[str, LineRow]]:
+def rows_of(
+    path: str, content: bytes, choice: SegmentSelection = ALL
+) -> Iterator[tuple[str, LineRow]]:
     """Yield the rows of a segment's file, each with its kind: a column of DECODED."""
-    segment, samples = _Segment(path, content), 0
+    checksum = hashlib.sha256(content).hexdigest()
+    yield "file", (path, checksum)
+    if choice != ALL and not _wanted(content, choice):
+        return
+    segment, samples = _Segment(path, checksum), 0
     for each in read_lines(content):
         if isinstance(each, BadLine):
             if each.newer_version is not None and each.number == 1:
@@ -209,9 +216,9 @@ def _no_folder(line: AnyLine) -> str | None:
 class _Segment:
     """The decoding state of one file."""
 
-    def __init__(self, path: str, content: bytes) -> None:
+    def __init__(self, path: str, checksum: str) -> None:
         self._path = path
-        self._id = hashlib.sha256(content).hexdigest()[:SEGMENT_DIGITS]
+        self._id = checksum[:SEGMENT_DIGITS]
         self._head: Head | None = None
         self._decoder = Decoder("")
         self._seen: set[tuple[str, int]] = set()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import reduce
 from hashlib import file_digest
@@ -306,23 +307,34 @@ def new_files(found: Iterable[WholeSegment], known: Iterable[SegmentRead]) -> li
     return [each for each in found if (each.path, each.length, each.modified_ms) not in before]
 
 
-def new_segments(
-    spark: SparkSession, found: Iterable[WholeSegment], known: Collection[SegmentRead]
-) -> tuple[list[SegmentRead], list[str]]:
-    """Return the files that are not known by path, size and time, each with its checksum.
+def without_copies(
+    spark: SparkSession, new: Iterable[WholeSegment], known: Iterable[SegmentRead]
+) -> tuple[list[WholeSegment], dict[str, str]]:
+    """Leave out the files whose bytes are those of known segments, or of earlier files.
 
-    The second list has the problems of the files that could not be read.
+    Only files that are as long as another one are read to find out. Of these, the ones that cannot
+    be read are left out, too.
+
+    Returns:
+        The other files, and the checksums of the copies by path.
     """
-    new = new_files(found, known)
-    if not new:
-        return [], []
-    by_path = _checksums(spark, new)
-    read = [
-        SegmentRead(each.path, each.length, each.modified_ms, by_path[each.path])
-        for each in new
-        if each.path in by_path
-    ]
-    return read, [f"{each.path}: {_LATER}" for each in new if each.path not in by_path]
+    files, segments = list(new), list(known)
+    lengths = Counter(each.length for each in files)
+    lengths.update(each.length for each in segments)
+    checksums = _checksums(spark, (each for each in files if lengths[each.length] > 1))
+    seen = {each.sha256 for each in segments}
+    first: list[WholeSegment] = []
+    copies: dict[str, str] = {}
+    for file in files:
+        checksum = checksums.get(file.path)
+        if checksum in seen:
+            copies[file.path] = checksum
+        elif checksum is not None:
+            seen.add(checksum)
+            first.append(file)
+        elif lengths[file.length] == 1:
+            first.append(file)
+    return first, copies
 
 
 def _checksums(spark: SparkSession, files: Iterable[WholeSegment]) -> dict[str, str]:
@@ -342,6 +354,21 @@ def _checksums(spark: SparkSession, files: Iterable[WholeSegment]) -> dict[str, 
     return sums
 
 
+def with_checksums(
+    files: Iterable[WholeSegment], checksums: Mapping[str, str]
+) -> tuple[list[SegmentRead], list[str]]:
+    """Return the files of which there is a checksum, and the problems of those without one."""
+    read: list[SegmentRead] = []
+    problems: list[str] = []
+    for file in files:
+        checksum = checksums.get(file.path)
+        if checksum is None:
+            problems.append(f"{file.path}: {_LATER}")
+        else:
+            read.append(SegmentRead(file.path, file.length, file.modified_ms, checksum))
+    return read, problems
+
+
 def settled(known: Iterable[SegmentRead]) -> list[SegmentRead]:
     """Leave out the segments that an older ktui could not read, and that this one can."""
     return [
@@ -349,19 +376,6 @@ def settled(known: Iterable[SegmentRead]) -> list[SegmentRead]:
         for each in known
         if each.newer_format is None or each.newer_format > lines.SCHEMA_VERSION
     ]
-
-
-def without_duplicates(
-    files: Iterable[SegmentRead], known: Iterable[SegmentRead]
-) -> list[SegmentRead]:
-    """Return the files without those whose bytes are known, or are those of an earlier file."""
-    seen = {each.sha256 for each in known}
-    first = []
-    for file in files:
-        if file.sha256 not in seen:
-            seen.add(file.sha256)
-            first.append(file)
-    return first
 
 
 def _uri(path: str) -> str:

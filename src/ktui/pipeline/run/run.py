@@ -126,10 +126,10 @@ def read_segments(
     ):
         before = read_manifest(files) or Manifest()
         settled = segment_files.settled(before.segments)
-        news = sum(each.length for each in segment_files.new_files(found.files, settled))
+        new_files = segment_files.new_files(found.files, settled)
+        news = sum(each.length for each in new_files)
         sizing = stack.enter_context(sized(spark, news))
-        new, missed = segment_files.new_segments(spark, found.files, settled)
-        first = segment_files.without_duplicates(new, settled)
+        first, copies = segment_files.without_copies(spark, new_files, settled)
         version = NewVersion(spark, files, before, sizing)
         decoded, written = Decoded(), Written({})
         if first:
@@ -138,11 +138,12 @@ def read_segments(
             rows = version.stage(decode(request.choice)(contents))
             decoded = _read(rows)
             version.clusters = frozenset(decoded.rows)
+        new, missed = segment_files.with_checksums(new_files, {**copies, **decoded.files})
         if decoded.rows:
             sessions = Sessions(version, decoded.sessions)
             new_rows = NewRows(news, decoded.rows, damaged=decoded.quarantined, sessions=sessions)
             written = _write(version, rows, new_rows, tell, stack)
-            read = (*before.segments, *first)
+            read = (*before.segments, *new)
             _replay(version, sessions, written, read, request.asked, tell)
         clusters = tuple(sorted(version.clusters))
         if request.asked is not None:
@@ -156,7 +157,7 @@ def read_segments(
     return PipelineOutcome(
         found=len(found.files),
         read=len(decoded.read),
-        copies=len(new) - len(first),
+        copies=len(copies),
         unfinished=found.unfinished,
         clusters=clusters,
         manifest=after,
@@ -182,8 +183,10 @@ class Written(NamedTuple):
 class Decoded(msgspec.Struct, frozen=True):
     """What was decoded of new segments, which are named by the first digits of their checksums."""
 
+    files: Mapping[str, str] = {}
+    """The SHA-256 of each file that could be read, by path."""
     read: Collection[str] = ()
-    """The segments that could be read."""
+    """The segments with rows."""
     newer: Mapping[str, int] = {}
     """The formats of those that a newer ktui wrote."""
     damaged: Sequence[str] = ()
@@ -208,14 +211,18 @@ def _read(decoded: DataFrame) -> Decoded:
     samples = samples.where("segment is not null").groupBy(*place).agg(counts)
     for each in (lines, samples):
         found = found.unionByName(each, allowMissingColumns=True)
-    newer = found.unionByName(decoded_rows(decoded, "newer"), allowMissingColumns=True).collect()
-    rows = [row for row in newer if row["version"] is None]
-    unknown = [row for row in newer if row["version"] is not None]
+    for kind in ("newer", "file"):
+        found = found.unionByName(decoded_rows(decoded, kind), allowMissingColumns=True)
+    collected = found.collect()
+    files = [row for row in collected if row["sha256"] is not None]
+    unknown = [row for row in collected if row["version"] is not None]
+    rows = [row for row in collected if row["rows"] is not None]
     of_clusters = Counter[str]()
     for row in rows:
         of_clusters[row["cluster_id"]] += row["rows"]
     bad_rows = [row for row in rows if row["first"] is not None]
     return Decoded(
+        files={segment_files.without_file_scheme(row["file"]): row["sha256"] for row in files},
         read={row["segment"] for row in rows},
         newer={row["segment"]: row["version"] for row in unknown},
         damaged=sorted((*map(_damage, bad_rows), *map(_newer_format, unknown))),
