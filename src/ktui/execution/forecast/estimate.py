@@ -241,13 +241,18 @@ class Estimate:
             yield moment, int(self._work - sum(spell.after(moment) for spell in known))
 
     @property
+    def copied_so_far(self) -> CopiedBytes:
+        """The run's progress alone: the rest may take a simulation."""
+        whole = self.run.copies.whole
+        return CopiedBytes(self._work if whole else 0, whole)
+
+    @property
     def copied(self) -> CopiedBytes:
         """The run's progress and the time left."""
-        whole = self.run.copies.whole
-        done = self._work if whole else 0
-        own = self._rates()
+        so_far, own = self.copied_so_far, self._rates()
+        done, whole = so_far.done, so_far.whole
         if own is None and not self._by_earlier_runs:
-            return CopiedBytes(done, whole)
+            return so_far
         bytes_s = None if own is None or not whole else own.middle
         if own is not None and not (whole and self._forecast.known):
             work = (whole or len(self.run.tracks)) - self._work

@@ -14,6 +14,7 @@ from ktui.execution.host.history import SeenPoll, replay_recording
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
+from ktui.execution.time_left.forecast import APART
 from ktui.fileproblem import FileProblem
 from ktui.insights.prior import Prior
 
@@ -47,12 +48,14 @@ def estimate_as_seen(
     now = clock.now()
     run = Run(folder.name)
     estimate, taken, last = Estimate(run, prior_of), 0, None
+    due = now - _FORECASTS
     try:
         for seen in replay_recording(folder, run, entries, clock, MOST_SEEN):
             estimate.take(seen.entries)
             estimate.update(seen.observation.at, seen.progress.timelines)
-            if now - seen.observation.at <= _FORECASTS:
+            if seen.observation.at >= due:
                 _ = estimate.copied  # a forecast
+                due = seen.observation.at + APART
             taken, last = taken + len(seen.entries), seen
     except FileProblem as problem:
         log.debug("the journal alone is used: %s", problem)

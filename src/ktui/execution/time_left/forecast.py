@@ -1,4 +1,4 @@
-"""Forecast the time left of a run: simulate its rest every few seconds, count down in between."""
+"""Forecast the time left of a run: simulate its rest again and again, count down in between."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from ktui.planning.simulate.copy_rates import Span
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Range
 
-_EVERY = timedelta(seconds=5)
+_EVERY = timedelta(seconds=1)
 _EACH = timedelta(milliseconds=1)
-"""With more than 5,000 partitions the rest is simulated after so much for each: it takes long."""
+"""With more than 1,000 partitions the rest is simulated after so much for each: it takes long."""
 _REMEMBERED = timedelta(minutes=10)
 """How wrong the forecasts of this period were shows how certain the forecast is."""
+APART = timedelta(seconds=5)
+"""Of the forecasts within so long only the first is remembered: the last ones are never wrong."""
 _LEAST_OFF, _MOST_OFF = 1.07, 4.0
 """The range spans a factor between these to either side."""
 _OFF_AT_FIRST = 1.8
@@ -207,9 +209,11 @@ class TimeLeftForecast:
         self._memory.simulated = self.left_under(
             self._run.throttled.in_force, self._memory.simulated.whole_s
         )
-        self._memory.forecasts.append((now, self._memory.simulated.whole_s))
-        while now - self._memory.forecasts[0][0] > _REMEMBERED:
-            self._memory.forecasts.popleft()
+        forecasts = self._memory.forecasts
+        if not forecasts or not timedelta(0) <= now - forecasts[-1][0] < APART:
+            forecasts.append((now, self._memory.simulated.whole_s))
+        while now - forecasts[0][0] > _REMEMBERED:
+            forecasts.popleft()
 
     def _errors(self, now: datetime, left_s: float) -> tuple[float, float]:
         """Return the p10 and p90 of the errors of recent forecasts, judged by the present one.

@@ -298,11 +298,11 @@ class EtaReplay:
         if growth is None:
             passed = (now - run.started_at).total_seconds() if run.started_at else 0.0
             growth = followed.state.growth = Growth(seen.t - round(passed * 1000))
-        copied = followed.estimate.copied
-        share = copied.share if copied.whole else run.over / max(1, len(run.tracks))
+        so_far = followed.estimate.copied_so_far
+        share = so_far.share if so_far.whole else run.over / max(1, len(run.tracks))
         growth.grow(seen.t, share)
         if growth.due(seen.t, self._every_ms):
-            yield growth.forecast(seen, share, copied.left_s, run_id)
+            yield growth.forecast(seen, share, followed.estimate.copied.left_s, run_id)
 
 
 def _share(timeline: Timeline) -> float | None:

@@ -49,10 +49,16 @@ def test_time_left_is_counted_down_between_two_simulations() -> None:
     scripted.begin()
     copied_for(scripted, 50, 10e6)
     before = scripted.left_s()
-    scripted.pass_time(2)
-    scripted.look(0.52)
+    scripted.pass_time(0.5)
+    scripted.look(0.9)
     assert before is not None
-    assert scripted.left_s() == before - 2
+    assert scripted.left_s() == before - 0.5
+
+    scripted.pass_time(0.5)
+    scripted.look(0.9)
+    after = scripted.left_s()
+    assert after is not None
+    assert after < before / 2
 
 
 def test_a_changed_throttle_determines_the_time_left_once_there_is_a_rate() -> None:
