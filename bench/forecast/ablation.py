@@ -65,18 +65,19 @@ OF_RUNS = (
     Constant(copy_progress, "_STEPS", (3,)),
     Constant(estimate, "LEAST", (timedelta(seconds=20),)),
     Constant(estimate, "STANDSTILL", (timedelta(seconds=60),)),
-    Constant(forecast, "_EVERY", (timedelta(seconds=1), timedelta(seconds=20))),
+    Constant(forecast, "_EVERY", (timedelta(seconds=5), timedelta(seconds=20))),
     Constant(forecast, "_JUDGED_S", (1.0, 1e9)),
     Constant(forecast, "_SMALLEST_SAMPLE", (1, 100_000_000)),
     Constant(bundles, "_MOST", (5,)),
     Constant(forecast, "_REMEMBERED", (timedelta(minutes=1),)),
+    Constant(forecast, "APART", (timedelta(seconds=1),)),
     Constant(forecast, "_SEEN_S", (0.0,)),
     Constant(forecast, "_LEAST_OFF", (1.0,)),
     Constant(forecast, "_MOST_OFF", (2.0,)),
     Constant(forecast, "_OFF_AT_FIRST", (1.2,)),
     Constant(forecast, "_WIDER", (1.0,)),
 )
-"""The constants of a run's forecast; the last six are of its range alone."""
+"""The constants of a run's forecast; the last seven are of its range alone."""
 OF_PARTITIONS = (
     Constant(rates, "SMOOTHING_S", (10.0, 40.0)),
     Constant(rates, "GULP_S", (0.0, 30.0)),

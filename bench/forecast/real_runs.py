@@ -15,6 +15,8 @@ from bench.real.lab import MIB, SizedTopic
 
 BROKERS = 5
 FACTOR = 2
+_LONG = 4
+"""The runs of a lab with long ones."""
 
 
 class Act(enum.Enum):
@@ -46,6 +48,14 @@ CORE_SHARE = 0.3
 """Five brokers take 1.5 of two cores; the rest is for ktui and the producers."""
 
 
+class Kind(enum.Enum):
+    """Which runs a lab has."""
+
+    VARIED = "most with a throttle, and what may happen to a run"
+    WITHOUT_THROTTLE = "none with a throttle, each with another limit"
+    LONG = "few of some minutes, undisturbed: they show most of how a run begins"
+
+
 class LabRuns(NamedTuple):
     """A lab to record."""
 
@@ -55,13 +65,20 @@ class LabRuns(NamedTuple):
     machine: Machine
     large_mib: int
     """The least size of a partition that is copied without a throttle: enough for half a minute."""
-    throttles: bool = True
-    """Whether most of its runs have a throttle; else none has."""
+    kind: Kind = Kind.VARIED
+    small_mib: int = 3
+    """The least size of a partition that is copied under a throttle."""
 
     @property
     def frozen(self) -> bool:
         """Whether its runs only judge the forecast, and nothing is chosen by them."""
         return self.name.startswith("frozen")
+
+    def runs(self, rng: random.Random, number: int) -> Iterator[RealRun]:
+        """Draw its runs; `number` is its place in LABS."""
+        if self.kind is Kind.WITHOUT_THROTTLE:
+            return runs_without_throttle(rng)
+        return long_runs(rng) if self.kind is Kind.LONG else varied_runs(rng, number)
 
 
 LABS = (
@@ -74,7 +91,10 @@ LABS = (
     LabRuns("frozen-5", "3.9.1", 205, Machine.SHARES, large_mib=48),
     LabRuns("frozen-6", "4.3.1", 206, Machine.SHARES, large_mib=48),
     LabRuns("train-3", "4.3.1", 103, Machine.SHARES, large_mib=48),
-    LabRuns("train-4", "3.9.1", 104, Machine.SHARES, large_mib=32, throttles=False),
+    LabRuns("train-4", "3.9.1", 104, Machine.SHARES, large_mib=32, kind=Kind.WITHOUT_THROTTLE),
+    LabRuns("train-5", "4.3.1", 105, Machine.SHARES, large_mib=48, kind=Kind.LONG, small_mib=8),
+    LabRuns("frozen-7", "3.9.1", 207, Machine.SHARES, large_mib=1, kind=Kind.LONG, small_mib=7),
+    LabRuns("frozen-8", "4.3.1", 208, Machine.SHARES, large_mib=1, kind=Kind.LONG, small_mib=7),
 )
 """Rules and figures of the forecast are chosen on the labs that are not frozen."""
 
@@ -94,14 +114,14 @@ class RealRun(NamedTuple):
     """The new one, of `Act.THROTTLE`."""
 
 
-def topics(rng: random.Random, large_mib: int) -> tuple[SizedTopic, SizedTopic]:
+def topics(rng: random.Random, of: LabRuns) -> tuple[SizedTopic, SizedTopic]:
     """Draw the topics of a lab: one for runs with a throttle, and a larger one."""
-    small = [round(MIB * 3 * 10 ** rng.random()) for _ in range(18)]
-    large = [round(MIB * large_mib * 6 ** rng.random()) for _ in range(16)]
+    small = [round(MIB * of.small_mib * 10 ** rng.random()) for _ in range(18)]
+    large = [round(MIB * of.large_mib * 6 ** rng.random()) for _ in range(16)]
     return SizedTopic("small", small), SizedTopic("large", large)
 
 
-def runs(rng: random.Random, number: int) -> Iterator[RealRun]:
+def varied_runs(rng: random.Random, number: int) -> Iterator[RealRun]:
     """Draw the runs of a lab; every other lab ends with a run that never does."""
 
     def throttle(low: float, high: float) -> str:
@@ -166,6 +186,26 @@ def runs_without_throttle(rng: random.Random) -> Iterator[RealRun]:
         order = rng.choice(["long-first", "topic", "size-asc", "size-desc"])
         name = "-".join((*limit, order)).replace("--", "") if limit else f"usual-{order}"
         yield RealRun(name, "large", (*limit, "--order", order), rng.choice([0, 0, 2_000_000]))
+
+
+def long_runs(rng: random.Random) -> Iterator[RealRun]:
+    """Draw runs of some minutes, in which nothing happens that nobody could know of."""
+    limits = [
+        ("--per-broker", "1"),
+        ("--per-broker", "3"),
+        ("--partitions", "6"),
+        ("--per-leader", "2"),
+        ("--replica-movements", "4"),
+        ("--pace", "fast"),
+        (),
+    ]
+    rng.shuffle(limits)
+    for limit in limits[:_LONG]:
+        name = "-".join(limit).replace("--", "") or "usual"
+        throttle = ("--throttle", f"{rng.uniform(1.8, 3):.1f}MB")
+        order = ("--order", rng.choice(["long-first", "topic", "size-asc", "size-desc"]))
+        written = rng.choice([0, 0, 1_000_000])
+        yield RealRun(f"long-{name}", "small", (*limit, *throttle, *order), written)
 
 
 def placements(rng: random.Random, before: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

@@ -25,7 +25,7 @@ from bench.forecast.scores import (
     tenth_of,
     with_interval,
 )
-from bench.forecast.stored import RunSet, real, simulated_runs, together
+from bench.forecast.stored import RunSet, long_real_runs, real, simulated_runs, together
 from bench.timing import percentile
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 
@@ -40,6 +40,7 @@ def run() -> None:
     judges = real_judges()
     for runs in (*judges, together("real runs, frozen, all labs", judges)):
         print_scores(runs)
+    print_scores(long_real_runs())
     print_scores(simulated_runs(frozen=True))
     for runs in judges:
         print_with_earlier_runs(runs)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.forecast import real_runs, simulated
-from bench.forecast.real_runs import Machine
+from bench.forecast.real_runs import Kind, Machine
 from ktui.pipeline.forecast.replay import DecodedPoll
 from ktui.pipeline.forecast.session_stream import session_events
 from ktui.recording.lines import RunLine
@@ -55,6 +55,12 @@ def real(machine: Machine, *, frozen: bool) -> RunSet:
     labs = [lab for lab in real_runs.LABS if (lab.frozen, lab.machine) == (frozen, machine)]
     title = f"real runs, {_which(frozen=frozen)}, on {machine.value}"
     return RunSet(title, _clusters([lab.name for lab in labs]))
+
+
+def long_real_runs() -> RunSet:
+    """Return the frozen runs of labs whose runs are long; `real` has them, too."""
+    labs = [lab for lab in real_runs.LABS if lab.frozen and lab.kind is Kind.LONG]
+    return RunSet("real runs, frozen, of some minutes", _clusters([lab.name for lab in labs]))
 
 
 def simulated_runs(*, frozen: bool) -> RunSet:
