@@ -38,9 +38,10 @@ _OFF_LEVEL = 0.05
 def run() -> None:
     """Print the errors on the frozen runs, of which no rule or figure of the forecast comes."""
     judges = real_judges()
-    for runs in (*judges, together("real runs, frozen, all labs", judges)):
+    every, long = together("real runs, frozen, all labs", judges), long_real_runs()
+    short = {name: of for name, of in every.clusters.items() if name not in long.clusters}
+    for runs in (*judges, every, long, RunSet("real runs, frozen, all but the long ones", short)):
         print_scores(runs)
-    print_scores(long_real_runs())
     print_scores(simulated_runs(frozen=True))
     for runs in judges:
         print_with_earlier_runs(runs)
