@@ -26,7 +26,7 @@ _EACH = timedelta(milliseconds=1)
 _REMEMBERED = timedelta(minutes=10)
 """How wrong the forecasts of this period were shows how certain the forecast is."""
 APART = timedelta(seconds=5)
-"""Of the forecasts within so long only the first is remembered: the last ones are never wrong."""
+"""Only one forecast in so long is remembered: the newest had no time to be wrong."""
 _LEAST_OFF, _MOST_OFF = 1.07, 4.0
 """The range spans a factor between these to either side."""
 _OFF_AT_FIRST = 1.8
