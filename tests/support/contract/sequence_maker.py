@@ -82,7 +82,7 @@ def _configs(chance: random.Random, factor: int) -> dict[str, str]:
 
 
 class _Steps:
-    """Random steps on one topic, mostly based on earlier steps; for cancels see CRASHING."""
+    """Random steps on one topic, mostly based on earlier steps; cancels as NEVER_UNCLEAN says."""
 
     def __init__(
         self, chance: random.Random, replicas: tuple[tuple[int, ...], ...], *, cancels: bool
