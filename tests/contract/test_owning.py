@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from kafka.admin import KafkaAdminClient
 
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
-from ktui.cluster.membership import HeartbeatAnswer
+from ktui.cluster.membership import HeartbeatAnswer, MemberDescription
 from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, Unowned
+from ktui.kafka.claim import KafkaGroups
+from ktui.kafka.connection.connection import Connection
 from support.contract.world import World, until
 from support.journals.owners import SINCE, Owners, owner
 
@@ -52,6 +59,66 @@ async def test_a_description_of_a_group_is_current_until_its_member_changes(
     await groups.leave(topic_name, second)
     assert await groups.is_current(topic_name, empty)
     await groups.aclose()
+
+
+class AsConsumer:
+    """What a program that reads every group as consumers makes of a member: version 0, strictly."""
+
+    def __init__(self, member: MemberDescription) -> None:
+        self.topics, self.user_data = self._read(member.metadata)
+        self.partitions, self.assigned_data = self._read(member.assignment)
+
+    def _read(self, raw: bytes) -> tuple[int, bytes]:
+        stream = io.BytesIO(raw)
+        version = int.from_bytes(stream.read(2), signed=True)
+        entries = int.from_bytes(stream.read(4), signed=True)
+        length = int.from_bytes(stream.read(4), signed=True)
+        assert version == 0
+        data = stream.read(length)
+        assert len(data) == length
+        assert stream.read() == b""
+        return entries, data
+
+
+async def test_whoever_reads_the_groups_as_consumers_finds_one_without_topics_and_partitions(
+    owners: Owners, world: World
+) -> None:
+    ada = await claimed(owners, ADA)
+    groups = world.memberships()
+
+    for group in (await ada.preview()).groups:
+        (member,) = (await groups.describe(group)).members
+        seen = AsConsumer(member)
+        assert (seen.topics, seen.partitions, seen.assigned_data) == (0, 0, b"")
+        assert json.loads(seen.user_data)["host"] == "ops1"
+    await groups.aclose()
+
+
+@pytest.mark.kafka
+async def test_kafka_python_describes_the_groups_of_a_live_claim(
+    bootstrap: str, topic_name: str
+) -> None:
+    owners = Owners(lambda: KafkaGroups(Connection.to(bootstrap)), SystemClock(), topic_name)
+    ada = await claimed(owners, ADA)
+    names = (await ada.preview()).groups
+
+    described = await asyncio.to_thread(_described, bootstrap, names)
+
+    assert sorted(described) == sorted(names)
+    for group in described.values():
+        (member,) = group["members"]
+        assert member["member_metadata"]["topics"] == []
+        assert member["member_assignment"]["assigned_partitions"] == []
+    await owners.aclose()
+
+
+def _described(bootstrap: str, groups: tuple[str, ...]) -> dict[str, Any]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        described: dict[str, Any] = admin.describe_groups(list(groups))
+        return described
+    finally:
+        admin.close()
 
 
 async def test_a_cluster_has_no_owner_until_it_is_claimed(owners: Owners) -> None:

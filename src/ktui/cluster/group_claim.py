@@ -22,6 +22,8 @@ from ktui.cluster.membership import (
     GroupMembership,
     HeartbeatAnswer,
     Member,
+    subscription,
+    user_data,
 )
 from ktui.cluster.ownership import (
     ClaimPreview,
@@ -227,14 +229,14 @@ class GroupClaim:
         self, group: str, sessions_s: tuple[float, ...], member_id: str = ""
     ) -> Member | None:
         """Join with the first session timeout that brokers allow."""
-        note = msgspec.json.encode(self._me)
+        metadata = subscription(msgspec.json.encode(self._me))
         for session_s in sessions_s[:-1]:
             try:
-                return await self._groups.join(group, note, session_s, member_id)
+                return await self._groups.join(group, metadata, session_s, member_id)
             except Refused as refused:
                 if refused.code != "INVALID_SESSION_TIMEOUT":
                     raise
-        return await self._groups.join(group, note, sessions_s[-1], member_id)
+        return await self._groups.join(group, metadata, sessions_s[-1], member_id)
 
     async def _checked(self) -> ClaimStatus:
         if self._member is None:
@@ -285,8 +287,9 @@ class GroupClaim:
 
 def _owner(group: GroupDescription) -> ClusterOwner | None:
     member = group.static_member
+    note = user_data(member.metadata) if member else b""
     try:
-        claimed = msgspec.json.decode(member.note if member else b"", type=ClusterOwner)
+        claimed = msgspec.json.decode(note, type=ClusterOwner)
     except msgspec.DecodeError:
         return None
     if claimed.since.tzinfo is None:

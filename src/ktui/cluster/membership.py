@@ -4,11 +4,17 @@ A group has one static member (KIP-345) at a time. A client that joins with the 
 replaces that member. Brokers report this to the replaced member at each of its later requests. They
 drop members whose session times out. kafka/ and simulated/ implement this port, and
 `group_claim.py` builds a claim on it.
+
+Lag exporters and clients read the members of every group as consumers, whatever the group's
+protocol type is. So a member gives what a consumer without topics gives: a subscription when it
+joins, and an assignment when it syncs (ConsumerProtocolSubscription.json and
+ConsumerProtocolAssignment.json of Kafka, version 0). What ktui has to say is the user data.
 """
 
 from __future__ import annotations
 
 import enum
+import struct
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -21,6 +27,30 @@ INSTANCE = "owner"
 """The only group.instance.id of these groups."""
 STORE = GROUPS_TOPIC
 """Kafka's internal topic in which brokers store groups."""
+
+_NO_TOPICS = struct.Struct(">hii")
+"""Version, number of topics, and bytes of user data that follow."""
+EMPTY_ASSIGNMENT = _NO_TOPICS.pack(0, 0, 0)
+"""The assignment of a consumer without partitions and without user data."""
+
+
+def subscription(user_data: bytes) -> bytes:
+    """Return the subscription to no topic with this user data, as a consumer sends it."""
+    return _NO_TOPICS.pack(0, 0, len(user_data)) + user_data
+
+
+def user_data(metadata: bytes) -> bytes:
+    """Return the user data of a subscription to no topic; empty if these bytes are none.
+
+    A ktui that sent no subscription sent its JSON object instead, which is returned as it is.
+    """
+    if metadata.startswith(b"{"):
+        return metadata
+    if len(metadata) < _NO_TOPICS.size:
+        return b""
+    _, topics, size = _NO_TOPICS.unpack_from(metadata)
+    said = metadata[_NO_TOPICS.size :]
+    return said if topics == 0 and size == len(said) else b""
 
 
 class Member(NamedTuple):
@@ -46,8 +76,10 @@ class MemberDescription(msgspec.Struct, frozen=True):
 
     id: str
     instance: str | None
-    note: bytes
-    """The member's description of itself."""
+    metadata: bytes
+    """What the member gave when it joined."""
+    assignment: bytes = EMPTY_ASSIGNMENT
+    """What the member was given when it synced."""
 
 
 class GroupDescription(msgspec.Struct, frozen=True):
@@ -55,7 +87,7 @@ class GroupDescription(msgspec.Struct, frozen=True):
 
     kind: str
     settled: bool
-    """False while a member is joining; brokers show no notes then."""
+    """False while a member is joining; brokers show no metadata then."""
     members: tuple[MemberDescription, ...]
     permitted: bool | None = None
     """Whether the reader may join the group; None where brokers do not report it."""
@@ -74,9 +106,11 @@ class GroupMembership(Protocol):
         ...
 
     async def join(
-        self, group: str, note: bytes, session_s: float, member_id: str = ""
+        self, group: str, metadata: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
         """Join as the group's only member; return None if another member joined meanwhile.
+
+        The member is assigned `EMPTY_ASSIGNMENT`.
 
         Without a member id, any present member is replaced without being asked. With the caller's
         own id, only the caller is. Needs Read on the group.

@@ -157,11 +157,11 @@ class KafkaGroups:
         return await self._coordinators.ask(_DESCRIBE, group, request, _described, self._short_s)
 
     async def join(
-        self, group: str, note: bytes, session_s: float, member_id: str = ""
+        self, group: str, metadata: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
         """Join as the group's only member; None if another client joined meanwhile."""
         try:
-            joining = partial(requests.join_request, group, note, session_s, member_id)
+            joining = partial(requests.join_request, group, metadata, session_s, member_id)
             answer = await self._coordinators.ask(_JOIN, group, joining, _unchanged, self._limit_s)
             member = Member(answer.member_id, answer.generation_id)
             syncing = partial(requests.sync_request, group, member)

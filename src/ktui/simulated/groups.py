@@ -31,7 +31,7 @@ class _Present(msgspec.Struct):
     """The current member of a group."""
 
     id: str
-    note: bytes
+    metadata: bytes
     session_s: float
     heard_s: float
 
@@ -92,12 +92,12 @@ class Groups:
         self._expire(group, now_s)
         present = group.present
         members = (
-            () if present is None else (MemberDescription(present.id, INSTANCE, present.note),)
+            () if present is None else (MemberDescription(present.id, INSTANCE, present.metadata),)
         )
         return GroupDescription(KIND, settled=True, members=members)
 
     def join(
-        self, name: str, note: bytes, session_s: float, member_id: str, now_s: float
+        self, name: str, metadata: bytes, session_s: float, member_id: str, now_s: float
     ) -> Member | None:
         """Join as the group's member; return None if `member_id` is not the current member's."""
         group = self._groups.setdefault(name, _Group(coordinator=self.coordinator(name)))
@@ -111,7 +111,7 @@ class Groups:
         if not replaces:  # replacing a static member triggers no rebalance (KIP-345)
             group.generation += 1
         joined = member_id or f"{INSTANCE}-{self._joins}"
-        group.present = _Present(joined, note, session_s, now_s)
+        group.present = _Present(joined, metadata, session_s, now_s)
         self.stored = True
         return Member(joined, group.generation)
 

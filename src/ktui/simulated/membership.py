@@ -25,7 +25,7 @@ class SimulatedGroups:
         return GroupDescription(seen.kind, seen.settled, seen.members, permitted)
 
     async def join(
-        self, group: str, note: bytes, session_s: float, member_id: str = ""
+        self, group: str, metadata: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
         """Join as the group's one member; return None if another client has joined meanwhile.
 
@@ -38,7 +38,7 @@ class SimulatedGroups:
             code = "INVALID_SESSION_TIMEOUT"
             raise Refused(attempted(call), code=code, answer=code)
         cluster = self._cluster
-        return cluster.groups.join(group, note, session_s, member_id, cluster.now_s)
+        return cluster.groups.join(group, metadata, session_s, member_id, cluster.now_s)
 
     async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
         """Restart the member's session."""

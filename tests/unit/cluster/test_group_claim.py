@@ -18,6 +18,7 @@ from ktui.cluster.membership import (
     HeartbeatAnswer,
     Member,
     MemberDescription,
+    subscription,
 )
 from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
 from ktui.simulated import events
@@ -216,6 +217,10 @@ NOTE = (
     [
         (NOTE, r"\x1b[2Jmallory on h"),
         (NOTE.replace(b"00Z", b"00"), "unidentified"),
+        (subscription(NOTE), r"\x1b[2Jmallory on h"),
+        (subscription(NOTE)[:-1], "unidentified"),
+        (subscription(NOTE) + b" ", "unidentified"),
+        (b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff", "unidentified"),
         (b"\xff\x00", "unidentified"),
         (b"", "unidentified"),
     ],
@@ -354,6 +359,22 @@ async def test_an_engine_with_concurrent_checks_joins_once(
 
     assert all(standing == OwnedHere(ADA) for standing in standings)
     assert groups.asked[f"join ktui-{CLUSTER}"] == 1
+
+
+OLDER_NOTE = (
+    b'{"state_dir":"directory-of-ada","user":"ada","host":"ops1","run":"orders",'
+    b'"since":"2026-11-22T09:30:00Z"}'
+)
+"""What a ktui gave at join that did not know the format of consumers yet."""
+
+
+async def test_a_claim_of_an_older_ktui_is_read_held_and_shared(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    await cluster.memberships().join(f"ktui-{CLUSTER}", OLDER_NOTE, 60.0)
+
+    assert await owners.claim_of(BOB).claim(take_over=False) == OwnedByOthers(ADA, lives=False)
+    assert await owners.claim_of(ADA).claim(take_over=False) == OwnedHere(ADA)
 
 
 async def test_an_overlong_owner_name_is_cut(cluster: SimulatedCluster, owners: Owners) -> None:

@@ -17,6 +17,7 @@ from kafka.protocol.consumer.group import (
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
 from ktui.cluster.membership import (
+    EMPTY_ASSIGNMENT,
     INSTANCE,
     KIND,
     STORE,
@@ -68,16 +69,21 @@ def read_group(answer: Any) -> GroupDescription:
         kind=group.protocol_type,
         settled=group.group_state in _SETTLED,
         members=tuple(
-            MemberDescription(m.member_id, m.group_instance_id, bytes(m.member_metadata))
+            MemberDescription(
+                m.member_id,
+                m.group_instance_id,
+                bytes(m.member_metadata),
+                bytes(m.member_assignment),
+            )
             for m in group.members
         ),
         permitted=_READ in permitted if permitted else None,
     )
 
 
-def join_request(group: str, note: bytes, session_s: float, member_id: str) -> Any:
+def join_request(group: str, metadata: bytes, session_s: float, member_id: str) -> Any:
     """Build a join as the group's only member; replaces a member with the same instance id."""
-    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=note)
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=metadata)
     session_ms = int(session_s * 1000)
     return JoinGroupRequest(
         group_id=group,
@@ -94,7 +100,7 @@ def join_request(group: str, note: bytes, session_s: float, member_id: str) -> A
 def sync_request(group: str, member: Member) -> Any:
     """Build the sync that completes a join.
 
-    The assignment means nothing, but brokers do not show the member in full without one.
+    Brokers do not show the member in full without an assignment.
     """
     assignment = SyncGroupRequest.SyncGroupRequestAssignment
     return SyncGroupRequest(
@@ -104,7 +110,7 @@ def sync_request(group: str, member: Member) -> Any:
         group_instance_id=INSTANCE,
         protocol_type=KIND,
         protocol_name=_PROTOCOL,
-        assignments=[assignment(member_id=member.id, assignment=b"")],
+        assignments=[assignment(member_id=member.id, assignment=EMPTY_ASSIGNMENT)],
         min_version=3,
     )
 
