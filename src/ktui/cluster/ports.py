@@ -83,6 +83,8 @@ class TopicConfigsAnswer(msgspec.Struct, frozen=True):
 
     configs: Mapping[str, TopicConfig]
     failures: tuple[Failure, ...] = ()
+    absent: frozenset[str] = frozenset()
+    """Topics that do not exist, according to the broker that was asked; among the failures, too."""
 
 
 class ConfigScope(enum.StrEnum):

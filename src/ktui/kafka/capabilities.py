@@ -228,6 +228,14 @@ class Capabilities:
             },
         )
 
+    async def visible_topics(self, names: Collection[str] | None = None) -> Collection[str]:
+        """Return those of the named topics, or of all, that Metadata shows.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+        return (await self.permissions(names)).topics
+
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
         await self._wire.aclose()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.coordination import TRANSACTIONS_NEED, CoordinatedIds, CoordinatorKind
-from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, Unsupported
+from ktui.cluster.errors import ClusterError, Failure, Operation, Unsupported
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
@@ -154,14 +154,8 @@ class KafkaReader:
         """Return one broker's log dirs, and the bytes of the named partitions there."""
         request = partial(log_dirs.log_dirs_request, partitions)
         answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)
-        if not answer.results:  # before DescribeLogDirs v3 an empty answer means "not authorized"
-            needs = _LOG_DIRS.needs
-            raise NotAuthorized(
-                _LOG_DIRS.attempted,
-                where=f"broker {broker}",
-                fix=error_codes.permission_fix(needs),
-                needs=needs,
-            )
+        if not answer.results:
+            raise log_dirs.error_for_empty(broker, answer.version, _LOG_DIRS)
         return log_dirs.read_log_dirs(broker, answer, partitions)
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
@@ -173,9 +167,12 @@ class KafkaReader:
         calls = (self._wire.ask(_TOPIC_CONFIGS, request) for request in requests)
         configs: dict[str, TopicConfig] = {}
         failures: list[Failure] = []
+        absent: set[str] = set()
         for answer in await asyncio.gather(*calls):
             for result in answer.results:
                 topic, code = clean(result.resource_name), result.error_code
+                if code in error_codes.ABSENT:
+                    absent.add(topic)
                 if code:
                     message = result.error_message
                     failures.append(
@@ -183,7 +180,7 @@ class KafkaReader:
                     )
                 else:
                     configs[topic] = settings.topic_config(result)
-        return TopicConfigsAnswer(configs, tuple(failures))
+        return TopicConfigsAnswer(configs, tuple(failures), frozenset(absent))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
         """Return the settings of one broker, as that broker itself reports them."""

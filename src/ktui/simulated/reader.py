@@ -195,15 +195,18 @@ class SimulatedReader:
         except NotAuthorized:
             return TopicConfigsAnswer({}, _denied(Operation.TOPIC_CONFIGS, names))
         configs: dict[str, TopicConfig] = {}
-        failures = []
+        absent = []
         for name in sorted(set(names)):
             found = self._cluster.controller.configs.topic_config(name)
             if found is None:
-                answer = "UNKNOWN_TOPIC_OR_PARTITION"
-                failures.append(Failure(Operation.TOPIC_CONFIGS, answer, topic=clean(name)))
+                absent.append(clean(name))
             else:
                 configs[name] = found
-        return TopicConfigsAnswer(configs, tuple(failures))
+        failures = (
+            Failure(Operation.TOPIC_CONFIGS, "UNKNOWN_TOPIC_OR_PARTITION", topic=name)
+            for name in absent
+        )
+        return TopicConfigsAnswer(configs, tuple(failures), frozenset(absent))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
         """Return the settings of one broker."""

@@ -15,7 +15,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from kafka.protocol.admin import DescribeClusterResponse
+from kafka.protocol.admin import (
+    DescribeClusterResponse,
+    DescribeConfigsResponse,
+    DescribeLogDirsResponse,
+)
 from kafka.protocol.api_key import ApiKey
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
@@ -162,6 +166,7 @@ class ProxiedCluster:
         brokers: the address of each broker by its id.
         highest: by API key, the highest version that the brokers seem to support, to make them
             look older; None removes the API.
+        edits: by API key, what changes an answer on its way back.
     """
 
     def __init__(
@@ -169,8 +174,10 @@ class ProxiedCluster:
         brokers: Mapping[int, tuple[str, int]],
         *,
         highest: Mapping[int, int | None] | None = None,
+        edits: Mapping[int, Callable[[Any], None]] | None = None,
     ) -> None:
         self._highest = dict(highest or {})
+        self._edits = dict(edits or {})
         self.brokers = {broker: BrokerProxy(*address) for broker, address in brokers.items()}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies")
@@ -227,16 +234,18 @@ class ProxiedCluster:
         return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result(timeout=30)
 
     def _rewritten(self, key: int, version: int, frame: bytes) -> bytes:
-        if key not in _REWRITTEN:
+        if key not in _REWRITTEN and key not in self._edits:
             return frame
-        kind = _REWRITTEN[key]
+        kind = _REWRITTEN.get(key) or _EDITED[key]
         plain = key == ApiKey.ApiVersions or not kind.flexible_version_q(version)
         head = 4 if plain else 5
         answer = kind.decode(frame[head:], version=version)
         if key == ApiKey.ApiVersions:
             self._lower(answer)
-        else:
+        elif key in _REWRITTEN:
             self._redirect(answer)
+        if key in self._edits:
+            self._edits[key](answer)
         fields = {name: getattr(answer, name) for name in kind.fields}
         encoded: bytes = kind(version=version, **fields).encode()
         return frame[:head] + encoded
@@ -259,3 +268,8 @@ _REWRITTEN: dict[int, Any] = {
     ApiKey.DescribeCluster: DescribeClusterResponse,
     ApiKey.Metadata: MetadataResponse,
 }
+_EDITED: dict[int, Any] = {
+    ApiKey.DescribeConfigs: DescribeConfigsResponse,
+    ApiKey.DescribeLogDirs: DescribeLogDirsResponse,
+}
+"""The answers that a test may edit."""

@@ -118,6 +118,17 @@ def test_a_topic_that_may_not_be_read_is_unreadable_and_not_unknown() -> None:
     assert finding.sentence == "topic secrets could not be read: not authorized to Describe"
 
 
+def test_a_topic_of_the_metadata_that_brokers_do_not_know_by_that_name_is_a_problem() -> None:
+    renamed = frozenset({"orders"})
+    cluster = msgspec.structs.replace(_cluster(), configs={}, denied_by_brokers=renamed)
+
+    severity, sentence = _check(_plan((0, (3, 4, 5))), cluster)
+
+    assert severity is Severity.PROBLEM
+    assert "topic orders is in the metadata" in sentence
+    assert "a proxy on the way to the brokers renames topics" in sentence
+
+
 def test_an_unknown_partition_is_reported_with_the_known_ones() -> None:
     assert _check(_plan((3, (1, 2, 4)), (7, (1, 2, 4))), _cluster()) == (
         Severity.PROBLEM,

@@ -8,7 +8,9 @@ import pytest
 
 from ktui.cluster.errors import Operation, TimedOut, Unsupported
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import ClusterReader, LogDirsAnswer, TopicsAnswer
+from ktui.cluster.ports import ClusterReader, LogDirsAnswer, TopicConfigsAnswer, TopicsAnswer
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated import events
@@ -47,6 +49,24 @@ async def test_throttles_of_brokers_are_read() -> None:
     seen = await take_snapshot(cluster.reader(), PLAN)
 
     assert seen.broker_configs[4].follower_throttle_rate == 5_000_000
+
+
+async def test_a_topic_that_brokers_do_not_know_by_its_name_in_the_metadata_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def renamed(_: SimulatedReader, names: Collection[str]) -> TopicConfigsAnswer:
+        return TopicConfigsAnswer({}, absent=frozenset(names))
+
+    monkeypatch.setattr(SimulatedReader, "topic_configs", renamed)
+
+    seen = await take_snapshot(orders().reader(), PLAN)
+
+    assert seen.denied_by_brokers == {"orders"}
+    assert not orders_can_be_started(seen)
+
+
+def orders_can_be_started(seen: ClusterSnapshot) -> bool:
+    return all(finding.severity is not Severity.PROBLEM for finding in check_plan(PLAN, seen))
 
 
 async def test_brokers_that_are_down_are_not_asked() -> None:

@@ -114,7 +114,7 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
     try:
         sections["brokers"] = judge_abilities(await capabilities.brokers())
         sections["permissions"] = judge_permissions(await capabilities.permissions())
-        facts = await gather_facts(reader)
+        facts = await gather_facts(reader, capabilities.visible_topics)
         sections["cluster"] = judge_cluster(facts)
         sections["cluster"] += await _canaries(reader, facts.replication_factors, state)
         sections["throttles"] = await _throttles(reader, facts.replication_factors, state)

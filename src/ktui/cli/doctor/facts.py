@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from ktui.cli.doctor.findings import DoctorFacts
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.cluster.ports import ClusterReader
+from ktui.cluster.ports import ClusterReader, TopicConfigsAnswer
 from ktui.progress.health import Health, health
 
 A = TypeVar("A")
+Visible = Callable[[Collection[str] | None], Awaitable[Collection[str]]]
+"""Returns those of the named topics, or of all, that Metadata shows."""
 
 
-async def gather_facts(reader: ClusterReader) -> DoctorFacts:
+async def gather_facts(reader: ClusterReader, visible: Visible) -> DoctorFacts:
     """Read the whole cluster once.
+
+    Args:
+        reader: the cluster.
+        visible: returns those of the named topics, or of all, that Metadata shows.
 
     Raises:
         ClusterError: not even the brokers can be listed. Anything else that cannot be read becomes
@@ -31,8 +37,9 @@ async def gather_facts(reader: ClusterReader) -> DoctorFacts:
     configs = await _per_broker(alive, [reader.broker_config(b) for b in alive], unread)
     factors, suspects, healthy = await _scan(reader, listed or {}, unread)
     topics = await _tried(reader.topic_configs(factors), unread)
+    lost = await _tried(_out_of_reach(reader, visible, factors, topics), unread) or frozenset()
     if topics is not None:
-        unread += [failure.sentence for failure in topics.failures]
+        unread += [f.sentence for f in topics.failures if f.topic not in topics.absent]
     topic_configs = {} if topics is None else topics.configs
     found = Counter(health(s, topic_configs.get(s.tp.topic)) for s in suspects)
     return DoctorFacts(
@@ -43,8 +50,28 @@ async def gather_facts(reader: ClusterReader) -> DoctorFacts:
         topic_configs=topic_configs,
         replication_factors=factors,
         health=found + Counter({Health.OK: healthy}),
+        out_of_reach=lost,
         unread=tuple(unread),
     )
+
+
+async def _out_of_reach(
+    reader: ClusterReader,
+    visible: Visible,
+    described: Collection[str],
+    settings: TopicConfigsAnswer | None,
+) -> frozenset[str]:
+    """Return topics that Metadata shows, and that brokers do not know when asked about them.
+
+    Each is asked about twice, since topics are created and deleted at any time.
+    """
+    doubted = set(await visible(None)).difference(described)
+    doubted |= set() if settings is None else settings.absent
+    if not doubted:
+        return frozenset()
+    shown = frozenset(await visible(doubted))
+    topics, configs = await reader.describe_topics(shown), await reader.topic_configs(shown)
+    return shown & (topics.absent | configs.absent)
 
 
 async def _tried(call: Coroutine[Any, Any, A], unread: list[str]) -> A | None:

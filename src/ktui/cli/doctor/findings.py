@@ -52,6 +52,9 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """For each topic, the smallest replication factor of its partitions."""
     health: Mapping[Health, int] = msgspec.field(default_factory=dict)
     """Partition counts, each partition in its worst class; empty if none could be read."""
+    out_of_reach: frozenset[str] = frozenset()
+    """Topics that the metadata shows, and that brokers do not know when they are asked about
+    them."""
     unread: tuple[str, ...] = ()
     """Sentences about what could not be read, and why."""
 
@@ -60,6 +63,7 @@ def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
     """Return the findings, in the order an operator wants to read them."""
     return [
         *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in facts.unread),
+        *_out_of_reach(sorted(facts.out_of_reach)),
         *_brokers(facts.brokers),
         *_health(facts.health),
         *_disks(facts.log_dirs),
@@ -67,6 +71,18 @@ def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
         *_broker_settings(facts.broker_configs),
         *_min_insync(facts),
     ]
+
+
+def _out_of_reach(topics: Sequence[str]) -> Iterator[DoctorFinding]:
+    if topics:
+        them = "it" if len(topics) == 1 else "them"
+        yield DoctorFinding(
+            Level.TROUBLE,
+            f"the metadata shows {name_some('topic', topics)}, and brokers that are asked about "
+            f"{them} know no such topic. A proxy on the way may rename topics",
+            f"ktui can neither move nor throttle {them} this way. Connect to the brokers "
+            "themselves.",
+        )
 
 
 def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
@@ -218,7 +234,7 @@ def judge_permissions(permissions: Permissions) -> list[DoctorFinding]:
     """Judge the permissions that the principal lacks."""
     lacking = permissions.missing().items()
     missing = [_denied(grant, topics, all_of_them=permissions.none) for grant, topics in lacking]
-    found = missing or [DoctorFinding(Level.GOOD, "everything ktui can do is permitted")]
+    found = missing or [DoctorFinding(Level.GOOD, "every permission that ktui needs is granted")]
     if not permissions.topics and not permissions.none:
         # Without Describe, a topic looks as if it did not exist.
         fix = (
@@ -257,7 +273,7 @@ def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[DoctorFinding]
         do_not = "does not support it" if len(brokers) == 1 else "do not support it"
         who = f"{name_some('broker', brokers)} {do_not}"
         if len(brokers) == len(answered):
-            who = "no broker supports it"
+            who = "no broker supports it, or a proxy on the way does not pass it on"
         level = Level.TROUBLE if need.required else Level.NOTE
         yield DoctorFinding(level, f"{need.what}: {who}, so {need.without}")
     if answered and not lacking:

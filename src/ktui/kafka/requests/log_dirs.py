@@ -9,11 +9,16 @@ import msgspec
 from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
 from ktui.cluster.broker import FutureReplica, LogDir, ReplicaDir
+from ktui.cluster.errors import ClusterError, NotAuthorized
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
+from ktui.kafka.transport.translate_errors import Purpose
+
+_REFUSES = 3
+"""The version of DescribeLogDirs from which on a missing permission is an error of its own."""
 
 
 def log_dirs_request(partitions: Collection[TopicPartition] | None) -> Any:
@@ -50,6 +55,23 @@ def read_log_dirs(
         for tp, held in present.items()
     }
     return LogDirsAnswer(tuple(_log_dir(broker, d) for d in answer.results), replicas)
+
+
+def error_for_empty(broker: int, version: int, purpose: Purpose) -> ClusterError:
+    """Return the error for an answer without log dirs: every broker has one at least.
+
+    From version 3 on brokers refuse a principal without permission; before, they leave all out.
+    """
+    where = f"broker {broker}"
+    if version < _REFUSES:
+        fix = error_codes.permission_fix(purpose.needs)
+        answer = "the answer is empty"
+        return NotAuthorized(
+            purpose.attempted, where=where, answer=answer, fix=fix, needs=purpose.needs
+        )
+    answer = "the answer is empty, and a broker has one log dir at least"
+    fix = "A proxy on the way to the brokers may have emptied it"
+    return ClusterError(purpose.attempted, where=where, answer=answer, fix=fix)
 
 
 def alter_request(paths: Mapping[TopicPartition, str]) -> Any:

@@ -26,6 +26,7 @@ _PROBLEMS = frozenset(
     {
         FindingKind.TOPIC_UNKNOWN,
         FindingKind.TOPIC_UNREADABLE,
+        FindingKind.TOPIC_OUT_OF_REACH,
         FindingKind.PARTITION_UNKNOWN,
         FindingKind.BROKER_UNKNOWN,
         FindingKind.TOO_MANY_REPLICAS,

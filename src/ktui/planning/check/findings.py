@@ -33,6 +33,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     topics: Collection[str] = ()
     """Names of the cluster's topics, where known, for suggestions."""
     failures: tuple[Failure, ...] = ()
+    denied_by_brokers: frozenset[str] = frozenset()
+    """Topics of the metadata that the broker which was asked for their settings does not know."""
     sizes: Mapping[Replica, int] = msgspec.field(default_factory=dict)
     """Bytes of the plan's partitions at their leaders; unknown sizes are absent."""
     log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
@@ -90,6 +92,7 @@ class FindingKind(enum.StrEnum):
 
     TOPIC_UNKNOWN = "topic unknown"
     TOPIC_UNREADABLE = "topic unreadable"
+    TOPIC_OUT_OF_REACH = "topic out of reach"
     PARTITION_UNKNOWN = "partition unknown"
     BROKER_UNKNOWN = "broker unknown"
     TOO_MANY_REPLICAS = "more replicas than brokers"

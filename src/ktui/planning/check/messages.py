@@ -25,6 +25,10 @@ _FIXED = {
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
     FindingKind.CANARY_TOPIC: "{0} is the topic of a run's canary, which measures the broker that "
     "leads each partition and is deleted at the run's end; leave it out of the plan: {names}",
+    FindingKind.TOPIC_OUT_OF_REACH: "topic {0} is in the metadata, and a broker that was asked for "
+    "its settings knows no such topic: it was deleted just now, or a proxy on the way to the "
+    "brokers renames topics. Through such a proxy ktui cannot move it: connect to the brokers "
+    "themselves",
     FindingKind.TIERED: "tiered: only what leaders have on disk is copied and counted, and what is "
     "in remote storage alone stays there: {names}",
     FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",

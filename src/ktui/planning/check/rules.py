@@ -120,6 +120,9 @@ class PlanRules:
         if before != after:
             yield Remark(FindingKind.REPLICATION_FACTOR_CHANGE, (before, after), ("replicas",))
         config = self._cluster.configs.get(target.topic)
+        if target.topic in self._cluster.denied_by_brokers:
+            yield Remark(FindingKind.TOPIC_OUT_OF_REACH, (target.topic,), ("topic",))
+            return
         if config is None:
             yield Remark(FindingKind.SETTINGS_UNREADABLE)
             return

@@ -44,6 +44,14 @@ def test_a_missing_operation_is_reported_with_its_consequence() -> None:
     assert any(f"broker 1 does not support it, so {required.without}" in f.what for f in found)
 
 
+def test_an_operation_that_no_broker_offers_may_be_left_out_by_a_proxy() -> None:
+    (found,) = (
+        f for f in judge_abilities([BrokerAbilities(1, "4.3", lacks=(NEEDS[0],))]) if "so" in f.what
+    )
+
+    assert "no broker supports it, or a proxy on the way does not pass it on" in found.what
+
+
 def test_a_broker_that_does_not_answer_is_named() -> None:
     found = judge_abilities([BrokerAbilities(3, error=TimedOut("asking for versions"))])
 

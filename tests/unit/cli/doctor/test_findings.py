@@ -43,6 +43,11 @@ def test_a_healthy_cluster_gets_only_good_findings() -> None:
             Level.TROUBLE,
             "down: broker 3 (2 of 3 are up)",
         ),
+        (
+            facts(out_of_reach=frozenset({"orders"})),
+            Level.TROUBLE,
+            "the metadata shows topic orders, and brokers that are asked about it know no such",
+        ),
         (facts(health={Health.OFFLINE: 2}), Level.TROUBLE, "2 partitions offline"),
         (facts(health={Health.UNDER_MIN_ISR: 1}), Level.TROUBLE, "1 partition under min ISR"),
         (
