@@ -1,12 +1,32 @@
-"""Files and folders that survive a power cut."""
+"""Files and folders that survive a power cut, and what may be written where.
+
+Every file that a person names is written by one rule. A link is followed to its regular file. Only
+a regular file or a new name is replaced, atomically. Named pipes, character devices and the
+process's own streams are written through. Anything else is refused: a rename would remove it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
+import secrets
 import shutil
-import tempfile
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+_OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
+"""A descriptor of this process: what `/dev/stdout` leads to, and what a shell makes of `>(...)`."""
+_MOST_LINKS = 40
+"""The kernel follows no more links either."""
+_REFUSED = (
+    (stat.S_ISDIR, "it is a folder. Name a file in it"),
+    (stat.S_ISBLK, "it is a block device. Name a regular file or a named pipe"),
+    (stat.S_ISSOCK, "it is a socket. Name a regular file or a named pipe"),
+)
 
 
 def sync_folder(folder: Path) -> None:
@@ -64,24 +84,156 @@ def copy_new(source: int, path: Path) -> None:
     sync_folder(path.parent)
 
 
+class Place(NamedTuple):
+    """Where a file goes that a person names."""
+
+    path: Path
+    """With links followed, where they lead to a regular file."""
+    old: os.stat_result | None = None
+    """The regular file that is there."""
+    is_stream: bool = False
+    """Whether it is written through, and not replaced."""
+    own_stream: int | None = None
+    """The descriptor, where it is a stream of this process."""
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[BinaryIO]:
+        """Open a stream for writing; a named pipe is waited for until somebody reads it.
+
+        Raises:
+            OSError: it cannot be opened, or it is no stream any more.
+        """
+        if self.own_stream is not None:  # opening it by name would begin a regular file anew
+            descriptor = os.dup(self.own_stream)
+        else:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "wb") as file:
+            if self.own_stream is None and not _is_stream(os.fstat(descriptor)):
+                raise OSError(errno.EINVAL, "it was replaced just now. Try again", str(self.path))
+            yield file
+
+
+def find_place(path: Path) -> Place:
+    """Find out how a file that a person names is written.
+
+    Raises:
+        OSError: nothing can be written there; its `strerror` is the reason and the fix.
+    """
+    own = _own_stream(path)
+    if own is not None:
+        os.fstat(own)  # a closed one raises
+        return Place(path, is_stream=True, own_stream=own)
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return Place(_new(path))
+    return Place(path, is_stream=True) if _is_stream(status) else Place(_old(path, status), status)
+
+
+def write_output(path: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Write a file that a person has named: through a stream, else as `write_whole` does.
+
+    Args:
+        path: the name.
+        content: what to write.
+        mode: the file's mode; None keeps that of the old one, or follows the umask.
+
+    Raises:
+        OSError: the file cannot be written; its `strerror` is the reason, for some with the fix.
+    """
+    place = find_place(path)
+    if not place.is_stream:
+        _replace(place, content, mode)
+        return
+    with place.stream() as file:
+        file.write(content)
+
+
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file atomically; by default it is accessible to the owner only (mode 0600).
+    """Replace a regular file atomically, or make a new one.
 
     The old file stays until the new one is complete. Several processes may do this at once: each
     writes its own temporary file, and the last rename wins.
 
+    Args:
+        path: the file; a link is followed.
+        content: what to write.
+        mode: the file's mode, by default accessible to the owner only.
+
     Raises:
-        OSError: the file cannot be written; no part of the new one remains.
+        OSError: the file cannot be written, or is not a regular one; no part of the new one
+            remains.
     """
-    file, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    place = find_place(path)
+    if place.is_stream:
+        words = "it is not a regular file. Remove it, or move it away"
+        raise OSError(errno.EINVAL, words, str(path))
+    _replace(place, content, mode)
+
+
+def _replace(place: Place, content: bytes, mode: int | None) -> None:
+    path, old = place.path, place.old
+    beside = path.with_name(f".ktui-{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(file, "wb") as new:
-            os.fchmod(new.fileno(), mode)
-            new.write(content)
-            new.flush()
-            os.fsync(new.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        file = os.open(beside, flags, 0o666 if mode is None else 0o600)
+        try:
+            with os.fdopen(file, "wb") as new:
+                if old is not None:
+                    with contextlib.suppress(OSError):  # only root may give a file away
+                        os.fchown(file, old.st_uid, old.st_gid)
+                    mode = stat.S_IMODE(old.st_mode) if mode is None else mode
+                if mode is not None:
+                    os.fchmod(file, mode)
+                new.write(content)
+                new.flush()
+                os.fsync(file)
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _own_stream(path: Path) -> int | None:
+    for _ in range(_MOST_LINKS):
+        match = _OWN_STREAM.fullmatch(os.path.abspath(path))  # noqa: PTH100 - keeps the links
+        if match is not None:
+            return int(match[1])
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def _is_stream(status: os.stat_result) -> bool:
+    return stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode)
+
+
+def _old(path: Path, status: os.stat_result) -> Path:
+    for is_kind, words in _REFUSED:
+        if is_kind(status.st_mode):
+            raise OSError(errno.EINVAL, words, str(path))
+    if not os.access(path, os.W_OK):
+        raise OSError(errno.EACCES, "you may not write to it. Name another file", str(path))
+    return _in_folder(Path(os.path.realpath(path)))
+
+
+def _new(path: Path) -> Path:
+    if path.is_symlink():
+        words = f"it is a link to nowhere ({path.readlink()}). Remove the link"
+        raise OSError(errno.ENOENT, words, str(path))
+    if not path.parent.is_dir():
+        words = f"there is no folder {path.absolute().parent}. Make it first"
+        raise OSError(errno.ENOENT, words, str(path))
+    return _in_folder(path)
+
+
+def _in_folder(path: Path) -> Path:
+    """Check that the file's folder takes a new file, by which it is replaced."""
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        words = f"you may not write to its folder {path.absolute().parent}. Name another one"
+        raise OSError(errno.EACCES, words, str(path))
+    return path

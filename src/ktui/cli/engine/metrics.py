@@ -13,7 +13,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.cluster.text import clean
-from ktui.durable import write_whole
+from ktui.durable import write_output
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.metrics import EngineTimes, metrics_text
@@ -116,7 +116,7 @@ class RunMetrics:
     def _replace(self, path: Path, content: bytes) -> None:
         """Replace the file; a problem is logged once, and the run goes on."""
         try:
-            write_whole(path, content, mode=_MODE)
+            write_output(path, content, mode=_MODE)
         except OSError as error:
             problem = f"--metrics-file {clean(str(path))}: cannot be written: {error.strerror}"
         else:

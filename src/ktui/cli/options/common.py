@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -15,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
+from ktui.durable import find_place
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
 from ktui.execution.run.broker_scope import partitions_on
 from ktui.execution.run.run import Run
@@ -44,6 +46,28 @@ def _unknown_topic(topic: str, known: set[str]) -> str:
     near = closest_names(topic, known)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"topic {shortened(topic)!r}{hint}"
+
+
+class OutputFile(click.Path):
+    """A file to write: checked before any work is done for it, and written by `write_output`."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path, if it can be written.
+
+        Raises:
+            BadInput: it cannot; with the reason and the fix.
+        """
+        del ctx
+        path = Path(value)
+        try:
+            find_place(path)
+        except OSError as error:
+            option = "" if param is None else f"{param.opts[0]} "
+            raise BadInput(f"{option}{path}: {error.strerror}") from None
+        return path
 
 
 F = TypeVar("F", bound=Callable[..., Any])

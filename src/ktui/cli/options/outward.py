@@ -11,6 +11,7 @@ import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.text import clean
+from ktui.durable import find_place
 from ktui.execution.forecast.metrics import FIRST_BYTES
 from ktui.execution.host.operator_command import CommandProblem, resolve_command
 from ktui.execution.run.options import RunOptions
@@ -75,25 +76,30 @@ def _metrics_file(
         _check_replaceable(path)
     except OSError as error:
         raise BadInput(
-            f"{METRICS_FILE} {clean(text)}: cannot be written: {error.strerror}. Name a file in a "
-            "folder that you may write to"
+            f"{METRICS_FILE} {clean(text)}: cannot be written: {error.strerror}"
         ) from None
     return str(path)
 
 
 def _check_replaceable(path: Path) -> None:
-    """Check that a file can be written, and is none of somebody else.
+    """Check that an engine can write a file, and replaces nobody else's.
 
     Raises:
-        BadInput: something else than metrics of ktui is in its place.
+        BadInput: something else than metrics of ktui is in its place, or only this process has it.
         OSError: it cannot be read, or its folder cannot be written to.
     """
     path.name.encode()
-    with tempfile.TemporaryFile(dir=path.parent):
-        pass
-    if not os.path.lexists(path):
+    place = find_place(path)
+    if place.own_stream is not None:
+        raise BadInput(
+            f"{METRICS_FILE} {clean(str(path))}: is a stream of this process, which the engine "
+            "does not have. Name a file or a named pipe"
+        )
+    if place.is_stream:
         return
-    if not path.is_file() or path.is_symlink() or not _is_ours(path):
+    with tempfile.TemporaryFile(dir=place.path.parent):
+        pass
+    if place.old is not None and not _is_ours(place.path):
         raise BadInput(
             f"{METRICS_FILE} {clean(str(path))}: is not a file of metrics that ktui wrote, and "
             "would be replaced. Name another file"

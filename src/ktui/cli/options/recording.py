@@ -20,6 +20,7 @@ from ktui.cli.context.config import load_config
 from ktui.cluster.clock import Clock
 from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
+from ktui.inputfile import Unreadable, read_input
 from ktui.quantities import as_bytes, as_count
 from ktui.recording.recorder import Recorder
 from ktui.recording.redact import Redaction
@@ -132,9 +133,9 @@ def redaction(state: StateDir) -> Redaction:
         state.make(state.path)
         _make_key(path)
     try:
-        key = bytes.fromhex(path.read_text())
-    except OSError as error:
-        raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
+        key = bytes.fromhex(read_input(path).decode())
+    except Unreadable as problem:
+        raise FileProblem(path, None, f"cannot be read: {problem}") from None
     except ValueError:
         key = b""
     if len(key) < _KEY_BYTES:

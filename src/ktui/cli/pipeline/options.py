@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, resolve_state_dir
+from ktui.execution.regular_files import open_regular
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.spark.executors import executor_wait_limited, is_local
@@ -128,7 +129,8 @@ def spark_for(
     log = None if submitted else state.path / log_name
     if log is not None:
         state.make(state.path)
-        log.unlink(missing_ok=True)
+        os.close(open_regular(log, os.O_WRONLY | os.O_CREAT))
+        log.unlink()  # a new one: another process may still write to the old one
     line = SparkProgress(sys.stderr)
     line.tell("starting Spark")
     try:

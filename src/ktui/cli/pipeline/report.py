@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.options.common import state_dir_option
+from ktui.cli.options.common import OutputFile, state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
+from ktui.durable import find_place, write_output
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.report.data.damage import damage_as_problem
@@ -32,7 +33,7 @@ from ktui.quantities import as_bytes, as_count
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
@@ -59,7 +60,9 @@ def command(
         subject = choose_subject(tables, run, cluster)
         facts = load_facts(tables, subject)
         text = page(facts, trace_provenance(tables, place, subject, facts)).encode()
-    output.write_bytes(text)
-    click.echo(f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}")
+    write_output(output, text)
+    line = f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}"
+    # The line would be part of a page that goes through standard output.
+    click.echo(line, err=find_place(output).own_stream is not None)
     if show and not webbrowser.open(output.absolute().as_uri()):
         raise PipelineProblem(f"--open: no browser was found. Open {output} yourself")

@@ -20,6 +20,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
+from ktui.durable import write_output
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.rollback_plan import rollback_plan
@@ -39,7 +40,7 @@ NOTHING_ELSE: Mapping[TopicPartition, Brokers] = MappingProxyType({})
 output_option = click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=common.OutputFile(),
     metavar="FILE",
     help="File to write the plan to. Default: standard output.",
 )
@@ -67,7 +68,7 @@ def output_plan(plan: Plan, output: Path | None) -> None:
     if output is None:
         click.echo(plan_as_json(plan), nl=False)
     else:
-        output.write_text(plan_as_json(plan), encoding="utf-8")
+        write_output(output, plan_as_json(plan).encode())
         click.echo(f"{output}: {as_count(len(plan.partitions), 'partition')}", err=True)
 
 

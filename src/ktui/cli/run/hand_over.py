@@ -6,6 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
+from ktui.durable import find_place
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle, throttles_left
 from ktui.execution.host.client import RunClient
@@ -145,17 +147,19 @@ def _partitions_left(run: Run) -> int:
 
 def _report_export(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
     where, left = clean(str(file)), as_count(_partitions_left(run), "partition")
-    click.echo(f"run {run.name}: exported to {where}, {left} left")
+    # The text would be part of an export that goes through standard output.
+    say = partial(click.echo, err=find_place(file).own_stream is not None)
+    say(f"run {run.name}: exported to {where}, {left} left")
     if run.in_flight:
         steps = as_count(run.in_flight, "step")
-        click.echo(f"{steps} in flight {'goes' if run.in_flight == 1 else 'go'} on in Kafka")
+        say(f"{steps} in flight {'goes' if run.in_flight == 1 else 'go'} on in Kafka")
     take_over = ""
     if owned is not None:
         take_over = " --take-over"
         print_note(f"the cluster was not released: {owned}. A claim lapses within 30 minutes")
     elif asked:
-        click.echo("this state directory no longer owns the cluster")
-    click.echo(f"continue it in another state directory: ktui runs import {where}{take_over}")
+        say("this state directory no longer owns the cluster")
+    say(f"continue it in another state directory: ktui runs import {where}{take_over}")
 
 
 class ImportJson(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.cluster import ClusterChoice
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -20,12 +19,13 @@ from ktui.cli.twin.taking import (
     twin_of_cluster,
     twin_reading_options,
 )
-from ktui.durable import write_whole
+from ktui.durable import write_output
 from ktui.execution.host.state_dir import StateDir
 from ktui.simulated.twin.make import keep
 from ktui.simulated.twin.text import twin_text
 
 _LONGEST_TITLE = 100
+_PRIVATE = 0o600
 
 
 @click.command("snapshot")
@@ -34,7 +34,7 @@ _LONGEST_TITLE = 100
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=common.OutputFile(),
     metavar="FILE",
     help="File to write the twin to. Default: standard output.",
 )
@@ -59,8 +59,6 @@ def command(
     in the twin. Changes nothing on the cluster. To play the file: `ktui demo FILE`. To rehearse a
     plan on it: `ktui rehearse PLAN --on FILE`.
     """
-    if output is not None and not output.absolute().parent.is_dir():
-        raise BadInput(f"-o {output}: there is no folder {output.absolute().parent}. Make it first")
     plan = None if path is None else read_plan_argument(path)[1]
     cluster = choice.cluster()
     hide = redaction(state).hide if redact else keep
@@ -70,7 +68,7 @@ def command(
     if output is None:
         click.echo(text, nl=False)
     else:
-        write_whole(output, text.encode())
+        write_output(output, text.encode(), mode=_PRIVATE)
         print_note(f"{output}: {twin_contents(twin)}")
     for line in twin_notes(twin):
         print_note(line)

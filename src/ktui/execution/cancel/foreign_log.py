@@ -15,6 +15,7 @@ from ktui.durable import sync_folder
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.regular_files import open_regular
 from ktui.json_input import decode_untrusted
 
 ASKED = "asked"
@@ -132,7 +133,7 @@ class CancelLog:
         self._folder.check()
         self._folder.make(self._folder.path)
         try:
-            with os.fdopen(os.open(self.path, _FLAGS, 0o600), "ab") as file:
+            with os.fdopen(open_regular(self.path, _FLAGS), "ab") as file:
                 file.write(body)
                 file.flush()
                 os.fsync(file.fileno())

@@ -19,7 +19,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
-from ktui.durable import copy_new, sync_folder
+from ktui.durable import copy_new, find_place, sync_folder
 from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
 from ktui.execution.host.ownership import own_run, this_process
 from ktui.execution.host.rollback_plan import rewrite_rollback
@@ -74,7 +74,7 @@ def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
 
     Args:
         run_dir: the folder of a run that no process carries on.
-        file: a path at which nothing exists yet.
+        file: a path at which nothing exists yet, or a stream.
         clock: the time of the event.
 
     Returns:
@@ -193,7 +193,7 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
             _copy_into(new, journal)
         source = open_regular(building, os.O_RDONLY)
         try:
-            copy_new(source, file)
+            _copy_out(source, file)
         finally:
             os.close(source)
     except FileExistsError:
@@ -204,6 +204,16 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
         _remove(building)
 
 
+def _copy_out(source: int, file: Path) -> None:
+    """Copy an open file to a new one, or through a stream."""
+    place = find_place(file)
+    if not place.is_stream:
+        copy_new(source, file)
+        return
+    with os.fdopen(os.dup(source), "rb") as old, place.stream() as stream:
+        shutil.copyfileobj(old, stream)
+
+
 def _check_place(file: Path) -> None:
     """Check that a file can be made, before a run is given up for it.
 
@@ -211,11 +221,12 @@ def _check_place(file: Path) -> None:
         RunProblem: a file exists there, or its folder cannot be written to.
     """
     try:
-        with suppress(FileNotFoundError):
-            file.lstat()
+        place = find_place(file)
+        if place.old is not None:
             raise RunProblem(f"{clean(str(file))}: exists already. Name another file")
-        with tempfile.TemporaryFile(dir=file.absolute().parent):
-            pass
+        if not place.is_stream:
+            with tempfile.TemporaryFile(dir=file.absolute().parent):
+                pass
     except OSError as error:
         raise RunProblem(
             f"{clean(str(file))}: cannot be written: {error.strerror}. Name another file; run and "

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
+import io
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from pyspark import SparkContext
+
+from ktui.durable import write_output
 
 PACKAGE = "ktui.zip"
 JOB = "ktui_job.py"
@@ -27,8 +30,11 @@ def package(folder: Path) -> tuple[Path, Path]:
         OSError: the files cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _zipped(folder / PACKAGE)
-    shutil.copyfile(_CODE / "cli" / "pipeline" / "spark_submit.py", folder / JOB)
+    code = io.BytesIO()
+    _zipped(code)
+    write_output(folder / PACKAGE, code.getvalue())
+    program = _CODE / "cli" / "pipeline" / "spark_submit.py"
+    write_output(folder / JOB, program.read_bytes())
     return folder / PACKAGE, folder / JOB
 
 
@@ -46,7 +52,7 @@ def shipped(context: SparkContext) -> Iterator[None]:
         yield
 
 
-def _zipped(path: Path) -> None:
-    with ZipFile(path, "w", ZIP_DEFLATED, strict_timestamps=False) as archive:
+def _zipped(zipped: Path | BinaryIO) -> None:
+    with ZipFile(zipped, "w", ZIP_DEFLATED, strict_timestamps=False) as archive:
         for file in sorted(_CODE.rglob("*.py")):
             archive.write(file, file.relative_to(_CODE.parent))

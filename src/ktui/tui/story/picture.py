@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
-from ktui.durable import write_whole
+from ktui.durable import write_output
 
 _FOR_ALL = 0o644
 """The mode of a picture: it is made to be shown."""
@@ -25,6 +26,6 @@ def save_picture(folder: Path, name: str, svg: str) -> Path:
         OSError: the picture cannot be written.
     """
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    path = next(p for each in names if not (p := folder / f"{each}.svg").exists())
-    write_whole(path, svg.encode(), mode=_FOR_ALL)
+    path = next(p for each in names if not os.path.lexists(p := folder / f"{each}.svg"))
+    write_output(path, svg.encode(), mode=_FOR_ALL)
     return path

@@ -57,7 +57,7 @@ def test_the_program_and_the_file_are_kept_by_whole_paths(
 
 
 def test_a_file_of_metrics_in_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot be written: No such file or directory"):
+    with pytest.raises(BadInput, match="cannot be written: there is no folder"):
         given("--metrics-file", str(tmp_path / "none" / "m.prom"))
 
 
@@ -66,8 +66,13 @@ def test_metrics_replace_earlier_metrics_and_nothing_else(tmp_path: Path) -> Non
     ours.write_text("# HELP ktui_engine_up Whether the run has an engine.\n")
     notes.write_text("do not lose this\n")
     link.symlink_to(ours)
+    to_notes = tmp_path / "to-notes"
+    to_notes.symlink_to(notes)
 
-    assert given("--metrics-file", str(ours)) == (None, str(ours))
-    for other in (notes, link, tmp_path):
+    for mine in (ours, link):
+        assert given("--metrics-file", str(mine)) == (None, str(mine))
+    for other in (notes, to_notes):
         with pytest.raises(BadInput, match="is not a file of metrics that ktui wrote"):
             given("--metrics-file", str(other))
+    with pytest.raises(BadInput, match="cannot be written: it is a folder"):
+        given("--metrics-file", str(tmp_path))
