@@ -11,9 +11,10 @@ from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Cause, Stall, StallKind
 
 _ADVICE = {
-    Cause.TARGET_DOWN: "Start broker {broker}, or cancel the reassignment.",
+    Cause.TARGET_DOWN: "Start broker {broker}, or cancel the reassignment{key}.",
     Cause.LOG_DIR_OFFLINE: (
-        "Mend or replace the log dir of broker {broker} and restart it, or cancel the reassignment."
+        "Mend or replace the log dir of broker {broker} and restart it, or cancel the"
+        " reassignment{key}."
     ),
     Cause.KEPT_OUT_OF_SYNC: (
         "Bring broker {broker} back into the ISR: before Kafka 4.3 the reassignment cannot"
@@ -32,9 +33,15 @@ _ADVICE = {
 """What the operator can do about a stall, by its cause."""
 
 
-def advice(cause: Cause, broker: int) -> str:
-    """Return what the operator can do about a stall of a replica on a broker."""
-    return _ADVICE[cause].format(broker=broker)
+def advice(cause: Cause, broker: int, cancel_key: str = "") -> str:
+    """Return what the operator can do about a stall of a replica on a broker.
+
+    Args:
+        cause: the cause of the stall.
+        broker: the broker.
+        cancel_key: the key that cancels the reassignment; empty where none does.
+    """
+    return _ADVICE[cause].format(broker=broker, key=f" ({cancel_key})" if cancel_key else "")
 
 
 def copy_blocker(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:

@@ -65,6 +65,7 @@ async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialo
         await watch.press("v")
         while watch.cursor != "x-0":
             await watch.press("down")
+        assert "X cancel foreign" in watch.lines[-1]
         await watch.press("c")
         assert "x-0 is not in run drain-3" in watch.text
         assert "press X to cancel that" in " ".join(watch.text.split())
@@ -80,6 +81,39 @@ async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialo
         assert known(watch, "x-0").replicas == ORIGINAL
         written = (watch.state_dir.path / "cancels.jsonl").read_text().splitlines()
         assert [json.loads(line)["outcome"] for line in written] == ["asked", "stopped"]
+
+
+async def test_x_cancels_the_marked_foreign_reassignments_and_no_other(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "x-0", "x-1", "y-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+        for name in ("x-0", "x-1", "y-0"):
+            await watch.do(move(name, *ELSEWHERE_TOO))
+        await watch.press("v")
+        for name in ("a-0", "x-0", "y-0"):
+            await watch.press("home")
+            while watch.cursor != name:
+                await watch.press("down")
+            await watch.press("space")
+        await watch.press("X")
+        assert "Cancel 2 marked foreign reassignments?" in watch.text
+        assert "Moving: x-0 to 7 8 9 and y-0 to 7 8 9." in watch.text
+        assert "1 other marked partition" in watch.text
+        await watch.press("y")
+        await watch.pass_until("2 stopped: x-0 and y-0")
+        assert known(watch, "x-0").replicas == known(watch, "y-0").replicas == ORIGINAL
+        assert known(watch, "x-1").adding
+        assert known(watch, "a-0").adding
+
+
+async def test_the_advice_to_cancel_a_foreign_reassignment_names_its_key(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "x-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+        await watch.do(move("x-0", *ELSEWHERE_TOO), *map(events.Kill, ELSEWHERE_TOO))
+        await watch.press("v")
+        while watch.cursor != "x-0":
+            await watch.press("down")
+        await watch.press("enter")
+        await watch.pass_until("or cancel the reassignment (X).", most_s=120)
 
 
 async def test_a_reassignment_of_the_run_itself_is_not_foreign(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -18,9 +18,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.access import BrokerAccess
+from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.cancel.gate import CancelGateFile
-from ktui.execution.cancel.one_foreign import cancel_one
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.canary_figure import CanaryFigure
@@ -153,10 +153,12 @@ class SimulatedEngines:
         """
         self.launch(run, ask or _nothing)
 
-    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
-        """Cancel a reassignment that no run has begun, and return the outcome."""
+    async def cancel_foreign(
+        self, moves: Collection[ListedReassignment]
+    ) -> Mapping[TopicPartition, Settled]:
+        """Cancel reassignments that no run has begun, and return the outcome of each."""
         ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
-        return await cancel_one(ports, self._state_dir, self._clock, move)
+        return await cancel_foreign(ports, self._state_dir, self._clock, moves)
 
     @property
     def brokers(self) -> BrokerAccess:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import cached_property
 
@@ -16,9 +16,10 @@ from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
 from ktui.cli.twin.own_loop import on_own_loop
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader
+from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
-from ktui.execution.cancel.one_foreign import cancel_one
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
@@ -161,13 +162,14 @@ class ProcessEngines:
         launch = self._launch(run.name, cluster_id, only_ends=ask is not None)
         await asyncio.to_thread(launch_left_run, launch, *(() if ask is None else (ask,)))
 
-    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
-        """Cancel a reassignment that no run has begun, and return the outcome.
+    async def cancel_foreign(
+        self, moves: Collection[ListedReassignment]
+    ) -> Mapping[TopicPartition, Settled]:
+        """Cancel reassignments that no run has begun, and return the outcome of each.
 
         Raises:
-            RunRefused: another state directory owns the cluster; its runs may need the
-                reassignment.
-            RunProblem: a live run has begun it, or the log cannot be written; nothing was sent.
+            RunRefused: another state directory owns the cluster; its runs may need them.
+            RunProblem: a live run has begun one, or the log cannot be written; nothing was sent.
             ClusterError: the cluster does not answer; nothing was sent.
         """
         claim = claim_request(self._cluster, self._state, await self._cluster_id(), "")
@@ -175,7 +177,7 @@ class ProcessEngines:
             await check_no_other_owner(claim)
         async with aclosing(self._cluster.writer()) as writer:
             ports = ClusterPorts(self._reader, writer)
-            return await cancel_one(ports, self._state, SystemClock(), move)
+            return await cancel_foreign(ports, self._state, SystemClock(), moves)
 
     @asynccontextmanager
     async def ports(self) -> AsyncIterator[ClusterPorts]:

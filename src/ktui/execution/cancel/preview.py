@@ -23,12 +23,8 @@ from ktui.quantities import as_bytes, as_count
 
 _GOES_ON = "It is done by itself as soon as that has passed"
 _IS_GONE = "Nothing is done"
-_OF_OTHERS = (
-    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
-)
-_OF_RUN = (
-    "It is left to that run; `ktui cancel {1} --stop --partition {0.topic}:{0.partition}` stops it"
-)
+_OF_OTHERS = "It is left to them; `ktui cancel --cluster --stop --partition {0}` stops it"
+_OF_RUN = "It is left to that run; `ktui cancel {1} --stop --partition {0}` stops it"
 _LAST_IN_SYNC_OUT = (
     "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
 )
@@ -177,7 +173,8 @@ def preview_partition(
         return _refused(unchanged, observed.hidden(track.tp.topic), _GOES_ON)
     if state.reassigning and not _is_ours(track, state):
         who = "someone else" if mover is None else f"run {mover}"
-        way_out = (_OF_OTHERS if mover is None else _OF_RUN).format(track.tp, mover)
+        named = f"{track.tp.topic}:{track.tp.partition}"
+        way_out = (_OF_OTHERS if mover is None else _OF_RUN).format(named, mover)
         return _refused(unchanged, f"{who} is reassigning it", way_out)
     preview = _cancelled(unchanged, replace(track, cancel=kind), limits, observed, state)
     if effect is CancelEffect.ALREADY:

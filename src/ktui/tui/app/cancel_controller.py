@@ -241,46 +241,58 @@ class CancelController:
             return None
         return listed_reassignments(seen).get(tp)
 
+    def _chosen_foreign(self) -> list[ListedReassignment]:
+        """Return what X is about: the foreign ones of the marked, else that under the cursor."""
+        if not self._selection.marked:
+            move = self._foreign_reassignment(self._selection.selected)
+            return [] if move is None else [move]
+        found = map(self._foreign_reassignment, sorted(self._selection.marked))
+        return [move for move in found if move is not None]
+
+    def _why_not_foreign(self, move: ListedReassignment) -> str | None:
+        """Return why a reassignment of somebody else cannot be cancelled from here."""
+        mover = self._run.mover(move.tp)
+        return move.refused if mover is None else messages.foreign_hint(mover).removesuffix(".")
+
     @property
     def may_cancel_foreign(self) -> bool:
-        """Whether the selected partition has a foreign reassignment that can be cancelled here."""
+        """Whether a chosen partition has a foreign reassignment that can be cancelled here."""
         if not self._permission.write or self._runs.engines is None:
             return False
-        move = self._foreign_reassignment(self._selection.selected)
-        return move is not None and move.refused is None
+        return any(self._why_not_foreign(move) is None for move in self._chosen_foreign())
 
     def cancel_foreign(self) -> None:
-        """Cancel a foreign reassignment, once the operator has confirmed."""
-        move, engines = self._foreign_reassignment(self._selection.selected), self._runs.engines
+        """Cancel the chosen foreign reassignments, once the operator has confirmed."""
+        found, engines = self._chosen_foreign(), self._runs.engines
+        moves = [move for move in found if self._why_not_foreign(move) is None]
         if not self._permission.write or engines is None:
             problem = self._permission.problem or messages.NO_ENGINES
             self._app.notify(problem, severity="warning")
-        elif move is None:
+        elif not found:
             self._app.notify(messages.NOT_FOREIGN, severity="warning")
-        elif (mover := self._run.mover(move.tp)) is not None:
-            self._app.notify(f"{move.tp}: {messages.foreign_hint(mover)}", severity="warning")
-        elif move.refused is not None:
-            self._app.notify(f"{move.tp}: {move.refused}.", severity="warning")
+        elif not moves:
+            first = found[0]
+            self._app.notify(f"{first.tp}: {self._why_not_foreign(first)}.", severity="warning")
         else:
+            what = messages.foreign_scope(moves)
 
             def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
                 if yes:
-                    cancelling = self._cancel_foreign(engines, move)
+                    cancelling = self._cancel_foreign(engines, moves, f"cancel {what}")
                     self._app.run_worker(cancelling, group="asking", exit_on_error=False)
 
-            title = f"Cancel this foreign reassignment of {move.tp}?"
-            self._app.push_screen(
-                ConfirmScreen(title, messages.cancel_consequences(move)), answered
-            )
+            left_out = len(self._selection.marked) - len(moves) if self._selection.marked else 0
+            words = messages.cancel_consequences(moves, left_out)
+            self._app.push_screen(ConfirmScreen(f"Cancel {what}?", words), answered)
 
-    async def _cancel_foreign(self, engines: EngineLauncher, move: ListedReassignment) -> None:
-        what = f"cancel the foreign reassignment of {move.tp}"
+    async def _cancel_foreign(
+        self, engines: EngineLauncher, moves: Sequence[ListedReassignment], what: str
+    ) -> None:
         try:
-            settled = await engines.cancel_foreign(move)
+            settled = await engines.cancel_foreign(moves)
         except (ClusterError, RunProblem) as problem:
             self._app.notify(str(problem), title=what, severity="error")
             return
-        now = f", on {' '.join(map(str, settled.replicas))}" if settled.replicas else ""
-        why = f": {settled.detail}" if settled.detail else ""
-        severity: SeverityLevel = "information" if settled.as_asked else "warning"
-        self._app.notify(f"{settled.outcome}{now}{why}", title=what, severity=severity)
+        as_asked = all(each.as_asked for each in settled.values())
+        severity: SeverityLevel = "information" if as_asked else "warning"
+        self._app.notify(messages.foreign_outcomes(settled), title=what, severity=severity)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
@@ -94,11 +95,13 @@ class EngineLauncher(Protocol):
         """
         ...
 
-    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
-        """Cancel a reassignment that no run has started, and return the outcome.
+    async def cancel_foreign(
+        self, moves: Collection[ListedReassignment]
+    ) -> Mapping[TopicPartition, Settled]:
+        """Cancel reassignments that no run has started, and return the outcome of each.
 
         Raises:
-            RunProblem: a run has started it, or it cannot be written down; nothing is sent.
+            RunProblem: a run has started one, or it cannot be written down; nothing is sent.
             ClusterError: the cluster cannot be asked.
         """
         ...

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ktui.execution.cancel.foreign_outcome import ListedReassignment
+from collections.abc import Mapping, Sequence
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.catalog import RunState
+from ktui.planning.names import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
 
@@ -75,8 +79,52 @@ def resumed_for_cancel(status: RunStatus, *, whole: bool) -> str:
     return f"The run has no engine: one starts for this{rest}."
 
 
-def cancel_consequences(move: ListedReassignment) -> str:
-    """Return what the cancel of a foreign reassignment does."""
+def foreign_scope(moves: Sequence[ListedReassignment]) -> str:
+    """Return which foreign reassignments are meant: "this foreign reassignment of a-0"."""
+    if len(moves) == 1:
+        return f"this foreign reassignment of {moves[0].tp}"
+    return f"{len(moves):,} marked foreign reassignments"
+
+
+def foreign_outcomes(settled: Mapping[TopicPartition, Settled]) -> str:
+    """Return the outcomes of cancelled foreign reassignments; several are counted and named."""
+    if len(settled) == 1:
+        (only,) = settled.values()
+        now = f", on {' '.join(map(str, only.replicas))}" if only.replicas else ""
+        why = f": {only.detail}" if only.detail else ""
+        return f"{only.outcome}{now}{why}"
+    by_outcome: dict[ForeignOutcome, list[TopicPartition]] = {}
+    for tp, each in settled.items():
+        by_outcome.setdefault(each.outcome, []).append(tp)
+    return "; ".join(f"{len(tps):,} {how}: {join_some(tps)}" for how, tps in by_outcome.items())
+
+
+def cancel_consequences(moves: Sequence[ListedReassignment], left_out: int = 0) -> str:
+    """Return what the cancel of foreign reassignments does.
+
+    Args:
+        moves: the reassignments.
+        left_out: how many other partitions are marked, which it leaves alone.
+    """
+    if len(moves) == 1:
+        words = _consequences_of_one(moves[0])
+    else:
+        dangers = [f" ! {move.tp}: {move.danger}." for move in moves if move.danger is not None]
+        each = [f"{move.tp} to {' '.join(map(str, move.target))}" for move in moves]
+        words = (
+            f"Moving: {join_some(each, most=8)}. ktui did not start them. Kafka drops the replicas"
+            " that they are adding, and does not remember the earlier order of the replicas that"
+            f" stay: only whoever started them may know.{''.join(dangers[:3])}"
+        )
+    if left_out:
+        words += (
+            f" Left alone: {figures.as_count(left_out, 'other marked partition')} with nothing"
+            " foreign to cancel now."
+        )
+    return words
+
+
+def _consequences_of_one(move: ListedReassignment) -> str:
     now, target = (" ".join(map(str, brokers)) for brokers in (move.original, move.target))
     danger = "" if move.danger is None else f" ! {move.danger}."
     return (

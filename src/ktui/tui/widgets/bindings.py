@@ -38,6 +38,11 @@ RUN_BINDINGS: list[Binding] = [
 ]  # fmt: skip
 APP_BINDINGS: list[Binding] = [
     *RUN_BINDINGS,
+    Binding(
+        "X", "cancel_foreign", "cancel foreign",
+        tooltip="Cancel what someone else has begun: the marked reassignments, or that under the "
+        "cursor",
+    ),
     Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
     Binding(
         "d", "show_dashboard", "dashboard",
@@ -61,10 +66,6 @@ APP_BINDINGS: list[Binding] = [
     Binding(
         "U", "undo", "undo", show=False,
         tooltip="Put back the limits or the throttle from before your last change; enter confirms",
-    ),
-    Binding(
-        "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
-        tooltip="Cancel the reassignment under the cursor that someone else has begun",
     ),
     Binding(
         "O", "open_gate", "open the cancel gate", show=False,

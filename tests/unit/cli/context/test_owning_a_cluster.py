@@ -327,7 +327,7 @@ async def test_the_live_view_cancels_no_reassignment_on_someone_elses_cluster(
     listed = listed_reassignments(await Observer(cluster.reader(), cluster.clock).poll(Interest()))
 
     with pytest.raises(RunRefused, match="bob on ops1"):
-        await engines.cancel_foreign(listed[tp("orders-0")])
+        await engines.cancel_foreign([listed[tp("orders-0")]])
 
     cluster.catch_up()
     assert cluster.controller.reassigning

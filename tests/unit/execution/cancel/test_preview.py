@@ -184,7 +184,7 @@ def test_a_partition_someone_else_is_reassigning_is_left_to_them() -> None:
     for each in (in_flight, between):
         assert (each.refused, each.cancels) == ("someone else is reassigning it", False)
         assert each.way_out is not None
-        assert "ktui cancel --cluster --partition orders:0" in each.way_out
+        assert "ktui cancel --cluster --stop --partition orders:0" in each.way_out
 
 
 def test_a_deleted_topic_is_named_as_the_reason() -> None:

@@ -57,6 +57,7 @@ def detail_body(
     width: int,
     height: int,
     of_run: RunDetail | None = None,
+    cancel_key: str = "",
 ) -> list[Content]:
     """Lay everything out in `width` cells; the curve takes the rows that `height` leaves for it."""
     if of_run is not None:
@@ -69,7 +70,7 @@ def detail_body(
             ],
             width,
         ),
-        *_alarms(timeline, observation.monotonic_s, of_run),
+        *_alarms(timeline, observation.monotonic_s, of_run, cancel_key),
         *([] if of_run is None else [*_waits(of_run, width), *_extra_replicas(of_run, width)]),
         Content(""),
         *([] if of_run is None else [*of_run.steps, Content("")]),
@@ -227,10 +228,13 @@ def _brokers(ids: Sequence[int]) -> str:
     return " ".join(map(str, ids)) or "none"
 
 
-def _alarms(timeline: Timeline, now_s: float, of_run: RunDetail | None) -> list[Content]:
+def _alarms(
+    timeline: Timeline, now_s: float, of_run: RunDetail | None, cancel_key: str
+) -> list[Content]:
     stalled_s = None if of_run is None else of_run.stalled_s
     stalls = [lane.stall for lane in timeline.lanes.values() if lane.stall is not None]
-    lines = [_alarm(as_reported_by_run(stall, stalled_s), now_s) for stall in stalls]
+    told = (as_reported_by_run(stall, stalled_s) for stall in stalls)
+    lines = [_alarm(stall, now_s, cancel_key) for stall in told]
     if not lines and of_run is not None and stalled_s is not None:
         lasted = figures.as_duration(now_s - stalled_s)
         words = f"! stalled for {lasted}: {of_run.track.reason}."
@@ -238,7 +242,7 @@ def _alarms(timeline: Timeline, now_s: float, of_run: RunDetail | None) -> list[
     return [Content(""), *lines] if lines else []
 
 
-def _alarm(stall: Stall, now_s: float) -> Content:
+def _alarm(stall: Stall, now_s: float, cancel_key: str) -> Content:
     """Return the sentence of an alarm: which replica, for how long, why, and what to do."""
     lasted = figures.as_duration(now_s - stall.since_s)
     cause = _cause(stall)
@@ -248,7 +252,7 @@ def _alarm(stall: Stall, now_s: float) -> Content:
     colour = "bold $stalled" if stall.kind is StallKind.STALLED else "bold $falling-behind"
     return Content.assemble(
         (f"! broker {stall.broker} {stall.kind.value} for {lasted}: {cause}. ", colour),
-        advice(stall.cause, stall.broker),
+        advice(stall.cause, stall.broker, cancel_key),
     )
 
 

@@ -93,7 +93,15 @@ class PartitionDetail:
         notice = self._notice(self._observation.at)
         width, height = max(_LEAST_WIDTH, width), height - len(notice)
         of_run = self._of_run(width)
-        return [*notice, *detail_body(self._timeline, self._observation, width, height, of_run)]
+        key = self._cancel_key(of_run)
+        lines = detail_body(self._timeline, self._observation, width, height, of_run, key)
+        return [*notice, *lines]
+
+    def _cancel_key(self, of_run: RunDetail | None) -> str:
+        """Return the key that cancels the partition's reassignment; empty where none does now."""
+        if of_run is not None and of_run.track.step is not None:
+            return "c" if self._app.works("cancel") else ""
+        return "X" if self._app.works("cancel_foreign") else ""
 
     @property
     def _vanished(self) -> bool:

@@ -62,7 +62,7 @@ class PartitionList(ScrollView, can_focus=True):
         Binding("enter", "open", "detail", key_display="↵", tooltip="Open the partition's detail"),
         Binding(
             "space", "mark", "mark", key_display="space",
-            tooltip="Mark the partition under the cursor for c, or lift its mark",
+            tooltip="Mark the partition under the cursor for c and X, or lift its mark",
         ),
         Binding("u", "unmark", "unmark all", show=False, tooltip="Lift all marks"),
         Binding(
