@@ -65,6 +65,10 @@ class OwnedByOthers(msgspec.Struct, frozen=True):
         return f"{owner} owns the cluster; {_ENGINE_STATE[self.lives]}"
 
 
+GOES_ON = "What moves goes on, and cancels, rollbacks and restored throttles are still sent"
+"""What an engine does while it cannot read the owner."""
+
+
 class OwnerUnknown(msgspec.Struct, frozen=True):
     """The owner of the cluster cannot be determined now."""
 

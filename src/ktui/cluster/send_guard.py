@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.ownership import (
+    GOES_ON,
     ClaimStatus,
     ClusterClaim,
     OwnedByOthers,
@@ -117,7 +118,7 @@ class SendGuard:
     def unknown(self) -> str | None:
         """The reason why no new step begins; None if the owner could be read."""
         if isinstance(self._standing, OwnerUnknown):
-            return f"no new step begins: {self._standing}"
+            return f"no new step begins: {self._standing}. {GOES_ON}"
         return None
 
     @property
@@ -137,7 +138,9 @@ class SendGuard:
         checking = self._checking
         await wait_at_most(LATE_S, checking, self._clock)
         if not checking.done():
-            self._judge(OwnerUnknown(f"no answer within {LATE_S:.0f} s"), now_s)
+            before = self._standing
+            late = OwnerUnknown(f"no answer within {LATE_S:.0f} s")
+            self._judge(before if isinstance(before, OwnerUnknown) else late, now_s)
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
         """Await `work`, and check the owner in the meantime."""

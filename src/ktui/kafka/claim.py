@@ -154,7 +154,7 @@ class KafkaGroups:
         if not self._coordinators.knows(group) and await self.stores_groups() is False:
             return GroupDescription("", settled=True, members=())
         request = partial(requests.describe_request, group)
-        return await self._coordinators.ask(_DESCRIBE, group, request, _described, self._short_s)
+        return await self._ask(_DESCRIBE, group, request, _described, self._short_s)
 
     async def join(
         self, group: str, metadata: bytes, session_s: float, member_id: str = ""
@@ -162,15 +162,13 @@ class KafkaGroups:
         """Join as the group's only member; None if another client joined meanwhile."""
         try:
             joining = partial(requests.join_request, group, metadata, session_s, member_id)
-            answer = await self._coordinators.ask(_JOIN, group, joining, _unchanged, self._limit_s)
+            answer = await self._ask(_JOIN, group, joining, _unchanged, self._limit_s)
             member = Member(answer.member_id, answer.generation_id)
             syncing = partial(requests.sync_request, group, member)
-            await self._coordinators.ask(_JOIN, group, syncing, _unchanged, self._limit_s)
+            await self._ask(_JOIN, group, syncing, _unchanged, self._limit_s)
         except Refused as refused:
             if refused.code in _GONE | _REBALANCING:
                 return None
-            if refused.code == _NO_COORDINATOR and await self.stores_groups() is False:
-                refused.fix = _NO_STORE_FIX
             raise
         return member
 
@@ -178,7 +176,7 @@ class KafkaGroups:
         """Renew the member's session, and return how the membership stands."""
         request = partial(requests.heartbeat_request, group, member)
         try:
-            await self._coordinators.ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
+            await self._ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
         except Refused as refused:
             if refused.code in _GONE:
                 return HeartbeatAnswer.GONE
@@ -199,7 +197,7 @@ class KafkaGroups:
         member = Member(shown.id if shown else _NOBODY, _NO_GENERATION)
         request = partial(requests.heartbeat_request, group, member)
         try:
-            await self._coordinators.ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
+            await self._ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
         except Refused as refused:
             if refused.code not in _GONE:
                 raise
@@ -209,12 +207,42 @@ class KafkaGroups:
     async def leave(self, group: str, member: Member) -> None:
         """Leave the group at once. Does nothing for a client that is no longer a member."""
         request = partial(requests.leave_request, group, member)
-        await self._coordinators.ask(_LEAVE, group, request, _left, self._short_s)
+        await self._ask(_LEAVE, group, request, _left, self._short_s)
 
     async def stores_groups(self) -> bool | None:
         """Whether the topic that stores groups exists; None if this principal may not know."""
         answer = await self._wire.ask(_STORE, requests.store_request, limit_s=self._short_s)
         return requests.stores_groups(answer)
+
+    async def _ask(
+        self,
+        purpose: Purpose,
+        group: str,
+        build: RequestFactory,
+        read: Callable[[Any], T],
+        limit_s: float,
+    ) -> T:
+        """Ask a group's coordinator; where there is none, the error says why."""
+        try:
+            return await self._coordinators.ask(purpose, group, build, read, limit_s)
+        except Refused as refused:
+            if refused.code == _NO_COORDINATOR:
+                await self._explain(refused, group)
+            raise
+
+    async def _explain(self, refused: Refused, group: str) -> None:
+        try:
+            answer = await self._wire.ask(_STORE, requests.store_request, limit_s=self._short_s)
+        except ClusterError:
+            return
+        if requests.stores_groups(answer) is False:
+            refused.fix = _NO_STORE_FIX
+        elif offline := requests.offline_store(answer, group):
+            refused.answer += f": {offline.tp}, which keeps the consumer group {group}, is offline"
+            brokers = ", ".join(map(str, offline.down))
+            one = len(offline.down) == 1
+            named = f"broker {brokers}, which has" if one else f"brokers {brokers}, which have"
+            refused.fix = f"Start {named} its replicas" if brokers else ""
 
     async def aclose(self) -> None:
         """Close every connection and thread of its own. Memberships stay. Idempotent."""

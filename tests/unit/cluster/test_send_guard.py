@@ -135,6 +135,20 @@ async def test_an_overdue_answer_still_allows_requests_that_end_something() -> N
     assert scripted.checks == 2, "an open question was asked again"
 
 
+async def test_the_reason_for_an_unknown_owner_stays_while_the_next_answer_is_late() -> None:
+    clock = VirtualClock(leaping=True)
+    scripted = ScriptedClaim(OwnerUnknown("the partition of the claim is offline"))
+    guard = guarded(scripted, clock)
+    await guard.ask()
+    scripted.silent = True
+    clock.pass_time(3.0)
+
+    await guard.ask()
+
+    assert scripted.checks == 2
+    assert "the partition of the claim is offline" in (guard.why_not(begins_step=True) or "")
+
+
 async def test_an_unexpected_error_counts_as_no_answer() -> None:
     class Odd(ScriptedClaim):
         async def check(self) -> ClaimStatus:

@@ -37,6 +37,8 @@ class Brokers:
         """Error code and broker of each lookup."""
         self.heartbeats: list[int | ClusterError] = [0]
         self.store = 0
+        self.offline: dict[int, list[int]] = {}
+        """Partitions of the topic that stores groups, each with the brokers of all replicas."""
         self.left = 0
         self.described = 0
         self.asked: list[tuple[str, int | None]] = []
@@ -62,9 +64,23 @@ class Brokers:
 
     def _Metadata(self) -> Any:  # noqa: N802 - named as the request
         topic = MetadataResponse.MetadataResponseTopic(
-            version=9, error_code=self.store, name="__consumer_offsets", partitions=[]
+            version=9,
+            error_code=self.store,
+            name="__consumer_offsets",
+            partitions=[self._partition(number) for number in range(50)],
         )
         return MetadataResponse(version=9, brokers=[], controller_id=1, topics=[topic])
+
+    def _partition(self, number: int) -> Any:
+        down = self.offline.get(number, [])
+        return MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
+            version=9,
+            partition_index=number,
+            leader_id=-1 if down else 1,
+            replica_nodes=down or [1],
+            isr_nodes=[1],
+            offline_replicas=down,
+        )
 
     def _FindCoordinator(self) -> Any:  # noqa: N802
         code, broker = _next(self.coordinators)
@@ -272,6 +288,30 @@ async def test_leaving_a_group_fails_on_any_other_refusal(
 
     with pytest.raises(Refused):
         await groups.leave("g", MEMBER)
+
+
+@pytest.mark.parametrize(
+    ("down", "fix"),
+    [
+        ([3], "Start broker 3, which has its replicas"),
+        ([2, 3], "Start brokers 2, 3, which have its replicas"),
+    ],
+)
+async def test_an_offline_partition_that_keeps_the_group_is_named_with_its_brokers(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, down: list[int], fix: str
+) -> None:
+    monkeypatch.setattr(brokers, "timeout_s", 0.01)
+    groups = KafkaGroups(Connection.to("127.0.0.1:1"), wire=brokers)  # type: ignore[arg-type]
+    brokers.coordinators = [(NOT_THERE, -1)]
+    brokers.offline = {3: down}  # "g" is 103 to Java, which is 3 of 50
+
+    for asked in (groups.describe("g"), groups.heartbeat("g", MEMBER), groups.join("g", b"", 60.0)):
+        with pytest.raises(Refused) as refused:
+            await asked
+        assert "__consumer_offsets-3, which keeps the consumer group g, is offline" in str(
+            refused.value
+        )
+        assert str(refused.value).endswith(fix)
 
 
 async def test_brokers_that_cannot_create_the_offsets_topic_differ_from_busy_ones(

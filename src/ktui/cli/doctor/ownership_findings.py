@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from ktui.cli.context.ownership_options import NO_OWNERSHIP, TAKE_OVER
 from ktui.cli.doctor.findings import DoctorFinding, Level
-from ktui.cluster.ownership import ClaimPreview, ClaimStatus, OwnedByOthers, OwnerUnknown
+from ktui.cluster.ownership import (
+    GOES_ON,
+    ClaimPreview,
+    ClaimStatus,
+    OwnedByOthers,
+    OwnerUnknown,
+)
 from ktui.execution.host.late_requests import LateRequest
 
 _GRANT = (
@@ -66,10 +72,11 @@ def _owner(status: ClaimStatus) -> DoctorFinding:
         case OwnerUnknown(denied=True):
             return DoctorFinding(Level.WARNING, what, f"Grant it: {_GRANT}")
         case OwnerUnknown():
-            fix = "Until the owner is known, runs are refused, and no new step begins."
-            return DoctorFinding(
-                Level.WARNING, what, f"{fix} {NO_OWNERSHIP} goes on without ownership."
+            fix = (
+                "Until the owner is known, new runs are refused, and no new step begins. "
+                f"{GOES_ON}. {NO_OWNERSHIP} starts a run without ownership."
             )
+            return DoctorFinding(Level.WARNING, what, fix)
     return DoctorFinding(Level.GOOD, what)
 
 

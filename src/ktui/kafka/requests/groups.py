@@ -5,7 +5,7 @@ They use the classic group protocol. Every broker speaks it, and no setting can 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest
 from kafka.protocol.consumer.group import (
@@ -16,6 +16,7 @@ from kafka.protocol.consumer.group import (
 )
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
+from ktui.cluster.coordination import CoordinatedId, coordinating_partition, java_hash
 from ktui.cluster.membership import (
     EMPTY_ASSIGNMENT,
     INSTANCE,
@@ -25,6 +26,7 @@ from ktui.cluster.membership import (
     Member,
     MemberDescription,
 )
+from ktui.cluster.partition import TopicPartition
 from ktui.kafka.transport import error_codes
 
 _PROTOCOL = "owner"
@@ -45,6 +47,26 @@ def stores_groups(answer: Any) -> bool | None:
     if code in error_codes.DENIED:
         return None
     return code not in error_codes.ABSENT
+
+
+class OfflineStore(NamedTuple):
+    """A partition of the topic that stores groups, without a leader."""
+
+    tp: TopicPartition
+    down: tuple[int, ...]
+    """The brokers that have a replica of it and are down."""
+
+
+def offline_store(answer: Any, group: str) -> OfflineStore | None:
+    """Return the partition that stores a group, from the answer to `store_request`, if offline."""
+    partitions = {found.partition_index: found for found in answer.topics[0].partitions}
+    if not partitions:
+        return None
+    number = coordinating_partition(CoordinatedId(group, java_hash(group)), len(partitions))
+    found = partitions[number]
+    if found.leader_id >= 0:
+        return None
+    return OfflineStore(TopicPartition(STORE, number), tuple(found.offline_replicas))
 
 
 def coordinator_request(group: str) -> Any:

@@ -202,6 +202,7 @@ def test_while_the_owner_cannot_be_asked_steps_in_flight_finish_and_none_begins(
     shut, opened = [event for event in story.events if isinstance(event, StepGate)]
     assert shut.shut
     assert "no new step begins: the owner of the cluster is unknown" in shut.reason
+    assert "What moves goes on, and cancels, rollbacks and restored throttles" in shut.reason
     assert not opened.shut
     story.assert_left_as_found()
 
