@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.config import Context
 from ktui.cli.doctor.findings import DoctorFinding
 from ktui.cli.doctor.throttle_findings import judge_throttles
-from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
+from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles, scan_topics
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
@@ -41,7 +41,9 @@ from support.cli.named_cluster import NamedCluster
 from support.journals.journals import planned, started, step, written
 from support.simulated.moving_clusters import a_cluster
 
-BROKER_4, BROKER_5 = (ConfigResource(ConfigScope.BROKER, name) for name in "45")
+BROKER_1, BROKER_3, BROKER_4, BROKER_5 = (
+    ConfigResource(ConfigScope.BROKER, name) for name in "1345"
+)
 EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
 ORDERS, PAYMENTS = (ConfigResource(ConfigScope.TOPIC, name) for name in ("orders", "payments"))
 SET = ("50000000", "0:4,1:4")
@@ -83,6 +85,22 @@ class ThrottleSandbox:
         self.patient.do(acts.Alter({TopicPartition(topic, partition): target}))
         self._second_passes()
 
+    def comes_back_behind(self, broker: int) -> None:
+        """Let a broker miss messages of orders-0 and orders-1 while it is down."""
+        self.goes_down(broker)
+        for partition in (0, 1):
+            self.patient.do(acts.Append(TopicPartition("orders", partition), 1_000_000))
+        self.patient.do(acts.Start(broker))
+        self.seconds_pass(20)
+
+    def goes_down(self, broker: int) -> None:
+        self.patient.do(acts.Kill(broker))
+        self.seconds_pass(30)
+
+    def seconds_pass(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self._second_passes()
+
     def _second_passes(self) -> None:
         clock = self.patient.clock
         assert isinstance(clock, VirtualClock)
@@ -119,11 +137,8 @@ class ThrottleSandbox:
 
     async def findings(self) -> list[DoctorFinding]:
         reader = self.patient.reader()
-        cluster = await reader.describe_cluster()
-        topics = ("orders", "payments")
-        return judge_throttles(
-            await scan_throttles(reader, cluster, topics, claims_reader(self.state))
-        )
+        topics = await scan_topics(reader)
+        return judge_throttles(await scan_throttles(reader, topics, claims_reader(self.state)))
 
     def clear(self, *more: str) -> Result:
         arguments = ["doctor", "--clear-throttles", "--state-dir", str(self.state.path), *more]

@@ -8,6 +8,7 @@ import pytest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
 from ktui.pacing.limits import Limits
@@ -226,6 +227,24 @@ def test_someone_elses_rate_is_reported_with_its_source_and_as_restored_later() 
     assert [f.sentence for f in leaders.warnings if f.kind is FindingKind.THROTTLE_REPLACED] == [
         f"broker 1 has a {LEADER_RATE} of 6.0 MB/s already: {end}"
     ]
+
+
+def test_a_rate_under_which_a_broker_recovers_is_reported_before_it_is_replaced() -> None:
+    behind = PartitionState(tp(1), None, (1, 2, 4), (1, 2), 1)
+    states = {**a_snapshot(ONE).partitions, tp(1): behind}
+
+    (found, _) = forecast(
+        ONE,
+        throttle="20MB",
+        partitions=states,
+        configs={"orders": TopicConfig(follower_throttled_replicas="*")},
+        broker_configs={4: BrokerConfig(follower_throttle_rate=5 * MB)},
+    ).warnings
+
+    assert found.sentence.endswith(
+        "It is in use for 1 replica out of sync, which would catch up at 20 MB/s then: wait until "
+        "all are in sync, or give --throttle 5000000"
+    )
 
 
 @pytest.mark.parametrize(

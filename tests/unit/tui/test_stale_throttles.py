@@ -6,11 +6,16 @@ import msgspec
 import pytest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.observation import Observation
+from ktui.cluster.left_behind import unneeded_throttles
+from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.progress.left_behind import unneeded_throttles
+from ktui.cluster.throttle_settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+)
 from ktui.tui.poll.stale_throttles import STALE_S, StaleThrottles
 from support.simulated.observations import T0, a_move, a_partition, an_observation
 
@@ -84,3 +89,72 @@ def test_lists_of_one_topic_are_not_left_behind_while_its_owner_moves_another() 
 
     leftovers.note(seen("0:9", at_s=STALE_S + 1), {})
     assert leftovers.count == 1
+
+
+def recovering(
+    followers: str, leaders: str = "", *, isr: tuple[int, ...] = (1, 2), at_s: float = 0.0
+) -> Observation:
+    """Partition 0 is on brokers 1 to 3, led by 1; each broker has both rates."""
+    return msgspec.structs.replace(
+        an_observation([a_partition(T0, isr=isr)], at_s),
+        topic_configs={
+            T0.topic: TopicConfig(
+                follower_throttled_replicas=followers, leader_throttled_replicas=leaders
+            )
+        },
+        broker_configs={
+            broker: BrokerConfig(follower_throttle_rate=1_000, leader_throttle_rate=1_000)
+            for broker in (1, 2, 3)
+        },
+    )
+
+
+def rates(key: str, *brokers: int) -> set[tuple[ConfigResource, str]]:
+    return {(ConfigResource(ConfigScope.BROKER, str(broker)), key) for broker in brokers}
+
+
+LEADERS = ConfigResource(ConfigScope.TOPIC, T0.topic), LEADER_REPLICAS
+
+
+def test_an_entry_and_the_rate_of_a_replica_out_of_sync_are_in_use_on_the_followers_side() -> None:
+    assert unneeded_throttles(recovering("0:3"), {}) == {
+        *rates(FOLLOWER_RATE, 1, 2),
+        *rates(LEADER_RATE, 1, 2, 3),
+    }
+
+
+def test_entries_and_rates_of_those_that_may_lead_are_in_use_on_the_leaders_side() -> None:
+    assert unneeded_throttles(recovering("", "0:1,0:2"), {}) == {
+        *rates(FOLLOWER_RATE, 1, 2, 3),
+        *rates(LEADER_RATE, 3),
+    }
+    assert LEADERS in unneeded_throttles(recovering("", "0:3"), {})
+
+
+def test_every_throttle_of_a_topic_listed_as_a_whole_is_in_use_while_a_replica_catches_up() -> None:
+    assert unneeded_throttles(recovering("*", "*"), {}) == set()
+    assert len(unneeded_throttles(recovering("*", "*", isr=(1, 2, 3)), {})) == 8
+
+
+def test_entries_of_replicas_in_sync_are_left_behind_beside_one_that_catches_up() -> None:
+    assert LIST in unneeded_throttles(recovering("0:2,0:3"), {})
+    assert LIST not in unneeded_throttles(recovering("0:3"), {})
+
+
+def test_a_throttle_is_not_left_behind_where_the_view_has_not_read_who_is_out_of_sync() -> None:
+    unseen = TopicPartition(T0.topic, 7)
+    seen = recovering("*", isr=(1, 2, 3))
+    census = Census(seen.at, 0.0, 0.1, 1, 8, {}, {}, unhealthy=(unseen,), in_sync=(2,))
+
+    assert unneeded_throttles(msgspec.structs.replace(seen, census=census), {}) == set()
+
+
+def test_a_throttle_is_reported_only_a_while_after_a_broker_has_caught_up_under_it() -> None:
+    leftovers = StaleThrottles()
+
+    leftovers.note(recovering("*", "*"), {})
+    leftovers.note(recovering("*", "*", isr=(1, 2, 3), at_s=STALE_S - 1), {})
+    assert leftovers.count == 0
+
+    leftovers.note(recovering("*", "*", isr=(1, 2, 3), at_s=STALE_S + 1), {})
+    assert leftovers.count == 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 import click
@@ -13,6 +13,7 @@ from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BAD_INPUT, FAILED
 from ktui.cli.context.terminal import can_ask
 from ktui.cli.doctor.remove_throttles import remove_throttles
+from ktui.cli.doctor.throttle_findings import catching_up_sentences, who_catches_up
 from ktui.cli.doctor.throttle_scan import (
     NOT_SEEN,
     WATCHED_S,
@@ -22,7 +23,7 @@ from ktui.cli.doctor.throttle_scan import (
     ThrottleScan,
     claims_reader,
     scan_throttles,
-    topic_names,
+    scan_topics,
     watch_for_changes,
 )
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
@@ -44,6 +45,18 @@ NOT_AT_REST = (
 _CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
 CLEARING = "ktui doctor --clear-throttles"
 """The name in an ownership claim, where a run would be."""
+
+
+_REASONS = {
+    ThrottleReason.MOVING: "a move in flight may need it",
+    ThrottleReason.LOG_DIRS: "it limits moves between log dirs, which ktui cannot see",
+}
+_USED = (
+    ThrottleReason.MOVING,
+    ThrottleReason.CATCHING_UP,
+    ThrottleReason.LIVE_RUN,
+    ThrottleReason.WAITING_RUN,
+)
 
 
 class FoundThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,25 +112,22 @@ class ClearResult(msgspec.Struct, frozen=True):
             return BAD_INPUT
         if self.left or self.scan.unread:
             return FAILED
-        used = (ThrottleReason.MOVING, ThrottleReason.LIVE_RUN, ThrottleReason.WAITING_RUN)
-        needed = any(throttle.reason in used for throttle in self.kept)
+        needed = any(throttle.reason in _USED for throttle in self.kept)
         return BAD_INPUT if needed and not self.stray else 0
 
 
-def _reason(throttle: FoundThrottle) -> str:
+def _reason(throttle: FoundThrottle, down: Collection[int]) -> str:
     match throttle.reason:
         case ThrottleReason.LIVE_RUN:
             return f"live run {throttle.run} uses it. To lift it: ktui throttle {throttle.run} none"
         case ThrottleReason.WAITING_RUN:
             return f"run {throttle.run} has set it. To restore it: ktui resume {throttle.run}"
-        case ThrottleReason.MOVING:
-            return "a move in flight may need it"
-        case ThrottleReason.LOG_DIRS:
-            return "it limits moves between log dirs, which ktui cannot see"
+        case ThrottleReason.CATCHING_UP:
+            return who_catches_up(throttle.binds, down)
         case ThrottleReason.INHERITED:
             return f"it is not set here: {throttle.setting.source}"
-        case ThrottleReason.LEFT_BEHIND:
-            return ""
+        case _:
+            return _REASONS.get(throttle.reason, "")
 
 
 def found_text(cleared: ClearResult) -> Iterable[str]:
@@ -128,8 +138,11 @@ def found_text(cleared: ClearResult) -> Iterable[str]:
         rows = [_row(throttle) for throttle in cleared.stray]
         yield "left behind:\n" + table(("ON", "SETTING", "VALUE"), rows)
     if cleared.kept:
-        kept = [(*_row(throttle), _reason(throttle)) for throttle in cleared.kept]
+        down = cleared.scan.down
+        kept = [(*_row(throttle), _reason(throttle, down)) for throttle in cleared.kept]
         yield "kept:\n" + table(("ON", "SETTING", "VALUE", "WHY"), kept)
+    for sentence in catching_up_sentences(cleared.scan):
+        yield f"{sentence}. Once in sync: {CLEARING}"
     if not cleared.scan.throttles:
         yield "no replication throttle is set"
 
@@ -164,7 +177,7 @@ def cleared_json(cluster: str, cleared: ClearResult, *, dry_run: bool) -> Cleare
         cluster=cluster,
         dry_run=dry_run,
         taken_off=tuple(_throttle_json(t) for t in cleared.stray if t not in cleared.left),
-        kept=tuple(_throttle_json(t, _reason(t)) for t in cleared.kept),
+        kept=tuple(_throttle_json(t, _reason(t, cleared.scan.down)) for t in cleared.kept),
         left=tuple(_throttle_json(t, why) for t, why in cleared.left.items()),
         unread=cleared.scan.unread,
         not_at_rest=cleared.changes,
@@ -210,15 +223,13 @@ async def clear(
     """
     reader = cluster.reader()
     try:
-        names, hidden = await topic_names(reader)
+        topics = await scan_topics(reader)
         described = await reader.describe_cluster()
         claim = claim_request(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
         if claim is not None and not dry_run:
             await check_no_other_owner(claim)
-        scan_again = partial(scan_throttles, reader, described, names, claims_reader(state))
-        scan = await scan_again()
-        scan = msgspec.structs.replace(scan, unread=(*hidden, *scan.unread))
-        cleared = ClearResult(scan, {})
+        scan_again = partial(scan_throttles, reader, topics, claims_reader(state))
+        cleared = ClearResult(await scan_again(), {})
         if not json:
             click.echo("\n\n".join(found_text(cleared)))
         if cleared.stray:

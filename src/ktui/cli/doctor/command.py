@@ -27,7 +27,7 @@ from ktui.cli.doctor.findings import (
 )
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
 from ktui.cli.doctor.throttle_findings import judge_throttles
-from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
+from ktui.cli.doctor.throttle_scan import ScannedTopics, claims_reader, scan_throttles
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
@@ -161,8 +161,7 @@ async def _throttles(
     reader: ClusterReader, topics: Collection[str], state: StateDir
 ) -> list[DoctorFinding]:
     try:
-        cluster = await reader.describe_cluster()
-        scan = await scan_throttles(reader, cluster, topics, claims_reader(state))
+        scan = await scan_throttles(reader, ScannedTopics(topics), claims_reader(state))
     except (ClusterError, RunProblem) as problem:
         return [DoctorFinding(Level.WARNING, f"could not read the throttles: {problem}")]
     return judge_throttles(scan)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 
 from ktui.cli.doctor.findings import DoctorFinding, Level, name_some
 from ktui.cli.doctor.throttle_scan import FoundThrottle, ThrottleReason, ThrottleScan
+from ktui.cluster.left_behind import BoundReplica
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import ALL, REPLICAS
 from ktui.execution.run.throttle_status import inherited_value_text, name_resources
-from ktui.planning.names import join_some
-from ktui.quantities import as_rate
+from ktui.planning.names import join_all, join_named, join_some
+from ktui.quantities import as_count, as_rate
 
 CLEAR = (
     "`ktui doctor --clear-throttles --dry-run` shows each throttle; without --dry-run it removes "
@@ -24,6 +26,8 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
     found = scan.throttles
     findings = [
         *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
+        *_down(scan.down),
+        *_catching_up(scan),
         *_of_runs([t for t in found if t.reason is ThrottleReason.WAITING_RUN]),
         *_rates(
             [t for t in found if t.reason is ThrottleReason.LEFT_BEHIND and t.key not in REPLICAS]
@@ -33,6 +37,67 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
         *_inherited([t for t in found if t.reason is ThrottleReason.INHERITED]),
     ]
     return findings or [DoctorFinding(Level.GOOD, "no replication throttle is left behind")]
+
+
+def _down(down: Sequence[int]) -> Iterator[DoctorFinding]:
+    if down:
+        yield DoctorFinding(
+            Level.WARNING,
+            f"could not read the throttles of {join_named('broker', down)}, which "
+            f"{'is' if len(down) == 1 else 'are'} down",
+            "A rate that is set there binds again once the broker is back. "
+            "`ktui doctor --clear-throttles` deletes it through a controller, if nobody needs it.",
+        )
+
+
+def _catching_up(scan: ThrottleScan) -> Iterator[DoctorFinding]:
+    for sentence in catching_up_sentences(scan):
+        fix = (
+            "So this throttle is in use. Once the replicas are in sync, `ktui doctor "
+            "--clear-throttles` removes it."
+        )
+        yield DoctorFinding(Level.NOTE, sentence, fix)
+
+
+def catching_up_sentences(scan: ThrottleScan) -> Iterator[str]:
+    """Yield who catches up under throttles that would be left behind otherwise, with the rates."""
+    kept = [t for t in scan.throttles if t.reason is ThrottleReason.CATCHING_UP]
+    by_broker: defaultdict[int, set[BoundReplica]] = defaultdict(set)
+    for throttle in kept:
+        for bound in throttle.binds:
+            by_broker[bound.replica.broker].add(bound)
+    for _, theirs in sorted(by_broker.items()):
+        topics = name_some("topic", sorted({each.replica.tp.topic for each in theirs}))
+        yield f"{who_catches_up(theirs, scan.down)} of {topics}, {_under(scan, theirs)}"
+    if any(not throttle.binds for throttle in kept):
+        yield "replicas may be catching up under throttles: not every partition could be read"
+
+
+def who_catches_up(bound: Collection[BoundReplica], down: Collection[int]) -> str:
+    """Name the brokers that have replicas out of sync, each with the number of partitions."""
+    partitions: defaultdict[int, set[object]] = defaultdict(set)
+    for each in bound:
+        partitions[each.replica.broker].add(each.replica.tp)
+    words = [
+        f"broker {broker} is {'down and behind in' if broker in down else 'catching up on'} "
+        f"{as_count(len(tps), 'partition')}"
+        for broker, tps in sorted(partitions.items())
+    ]
+    return join_all(words) if words else "a replica may be catching up; its topic could not be read"
+
+
+def _under(scan: ThrottleScan, bound: Collection[BoundReplica]) -> str:
+    """Return the rates that bind replicas: "throttled to 1.0 MB/s by KEY on broker 3"."""
+    binding = {each.rate for each in bound}
+    alike: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for throttle in scan.throttles:
+        if (throttle.resource, throttle.key) in binding:
+            alike[_rate(throttle), throttle.key].append(int(throttle.resource.name))
+    words = [
+        f"to {rate} by {key} on {join_named('broker', brokers, most=8)}"
+        for (rate, key), brokers in alike.items()
+    ]
+    return f"throttled {join_all(words)}" if words else "in a list of throttled replicas"
 
 
 def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
@@ -58,9 +123,12 @@ def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
 
 
 def _rated(throttle: FoundThrottle) -> str:
+    return f"{throttle.where} ({_rate(throttle)})"
+
+
+def _rate(throttle: FoundThrottle) -> str:
     value = clean(throttle.value)
-    rate = as_rate(int(value)) if value.isdecimal() else value
-    return f"{throttle.where} ({rate})"
+    return as_rate(int(value)) if value.isdecimal() else value
 
 
 def _lists(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:

@@ -8,14 +8,16 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 import msgspec
 
 from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError, TimedOut, Unsupported
+from ktui.cluster.left_behind import BoundReplica, CatchingUp, needed_by_move
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
-    ClusterDescription,
     ClusterReader,
     ConfigResource,
     ConfigScope,
     ConfigSource,
     Setting,
+    TopicsAnswer,
 )
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.text import clean
@@ -27,7 +29,6 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import name_resources
 from ktui.planning.names import join_some
-from ktui.progress.left_behind import needed_by_move
 from ktui.quantities import as_count
 
 BROKER_KEYS = (*RATES, LOG_DIR_RATE)
@@ -48,6 +49,8 @@ class ThrottleReason(enum.StrEnum):
     """Nobody needs the throttle."""
     MOVING = "moving"
     """A move in flight needs the throttle, or may need it."""
+    CATCHING_UP = "catching up"
+    """The throttle binds a replica that is out of sync, or may do so."""
     LIVE_RUN = "live run"
     WAITING_RUN = "waiting run"
     """A run without an engine set it. Once resumed, the run restores the previous value."""
@@ -77,6 +80,8 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     """The run that has set the throttle; empty for none."""
     setting: Setting
     """The whole setting, in Kafka's own text."""
+    binds: frozenset[BoundReplica] = frozenset()
+    """The replicas out of sync that it is in use for; empty where they are not known."""
 
     @property
     def where(self) -> str:
@@ -94,21 +99,28 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(self.values) == parse_throttled_list(self.setting.value)
 
 
-def find_throttles(
-    settings: SettingsByResource, moving: MovingByPartition, claims: Sequence[ThrottleClaim]
-) -> list[FoundThrottle]:
+class ThrottleUses(msgspec.Struct, frozen=True):
+    """Whatever may need a throttle."""
+
+    moving: MovingByPartition
+    """Every reassignment in flight."""
+    catching_up: CatchingUp
+    claims: Sequence[ThrottleClaim]
+    """The claims of the runs that this machine remembers."""
+
+
+def find_throttles(settings: SettingsByResource, uses: ThrottleUses) -> list[FoundThrottle]:
     """Return every throttle, brokers first.
 
     Args:
         settings: the settings of all topics and brokers, with BROKER_KEYS and REPLICAS.
-        moving: every reassignment in flight.
-        claims: the claims of the runs that this machine remembers.
+        uses: whatever may need a throttle.
     """
     found: list[FoundThrottle] = []
     for resource, own_settings in sorted(settings.items(), key=lambda item: _order(item[0])):
         for key in (*BROKER_KEYS, *REPLICAS):
             if key in own_settings:
-                found += _of(resource, key, own_settings[key], moving, claims)
+                found += _of(resource, key, own_settings[key], uses)
     return found
 
 
@@ -118,18 +130,14 @@ def _order(resource: ConfigResource) -> tuple[bool, int, str]:
 
 
 def _of(
-    resource: ConfigResource,
-    key: str,
-    setting: Setting,
-    moving: MovingByPartition,
-    claims: Sequence[ThrottleClaim],
+    resource: ConfigResource, key: str, setting: Setting, uses: ThrottleUses
 ) -> Iterator[FoundThrottle]:
     if setting.source is ConfigSource.DEFAULT:
         return
     alike: dict[tuple[ThrottleReason, str], list[str]] = {}
     values = parse_throttled_list(setting.value) if key in REPLICAS else (setting.value,)
     for value in sorted(values, key=_numbers):
-        claimed = _claimed((resource, key), value, claims)
+        claimed = _claimed((resource, key), value, uses.claims)
         if setting.source is not ConfigSource.OWN:
             reason = ThrottleReason.INHERITED, ""
         elif claimed is not None:
@@ -137,18 +145,43 @@ def _of(
                 ThrottleReason.LIVE_RUN if claimed.live else ThrottleReason.WAITING_RUN,
                 claimed.run,
             )
-        elif key in REPLICAS:
-            about_move = needed_by_move(resource.name, key, value, moving)
-            reason = ThrottleReason.MOVING if about_move else ThrottleReason.LEFT_BEHIND, ""
-        elif key == LOG_DIR_RATE:
-            reason = ThrottleReason.LOG_DIRS, ""
         else:
-            reason = ThrottleReason.MOVING if moving else ThrottleReason.LEFT_BEHIND, ""
+            reason = _in_use(resource, key, value, uses), ""
         alike.setdefault(reason, []).append(value)
     for (why, run), some in alike.items():
+        binds: frozenset[BoundReplica] = frozenset()
+        if why is ThrottleReason.CATCHING_UP:
+            binds = binds.union(*(_bound(resource, key, value, uses) for value in some))
         yield FoundThrottle(
-            resource=resource, key=key, values=tuple(some), reason=why, run=run, setting=setting
+            resource=resource,
+            key=key,
+            values=tuple(some),
+            reason=why,
+            run=run,
+            setting=setting,
+            binds=binds,
         )
+
+
+def _in_use(resource: ConfigResource, key: str, value: str, uses: ThrottleUses) -> ThrottleReason:
+    """Return what a throttle that no run claims is in use for, if anything."""
+    if key == LOG_DIR_RATE:
+        return ThrottleReason.LOG_DIRS
+    listed = key in REPLICAS
+    if needed_by_move(resource.name, key, value, uses.moving) if listed else uses.moving:
+        return ThrottleReason.MOVING
+    unknown = uses.catching_up.unknown
+    if (resource.name in unknown if listed else unknown) or _bound(resource, key, value, uses):
+        return ThrottleReason.CATCHING_UP
+    return ThrottleReason.LEFT_BEHIND
+
+
+def _bound(
+    resource: ConfigResource, key: str, value: str, uses: ThrottleUses
+) -> frozenset[BoundReplica]:
+    if key in REPLICAS:
+        return uses.catching_up.of_entry(resource.name, key, value)
+    return uses.catching_up.of_rate((resource, key))
 
 
 def _claimed(key: SettingKey, value: str, claims: Iterable[ThrottleClaim]) -> ThrottleClaim | None:
@@ -177,6 +210,8 @@ class ThrottleScan(msgspec.Struct, frozen=True):
     throttles: tuple[FoundThrottle, ...]
     unread: tuple[str, ...] = ()
     """Resources whose settings could not be read, and why, as sentences."""
+    down: tuple[int, ...] = ()
+    """Brokers that are down: nobody can read what they have set."""
     moving: tuple[TopicPartition, ...] = ()
     """The partitions being reassigned."""
 
@@ -206,37 +241,82 @@ def _found(ours: SetByRun) -> frozenset[str]:
     return parse_throttled_list("" if ours.before is None else ours.before.value)
 
 
+class ScannedTopics(msgspec.Struct, frozen=True):
+    """The topics of a cluster, as far as they are visible."""
+
+    names: Collection[str]
+    brokers: Collection[int] = ()
+    """The brokers in their lists of replicas. Some may be down, or may not exist."""
+    unread: tuple[str, ...] = ()
+    """Sentences about what could not be read."""
+
+
 async def scan_throttles(
-    reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str], claims: ReadClaims
+    reader: ClusterReader, topics: ScannedTopics, claims: ReadClaims
 ) -> ThrottleScan:
     """Read all throttles, and who needs them.
 
-    The moves and runs are read last, so that a throttle set just before never counts as left
-    behind.
+    Whatever may need a throttle is read after the throttles, so that one set just before never
+    counts as left behind.
 
     Raises:
-        ClusterError: the reassignments cannot be listed.
+        ClusterError: the brokers or the reassignments cannot be listed.
         StateDirProblem: the runs cannot be listed.
     """
-    brokers = sorted(cluster.online)
-    settings, unread = await _read(reader, brokers, topics)
+    cluster = await reader.describe_cluster()
+    settings, unread = await _read(reader, sorted(cluster.online), topics.names)
+    catching_up, unseen = await _catching_up(reader, settings)
     moving = await reader.list_reassignments()
-    found = find_throttles(settings, moving, claims(cluster.cluster_id))
-    return ThrottleScan(tuple(found), unread, tuple(sorted(moving)))
+    uses = ThrottleUses(moving, catching_up, claims(cluster.cluster_id))
+    return ThrottleScan(
+        throttles=tuple(find_throttles(settings, uses)),
+        unread=(*topics.unread, *unread, *unseen),
+        down=tuple(sorted({*cluster.brokers, *topics.brokers} - cluster.online)),
+        moving=tuple(sorted(moving)),
+    )
 
 
-async def topic_names(reader: ClusterReader) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the name of every visible topic, and sentences about what could not be read.
+async def _catching_up(
+    reader: ClusterReader, settings: SettingsByResource
+) -> tuple[CatchingUp, tuple[str, ...]]:
+    """Read who is out of sync in the topics with throttled lists; also what could not be read."""
+    lists = {
+        (resource, key): parse_throttled_list(values[key].value)
+        for resource, values in settings.items()
+        for key in REPLICAS
+        if key in values
+    }
+    topics = sorted({topic.name for (topic, _), entries in lists.items() if entries})
+    try:
+        answer = await _described(reader, topics) if topics else TopicsAnswer({})
+    except ClusterError as error:
+        return CatchingUp(lists, (), topics), (str(error),)
+    unknown = {failure.topic for failure in answer.failures if failure.topic is not None}
+    states = CatchingUp(lists, answer.partitions.values(), unknown)
+    return states, tuple(failure.sentence for failure in answer.failures)
+
+
+async def _described(reader: ClusterReader, topics: Collection[str]) -> TopicsAnswer:
+    try:
+        return await reader.describe_topics(topics, fresh=True)
+    except (Unsupported, TimedOut):
+        return await reader.describe_topics(topics)
+
+
+async def scan_topics(reader: ClusterReader) -> ScannedTopics:
+    """Return every visible topic.
 
     Raises:
         ClusterError: no topic can be read.
     """
     names: set[str] = set()
+    brokers: set[int] = set()
     unread: list[str] = []
     async for page in reader.scan_topics():
         names |= {tp.topic for tp in page.partitions}
+        brokers.update(*(state.replicas for state in page.partitions.values()))
         unread += [failure.sentence for failure in page.failures]
-    return frozenset(names), tuple(unread)
+    return ScannedTopics(names, brokers, tuple(unread))
 
 
 async def _read(

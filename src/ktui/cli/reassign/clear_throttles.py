@@ -132,7 +132,7 @@ async def _clear_foreign(
         ours = found.keys() & _of_runs(place)
         others = {key: value for key, value in found.items() if key not in ours}
         going = _going(targets, others, over, foreign)
-        throttles = ForeignThrottles(place, reader, cluster)
+        throttles = ForeignThrottles(place, reader)
         removed = await throttles.remove(going, needed=foreign is not Foreign.ALL)
     _say_cleared(removed, click.echo)
     if staying := others.keys() - removed:

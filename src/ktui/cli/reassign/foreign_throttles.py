@@ -7,18 +7,19 @@ from functools import partial
 
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.remove_throttles import remove_throttles
+from ktui.cli.doctor.throttle_findings import catching_up_sentences
 from ktui.cli.doctor.throttle_scan import (
     WATCHED_S,
     FoundThrottle,
     ThrottleReason,
     claims_reader,
     scan_throttles,
-    topic_names,
+    scan_topics,
     watch_for_changes,
 )
 from ktui.cli.reassign.left_runs import RunsPlace
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigScope
+from ktui.cluster.ports import ClusterReader, ConfigScope
 from ktui.cluster.resources import SettingKey
 from ktui.cluster.throttle_settings import ALL, REPLICAS
 from ktui.execution.errors import RunRefused
@@ -35,15 +36,11 @@ class ForeignThrottles:
     Args:
         place: the cluster and the state directory.
         reader: reads the cluster.
-        cluster: its brokers.
     """
 
-    def __init__(
-        self, place: RunsPlace, reader: ClusterReader, cluster: ClusterDescription
-    ) -> None:
+    def __init__(self, place: RunsPlace, reader: ClusterReader) -> None:
         self._place = place
         self._reader = reader
-        self._cluster = cluster
 
     async def remove(
         self, wanted: Collection[SettingKey], *, needed: bool
@@ -59,10 +56,15 @@ class ForeignThrottles:
         """
         if not wanted:
             return frozenset()
-        names, _ = await topic_names(self._reader)
+        topics = await scan_topics(self._reader)
         claims = claims_reader(self._place.state)
-        again = partial(scan_throttles, self._reader, self._cluster, names, claims)
+        again = partial(scan_throttles, self._reader, topics, claims)
         scan = await again()
+        if any(
+            t.reason is ThrottleReason.CATCHING_UP and _key(t) in wanted for t in scan.throttles
+        ):
+            for sentence in catching_up_sentences(scan):
+                print_note(f"{sentence}: the throttles that it needs stay")
         going = [
             throttle
             for throttle in _stray(scan.throttles, wanted)

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Operation
+from ktui.cluster.left_behind import CatchingUp, lists_of
 from ktui.cluster.ports import ConfigSource
+from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import (
     ALL,
     FETCH_BYTES,
@@ -26,7 +28,7 @@ from ktui.planning.check.disks import warning
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.names import join_named, join_some
 from ktui.planning.preflight.throttled_run import ThrottledRun, brokers_added
-from ktui.quantities import as_duration, as_rate, as_rate_above
+from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0
 """Seconds without a log end move after which a replica is shown as stalled (progress/stalls.py)."""
@@ -237,6 +239,7 @@ def other_throttles(run: ThrottledRun) -> Iterator[Finding]:
 def _replaced(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[Finding]:
     """Warn of present rates, which the run replaces and restores when it is over."""
     found: defaultdict[tuple[int, str, int], list[int]] = defaultdict(list)
+    catching_up = _catching_up(run)
     for broker in brokers:
         config = run.growing.snapshot.broker_configs.get(broker, _NO_BROKER)
         follower = key == FOLLOWER_RATE
@@ -252,7 +255,21 @@ def _replaced(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[F
             f"{as_rate(existing)} already{source}: {as_rate(ours)} takes its place while the run "
             "needs it, and it is put back after"
         )
+        behind = {
+            b.replica for each in those for b in catching_up.of_rate((broker_resource(each), key))
+        }
+        if behind:
+            sentence += (
+                f". It is in use for {as_count(len(behind), 'replica')} out of sync, which would "
+                f"catch up at {as_rate(ours)} then: wait until all are in sync, or give "
+                f"--throttle {existing}"
+            )
         yield warning(FindingKind.THROTTLE_REPLACED, sentence)
+
+
+def _catching_up(run: ThrottledRun) -> CatchingUp:
+    snapshot = run.growing.snapshot
+    return CatchingUp(lists_of(snapshot.configs), snapshot.partitions.values())
 
 
 def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[Finding]:

@@ -14,10 +14,24 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ConfigResource, ConfigSource, Setting, Verdict, WriteResult
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LOG_DIR_RATE
+from ktui.cluster.throttle_settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+)
 from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import AnyRunEvent, FoundSetting, SettingsFound
-from support.cli.throttle_sandbox import BROKER_4, BROKER_5, ORDERS, SET, ThrottleSandbox
+from support.cli.throttle_sandbox import (
+    BROKER_1,
+    BROKER_3,
+    BROKER_4,
+    BROKER_5,
+    ORDERS,
+    SET,
+    ThrottleSandbox,
+)
 from support.journals.journals import planned, started, written
 
 
@@ -195,6 +209,30 @@ def test_clearing_a_throttle_that_a_move_in_flight_uses_is_refused(
     assert result.exit_code == 2
     assert "a move in flight may need it" in result.stdout
     assert sandbox.settings == {BROKER_4: {FOLLOWER_RATE: SET[0]}}
+
+
+@pytest.mark.parametrize(
+    ("key", "listed"),
+    [(FOLLOWER_REPLICAS, "*"), (FOLLOWER_REPLICAS, "0:3"), (LEADER_REPLICAS, "0:1")],
+)
+def test_throttles_that_protect_a_recovering_broker_stay_until_it_is_in_sync(
+    sandbox: ThrottleSandbox, key: str, listed: str
+) -> None:
+    sandbox.comes_back_behind(3)
+    rated = (BROKER_1, LEADER_RATE) if key == LEADER_REPLICAS else (BROKER_3, FOLLOWER_RATE)
+    sandbox.given(*rated, SET[0])
+    sandbox.given(ORDERS, key, listed)
+    before = {r: dict(values) for r, values in sandbox.settings.items()}
+
+    answer = parsed(sandbox.clear("--json", "--yes"), 2)
+
+    assert (answer["taken_off"], sandbox.settings) == ([], before)
+    assert len(answer["kept"]) == 2
+    assert all(kept["why"].startswith("broker 3 is catching up on") for kept in answer["kept"])
+
+    sandbox.seconds_pass(3_000)
+    assert len(parsed(sandbox.clear("--json"))["taken_off"]) == 2
+    assert sandbox.settings == {}
 
 
 def test_a_cluster_without_throttles_has_nothing_to_clear(sandbox: ThrottleSandbox) -> None:

@@ -18,6 +18,7 @@ from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import EngineLeft
 from ktui.simulated import events
 from support.cli.throttle_sandbox import (
+    BROKER_3,
     BROKER_4,
     BROKER_5,
     EVERY_BROKER,
@@ -85,6 +86,61 @@ async def test_a_topic_with_every_replica_throttled_is_found(sandbox: ThrottleSa
     (found,) = await sandbox.findings()
 
     assert found.what == "every replica of topic payments is throttled (*), and nothing moves"
+
+
+async def test_a_throttle_under_which_a_broker_catches_up_is_in_use(
+    sandbox: ThrottleSandbox,
+) -> None:
+    sandbox.comes_back_behind(3)
+    sandbox.given(BROKER_3, FOLLOWER_RATE, "1000000")
+    sandbox.given(ORDERS, FOLLOWER_REPLICAS, "*")
+
+    (found,) = await sandbox.findings()
+
+    assert found.level is Level.NOTE
+    assert found.what == (
+        "broker 3 is catching up on 2 partitions of topic orders, throttled to 1.0 MB/s by "
+        f"{FOLLOWER_RATE} on broker 3"
+    )
+    assert "Once the replicas are in sync, `ktui doctor --clear-throttles` removes it" in found.fix
+
+
+async def test_a_rate_for_every_broker_is_named_where_it_slows_down_a_recovery(
+    sandbox: ThrottleSandbox,
+) -> None:
+    sandbox.comes_back_behind(3)
+    sandbox.given(EVERY_BROKER, LEADER_RATE, "5000000")
+    sandbox.given(ORDERS, LEADER_REPLICAS, "0:1,0:2")
+
+    recovery, inherited = await sandbox.findings()
+
+    assert recovery.what == (
+        "broker 3 is catching up on 1 partition of topic orders, throttled to 5.0 MB/s by "
+        f"{LEADER_RATE} on broker 1"
+    )
+    assert "--clear-throttles keeps it" in inherited.fix
+
+
+async def test_a_rate_that_binds_no_listed_replica_is_left_behind_while_others_catch_up(
+    sandbox: ThrottleSandbox,
+) -> None:
+    sandbox.comes_back_behind(3)
+    sandbox.given(BROKER_5, FOLLOWER_RATE, "1000000")
+    sandbox.given(ORDERS, FOLLOWER_REPLICAS, "*")
+
+    levels = {finding.level for finding in await sandbox.findings()}
+
+    assert levels == {Level.NOTE, Level.WARNING}
+
+
+async def test_a_broker_that_is_down_is_named_since_its_throttles_cannot_be_read(
+    sandbox: ThrottleSandbox,
+) -> None:
+    sandbox.goes_down(3)
+
+    (found,) = await sandbox.findings()
+
+    assert found.what == "could not read the throttles of broker 3, which is down"
 
 
 async def test_the_throttle_of_a_run_that_waits_for_resume_is_reported_with_the_resume(
