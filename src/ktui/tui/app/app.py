@@ -43,6 +43,7 @@ from ktui.tui.app.feed import Permission
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.theme_reload import ThemeReload
+from ktui.tui.app.typed_ahead import TypedAhead
 from ktui.tui.app.view_commands import ViewCommands
 from ktui.tui.draw.themes import (
     DEFAULT,
@@ -170,6 +171,7 @@ class KtuiApp(App[None], Services):
         self._own_keys = keymap
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
+        self._typed_ahead = TypedAhead(self)
         self._permission = Permission(write=not read_only, why=why_read_only)
         self._alerts = Alerts(self.bell, self._write, on=alerts, on_death=on_engine_death)
         self._run = RunController(self, self._clock, self, self._permission, self._alerts)
@@ -402,7 +404,9 @@ class KtuiApp(App[None], Services):
         self._poll_loop.outages.note(Event(self._clock.now(), shown.words, severity=severity))
 
     async def on_event(self, event: TerminalEvent) -> None:
-        """Drop the message in the footer at any key."""
+        """Take keys one by one; any of them drops the message in the footer."""
+        if self._typed_ahead.holds(event):
+            return
         if isinstance(event, Key):
             self._footer_messages.drop()
         await super().on_event(event)
