@@ -119,8 +119,8 @@ def _number(value: Any, expected: str) -> float:
 
 
 def _within(value: float, expected: str) -> float:
+    if value > _LARGEST and value != math.inf:  # an int may be too large for a float
+        raise ValueError(f"{expected}; {str(value)[:20]} is too large")
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{expected}, and not less than 0")
-    if value > _LARGEST:
-        raise ValueError(f"{expected}; {value:g} is too large")
     return value

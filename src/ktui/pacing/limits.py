@@ -447,9 +447,9 @@ def _choice(shown: str, words: tuple[Word, ...], value: object) -> str:
 
 def _bytes(shown: str, value: object) -> int:
     fix = "Use a size such as 64MiB, or none to lift the limit"
-    if isinstance(value, str) and value.strip().isdecimal():
-        value = int(value)
     try:
+        if isinstance(value, str) and value.strip().isdecimal():
+            value = int(value)
         size = int(parse_quantity(Size, value))
     except ValueError:
         raise LimitsProblem(shown, f"{value!r} is not a size", fix) from None

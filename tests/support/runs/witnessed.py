@@ -95,16 +95,28 @@ class WitnessedRun(PlannedRun):
         self.seen: Observation | None = None
         """The last poll of an engine."""
         self.intents: set[tuple[TopicPartition, Replicas | None]] = set()
+        self._broken: AssertionError | None = None
+        """The first rule that was violated; the engine may take the error for a command's fault."""
 
     def observer(self) -> Observer:
         return _Watched(self)
 
     async def execute(self, owner: Owned = OWNER) -> Run:
         self.engines += 1
-        return await super().execute(owner)
+        run = await super().execute(owner)
+        if self._broken is not None:
+            raise self._broken
+        return run
 
     def opened(self) -> Journal:
-        return WitnessedJournal.watched(self.path, self.clock, self.written)
+        return WitnessedJournal.watched(self.path, self.clock, self._watched)
+
+    def _watched(self, entries: Sequence[JournalEntry]) -> None:
+        try:
+            self.written(entries)
+        except AssertionError as error:
+            self._broken = self._broken or error
+            raise
 
     def written(self, entries: Sequence[JournalEntry]) -> None:
         """Fold the entries now on disk, which the live run has not received yet."""

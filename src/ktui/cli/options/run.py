@@ -11,6 +11,7 @@ from ktui.cli.options.common import grouped, parse_time
 from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
+from ktui.json_input import checked_moment
 from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.units import parse_clock, parse_moment
 
@@ -57,7 +58,10 @@ def parse_moment_option(option: str, text: str, now: datetime) -> datetime:
         raise BadInput(f"{option} {text!r}: is not a time. {_FIX}")
     if moment <= now:
         raise BadInput(f"{option} {text}: is in the past. {_FIX}")
-    return moment
+    try:
+        return checked_moment(moment)
+    except ValueError as problem:
+        raise BadInput(f"{option} {text}: {problem}. {_FIX}") from None
 
 
 def _next(text: str, now: datetime) -> datetime | None:

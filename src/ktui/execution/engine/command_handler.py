@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from ktui.execution.engine.add_plan import PlanAdder
 from ktui.execution.engine.decider import Decider
-from ktui.execution.errors import RunRefused
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.journal.commands import (
     Add,
     AddNote,
@@ -44,9 +45,13 @@ from ktui.pacing.limits import LimitsProblem, Mode
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 
+log = logging.getLogger(__name__)
+
 
 class CommandHandler:
     """Carries out the commands that wait in the journal, and answers each.
+
+    Whatever a command holds, the engine goes on: what cannot be carried out is refused.
 
     If the process dies between carrying out a command and answering it, the next process repeats
     the command. Each command states the desired result, so the repetition changes nothing.
@@ -82,8 +87,19 @@ class CommandHandler:
         if version == self._version:
             return
         for asked in self._journal.asked():
-            self._journal.answer(asked.id, self._carry_out(asked))
+            self._journal.answer(asked.id, self._answer_to(asked))
         self._version = version
+
+    def _answer_to(self, asked: StoredCommand) -> Answer:
+        """Carry out a command. One that cannot be is answered, so that no engine meets it again."""
+        try:
+            return self._carry_out(asked)
+        except RunProblem:  # of the journal, or of who owns the run: no fault of the command
+            raise
+        except Exception as error:
+            log.exception("command %d of %s cannot be carried out", asked.id, asked.who)
+            words = f"it cannot be carried out, and the run goes on without it: {error!r:.200}"
+            return Answer(accepted=False, words=words)
 
     def _carry_out(self, asked: StoredCommand) -> Answer:  # noqa: C901, PLR0911 - one case per command
         match asked.command:
@@ -147,7 +163,11 @@ class CommandHandler:
         return Answer(accepted=True, words=words, batch=binds)
 
     def _set_schedule(self, command: SetSchedule, asked: StoredCommand) -> Answer:
-        old, new = self._run.schedule, command.applied_to(self._run.schedule)
+        old = self._run.schedule
+        try:
+            new = command.applied_to(old)
+        except ValueError as problem:
+            return Answer(accepted=False, words=f"nothing is changed: {problem}")
         if new == old:
             return Answer(accepted=True, words="this is in force already")
         if new.by is not None and old.by is None and (refusal := self._refused_throttle()):

@@ -82,10 +82,10 @@ class CommandTable:
 
 
 def _command(body: bytes) -> tuple[Command | None, str]:
-    """Return a command, or the part that only a newer ktui knows: no command is done in part."""
+    """Return a command, or the part that this ktui cannot read: no command is done in part."""
     try:
         command: Command = decode_untrusted(_COMMANDS, body)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:  # the engine refuses it, and takes the next one
         return None, f"this command: {error}"
     if _ENCODER.encode(command) == body:  # the quick way, for an extra plan may be long
         return command, ""

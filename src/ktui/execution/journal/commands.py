@@ -54,7 +54,11 @@ class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command"
     by: datetime | UnsetType | None = UNSET
 
     def applied_to(self, schedule: Schedule) -> Schedule:
-        """Return the schedule that the command makes of another one."""
+        """Return the schedule that the command makes of another one.
+
+        Raises:
+            ValueError: one of its times, or its window, cannot be used.
+        """
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         given = {name: value for name, value in fields.items() if value is not UNSET}
         return msgspec.structs.replace(schedule, **given)

@@ -62,7 +62,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return when steps will have been allowed for so many seconds; None for years from now."""
         earliest = now if self.start_at is None else max(now, self.start_at)
         if self.hours is None:
-            return earliest + timedelta(seconds=seconds)
+            try:
+                return earliest + timedelta(seconds=seconds)
+            except OverflowError:  # at 1 B/s, or from a time that the calendar ends soon after
+                return None
         return self.hours.after(earliest, seconds)
 
 

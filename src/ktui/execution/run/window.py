@@ -72,7 +72,8 @@ class Window:
     def _from(self, now: datetime) -> Iterator[Opening]:
         """Yield its openings that have not ended, the present or next one first."""
         today = now.astimezone().date()
-        for number in range(-1, _MOST_DAYS):
+        most = min(_MOST_DAYS, (date.max - today).days - 1)  # the calendar ends in the year 9999
+        for number in range(-1, most):
             day = today + timedelta(days=number)
             if self.days and day.weekday() not in self.days:
                 continue

@@ -80,6 +80,16 @@ def test_a_time_by_which_a_run_is_to_be_done_is_named_and_lifted(live: RunDir) -
         ("--start-at", "2020-01-01T12:00", "--start-at 2020-01-01T12:00: is in the past"),
         ("--start-at", "soon", "--start-at 'soon': is not a time"),
         ("--by", "2020-01-01T12:00", "--by 2020-01-01T12:00: is in the past"),
+        (
+            "--by",
+            "9999-12-31T23:59:59",
+            "--by 9999-12-31T23:59:59: a time before 1970 or after 9998",
+        ),
+        (
+            "--start-at",
+            "9999-01-02T00:00",
+            "--start-at 9999-01-02T00:00: a time before 1970 or after 9998",
+        ),
         ("--within", "soon", "--within 'soon': expected a time such as 90s, 5m, 1h30m or seconds"),
         ("--within", "0s", "--within 0s: is not between 1 s and 365 days"),
         ("--within", "400d", "--within 400d: is not between 1 s and 365 days"),
