@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 LEADER_RATE = "leader.replication.throttled.rate"
@@ -24,6 +25,11 @@ FETCH_BYTES = 1024 * 1024
 def throttled_entry(partition: int, broker: int) -> str:
     """Format a replica as an entry of a topic's throttled list."""
     return f"{partition}:{broker}"
+
+
+def list_room(listed: Iterable[str]) -> int:
+    """Return how many bytes of more entries a list takes, each with its comma."""
+    return LONGEST_LIST - sum(len(each) + 1 for each in listed)
 
 
 @lru_cache(maxsize=1024)

@@ -34,11 +34,14 @@ from ktui.cli.reassign.move_log_dirs import (
     requested_pace,
     requested_patience,
 )
+from ktui.cli.reassign.plan_throttles import lists_without_room
 from ktui.cli.reassign.printed import lines
 from ktui.cli.reassign.submit import Submission, submit
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
-from ktui.cluster.ports import ClusterDescription, ClusterReader
-from ktui.execution.errors import RunProblem
+from ktui.cluster.ports import ClusterDescription, ClusterReader, Setting
+from ktui.cluster.resources import SettingKey, topic_resource
+from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, Shape, parse_limits
@@ -89,6 +92,7 @@ def execute(arguments: Arguments) -> None:
     left = _settled(place)
     if rates:
         check_one_throttle(place.state, place.cluster_id, "" if left is None else left.name)
+        asyncio.run(_check_lists(place, targets, before, left, limits.partitions))
     foreign = [tp for tp in targets if tp in seen.listed and not _in_flight_in(left, tp)]
     cancelled = asyncio.run(cancel_listed(place, foreign, unless=targets))
     refused |= cancelled.refused
@@ -112,6 +116,8 @@ def execute(arguments: Arguments) -> None:
     if rates and any(each.tp not in refused for each in submission.plan.partitions):
         click.echo(lines.replication_throttle_set(rates.every or 0))
     if refused:
+        if taken := [each.tp for each in submission.plan.partitions if each.tp not in refused]:
+            print_note(f"started: {join_some(taken)}")
         raise ActionFailed(lines.reassignments_refused(refused))
     if dir_rate >= 0:
         asyncio.run(_throttle_log_dirs(place, file, dir_rate))
@@ -227,6 +233,53 @@ def _settled(place: RunsPlace) -> Run | None:
     """Settle the runs that earlier calls have left; return one that goes on, if there is any."""
     runs = [settle(place, run.name)[0] for run in [*left_runs(place)]]
     return next((run for run in runs if not run.ended), None)
+
+
+async def _check_lists(
+    place: RunsPlace,
+    targets: Mapping[TopicPartition, Brokers],
+    before: Mapping[TopicPartition, Brokers],
+    left: Run | None,
+    at_once: int | None,
+) -> None:
+    """Check that the lists of throttled replicas have room for a plan, before anything is sent.
+
+    Raises:
+        RunRefused: they have not.
+    """
+    async with aclosing(place.target.cluster.reader()) as reader:
+        topics = {topic_resource(tp.topic) for tp in targets}
+        found = (await reader.settings(topics, REPLICAS)).settings
+    theirs = {
+        (topic, name): _listed(settings.get(name)) - _given_up(left, (topic, name), targets)
+        for topic, settings in found.items()
+        for name in REPLICAS
+    }
+    full = [*lists_without_room(targets, before, theirs, at_once)]
+    if not full:
+        return
+    if fitting := min(each.fitting for each in full):
+        way = (
+            "A run lists only what is in flight: use --as-run, or submit fewer at once: "
+            f"--reassignment-batch-size {fitting}"
+        )
+    else:
+        way = "Others have filled it. `ktui doctor` shows which entries are left behind"
+    raise RunRefused(f"{join_some(each.sentence for each in full)}. Nothing was sent. {way}")
+
+
+def _listed(setting: Setting | None) -> frozenset[str]:
+    return parse_throttled_list("" if setting is None else setting.value)
+
+
+def _given_up(
+    left: Run | None, key: SettingKey, targets: Mapping[TopicPartition, Brokers]
+) -> frozenset[str]:
+    """Return the entries of a left run for partitions of the plan: their moves end first."""
+    ours = None if left is None else left.throttled.ours.get(key)
+    numbers = {str(tp.partition) for tp in targets if tp.topic == key[0].name}
+    mine = () if ours is None else ours.values
+    return frozenset(entry for entry in mine if entry.partition(":")[0] in numbers)
 
 
 def _say_on_their_way(partitions: Collection[TopicPartition]) -> None:

@@ -160,14 +160,16 @@ def settle(
         RunRefused, RunProblem: the engine cannot be started, or has died.
     """
     before = RunClient(place.state.run(name)).read().run
-    waiting = tuple(tp for tp, track in before.tracks.items() if _waits(track))
+    waiting = tuple(tp for tp, track in before.tracks.items() if waits(track))
     give_up = [CancelMoves(CancelKind.STOP, partitions=waiting)] if waiting else []
     run = carry_on(place.launch(name, Leaving.SETTLED), [*give_up, *commands])
     return run, before.throttled.changed.keys() - run.throttled.changed.keys()
 
 
-def _waits(track: Track) -> bool:
-    return track.then is not None or not (track.under_way or track.state.ended)
+def waits(track: Track) -> bool:
+    """Whether a partition of a left run has yet to be submitted, and was not cancelled."""
+    begins = track.cancel is None and track.step is None and not track.state.ended
+    return begins or track.then is not None
 
 
 def carry_on(

@@ -1,15 +1,29 @@
-"""The throttles that another program has set for just this plan; pure."""
+"""The throttles of a plan: what others have set for just this one, and room for its own; pure."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import accumulate
+from typing import NamedTuple
 
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.resources import SettingKey, broker_resource
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, RATES, REPLICAS, parse_throttled_list
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FOLLOWER_REPLICAS,
+    LONGEST_LIST,
+    RATES,
+    REPLICAS,
+    list_room,
+    parse_throttled_list,
+    throttled_entry,
+)
+from ktui.quantities import as_count
 
 _ENTRY = re.compile(r"(?P<partition>[0-9]{1,9}):(?P<broker>[0-9]{1,9})")
 
@@ -44,6 +58,58 @@ def throttles_of_plan(
     }
     same = len({settings[key] for key in rates}) == 1
     return frozenset(found | rates) if same else frozenset(found)
+
+
+class FullList(NamedTuple):
+    """A topic's list of throttled replicas that has not enough room."""
+
+    topic: str
+    name: str
+    partitions: int
+    """The partitions with entries in it at once."""
+    fitting: int
+    """How many of those there is room for."""
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with it."""
+        some = f"for {self.fitting:,} of" if self.fitting else "for none of"
+        return (
+            f"{self.name} of {self.topic} takes {LONGEST_LIST:,} bytes, and has room {some} the "
+            f"{as_count(self.partitions, 'partition')} to be throttled at once"
+        )
+
+
+def lists_without_room(
+    targets: Mapping[TopicPartition, Brokers],
+    before: Mapping[TopicPartition, Brokers],
+    theirs: Mapping[SettingKey, AbstractSet[str]],
+    at_once: int | None,
+) -> Iterator[FullList]:
+    """Yield the lists of throttled replicas that cannot hold a plan's entries.
+
+    Args:
+        targets: the plan.
+        before: the replicas of its partitions before it.
+        theirs: the lists of its topics, without the entries that go before the plan begins.
+        at_once: how many partitions are submitted at once; None for all.
+    """
+    for (topic, name), entries in sorted(theirs.items()):
+        needed = [
+            sum(len(each) + 1 for each in _entries(tp, before[tp], target, name) - entries)
+            for tp, target in targets.items()
+            if tp.topic == topic.name
+        ]
+        taken = [*accumulate(sorted(filter(None, needed), reverse=True)[:at_once])]
+        room = list_room(entries)
+        if ALL not in entries and taken and taken[-1] > room:
+            yield FullList(topic.name, name, len(taken), bisect_right(taken, room))
+
+
+def _entries(tp: TopicPartition, before: Brokers, target: Brokers, name: str) -> set[str]:
+    new = set(target) - set(before)
+    brokers = new if name == FOLLOWER_REPLICAS else before
+    return {throttled_entry(tp.partition, broker) for broker in brokers} if new else set()
 
 
 def _rate(broker: int, name: str) -> SettingKey:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 from contextlib import aclosing
 
 import msgspec
 
 from ktui.cli.context.cluster import read_cluster_for_plan
 from ktui.cli.process.launch import Leaving, launch_new_run
-from ktui.cli.reassign.left_runs import ENDS_S, RunsPlace, carry_on, wait_until_left
+from ktui.cli.reassign.left_runs import ENDS_S, RunsPlace, carry_on, wait_until_left, waits
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
 from ktui.execution.journal.commands import Add, CancelMoves, Command, SetLimits, SetThrottle
@@ -30,6 +31,7 @@ from ktui.planning.throttle_rates import ThrottleRates
 
 NOT_HOSTED = "This server does not host this topic-partition."
 """Kafka's words for a partition that is not there."""
+UNANSWERED = "Kafka did not answer: it may have started, or may start yet. See: ktui list"
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,17 +61,12 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
         ClusterError: the cluster does not answer.
     """
     seen = asyncio.run(_read(place, submission.plan))
-    steps: dict[TopicPartition, int] = {}
     if left is None:
         run = _submit_in_new_run(place, submission, seen)
     else:
-        steps = {tp: track.steps for tp, track in left.tracks.items()}
         run = _submit_in_left_run(place, submission, seen, left.name)
-    tracks = {each.tp: run.tracks.get(each.tp) for each in submission.plan.partitions}
-    left_because = run.left or ""
-    reasons = {tp: _why_not(t, steps.get(tp, 0), left_because) for tp, t in tracks.items()}
-    refused = {tp: why for tp, why in reasons.items() if why is not None}
-    if waiting := [tp for tp in refused if (t := tracks[tp]) is not None and not t.state.ended]:
+    refused = not_taken(run, submission.plan, asyncio.run(_listed(place)))
+    if waiting := [tp for tp in refused if tp in run.tracks and waits(run.tracks[tp])]:
         stop = CancelMoves(CancelKind.STOP, partitions=tuple(waiting))
         RunClient(place.state.run(run.name)).ask(stop)
     return refused
@@ -78,6 +75,11 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
 async def _read(place: RunsPlace, plan: Plan) -> ClusterSnapshot:
     async with aclosing(place.target.cluster.reader()) as reader:
         return (await read_cluster_for_plan(reader, plan))[1]
+
+
+async def _listed(place: RunsPlace) -> Mapping[TopicPartition, Reassignment]:
+    async with aclosing(place.target.cluster.reader()) as reader:
+        return await reader.list_reassignments()
 
 
 def _submit_in_new_run(place: RunsPlace, submission: Submission, seen: ClusterSnapshot) -> Run:
@@ -134,19 +136,29 @@ def _limit_s(submission: Submission) -> float:
     return ENDS_S if submission.limits.partitions is None else math.inf
 
 
-def _why_not(track: Track | None, steps_before: int, left_because: str) -> str | None:
-    """Return why a partition was not submitted; None if it was, or needed nothing.
+def not_taken(
+    run: Run, plan: Plan, listed: Mapping[TopicPartition, Reassignment]
+) -> dict[TopicPartition, str]:
+    """Return the partitions of a plan whose moves Kafka is not known to have taken, with reasons.
 
     Args:
-        track: the partition in the run; None if it was gone when the run was made.
-        steps_before: the steps that the run had begun for it before.
-        left_because: why the engine has left the run.
+        run: the run that the plan is in, once its engine has left it.
+        plan: the plan.
+        listed: the reassignments that Kafka lists after that.
     """
+    reasons = {
+        each.tp: _why_not(run.tracks.get(each.tp), run.left or "", listed.get(each.tp))
+        for each in plan.partitions
+    }
+    return {tp: why for tp, why in reasons.items() if why is not None}
+
+
+def _why_not(track: Track | None, left_because: str, listed: Reassignment | None) -> str | None:
     if track is None:
         return NOT_HOSTED
-    if track.state is State.FAILED:
-        return track.reason
-    submitted = track.steps > steps_before or track.state is State.DONE or track.under_way
-    if track.then is None and submitted:
-        return None
-    return track.reason or (left_because if not track.state.ended else track.state.words)
+    if track.then is None and track.state is not State.FAILED:
+        if track.taken or track.state is State.DONE:
+            return None
+        if track.step is not None and track.open_alter:
+            return None if listed and listed.target == track.sent else UNANSWERED
+    return track.reason or (track.state.words if track.state.ended else left_because)

@@ -8,6 +8,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
 
 LeaveWhen = Callable[[Run, Observation | None], str | None]
 """Returns, from a run and its last poll, why to leave it after a turn; None to go on.
@@ -36,10 +37,11 @@ def _ending_pause(run: Run) -> str | None:
 
 
 class Submitted:
-    """Leave once every partition has begun. The last ones go on without the engine (KIP-1335).
+    """Leave once Kafka has every partition's move. It completes the last ones alone (KIP-1335).
 
-    A partition that cannot begin is waited for while others are in flight under the limits, or
-    an operator or the cluster's health holds all of them, and then for `STUCK_S` more.
+    A partition that cannot begin, or whose request was not answered, is waited for while others are
+    in flight under the limits, or an operator or the cluster's health holds all of them, and then
+    for `STUCK_S` more.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -53,7 +55,7 @@ class Submitted:
         if paused is not None or seen is None:
             return paused
         tracks = run.tracks.values()
-        left = sum(not track.under_way and not track.state.ended for track in tracks)
+        left = sum(not _is_with_kafka(track, seen) for track in tracks)
         left += len(run.additions.waiting)  # their earlier move is being cancelled
         if not left:
             return "all of its partitions are submitted"
@@ -65,6 +67,14 @@ class Submitted:
         if now_s - self._since_s >= STUCK_S:
             return f"{left:,} of its partitions cannot be submitted"
         return None
+
+
+def _is_with_kafka(track: Track, seen: Observation) -> bool:
+    """Whether nothing of a partition is left to submit: it has ended, or Kafka has its request."""
+    if track.state.ended or track.step is None or not track.open_alter:
+        return track.state.ended or track.step is not None
+    state = seen.partitions.get(track.tp)
+    return state is not None and state.reassigning and state.target == track.sent
 
 
 class Settled:

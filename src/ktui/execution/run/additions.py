@@ -108,7 +108,7 @@ def _retarget(track: Track) -> None:
             then, original=had.original, leader=had.leader, size=size
         )
     track.then = track.cancel = None
-    track.refusals, track.turned = 0, True
+    track.refusals, track.turned, track.taken = 0, True, False
     track.under_way = track.under_way and track.state is State.STOPPED  # still on its way
 
 

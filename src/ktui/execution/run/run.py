@@ -368,6 +368,7 @@ class Run(msgspec.Struct, eq=False):
         track = self.tracks[event.tp]
         if event.request is Request.ALTER:
             track.open_alter = event.verdict is Verdict.UNKNOWN
+            track.taken = track.taken or event.verdict is Verdict.ACCEPTED
         elif event.request is Request.CANCEL:
             track.open_cancel = event.verdict is Verdict.UNKNOWN
         if event.verdict is Verdict.UNKNOWN and event.request is not Request.ELECT:

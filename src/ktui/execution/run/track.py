@@ -72,6 +72,8 @@ class Track(msgspec.Struct):
     """The operator's cancel, in place of its target."""
     under_way: bool = False
     """Whether a step was begun since the partition was last queued."""
+    taken: bool = False
+    """Whether Kafka has accepted an alter since the partition got its present target."""
     then: Planned | None = None
     """The wish of an extra plan, to follow once the present move is over."""
     turned: bool = False

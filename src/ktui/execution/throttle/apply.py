@@ -198,7 +198,7 @@ class ThrottleManager:
             keys = due.promised([tp])
             stale = any(now_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S for key in keys)
             if topic_resource(tp.topic) in self._unread or not due.in_force(tp) or stale:
-                held[tp] = self._not_sent(keys)
+                held[tp] = self._not_sent(keys, due.full_lists(tp))
         return held
 
     def holds_for_s(self, seen: Observation, adding: Collection[TopicPartition]) -> float:
@@ -376,14 +376,15 @@ class ThrottleManager:
             f"ktui throttle {self._run.name} RATE"
         )
 
-    def _not_sent(self, keys: Collection[SettingKey]) -> WriteResult:
+    def _not_sent(self, keys: Collection[SettingKey], full: Collection[SettingKey]) -> WriteResult:
         foreign = self._throttled.foreign
         for key in sorted(keys & foreign.keys()):
             why = self._foreign_in_words(key)
             return WriteResult(Verdict.REFUSED, message=f"its throttle is not in force: {why}")
         not_allowed = self._guard.why_not(begins_step=True)
         denied = self._settings.denied
-        why = self._throttled.refusal or not_allowed or denied or "no answer in time"
+        no_room = next((f"{name} of {topic.name} is full" for topic, name in full), "")
+        why = self._throttled.refusal or not_allowed or denied or no_room or "no answer in time"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from types import MappingProxyType
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
@@ -16,7 +17,7 @@ from ktui.cluster.throttle_settings import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    LONGEST_LIST,
+    list_room,
     parse_throttled_list,
     throttled_entry,
 )
@@ -122,17 +123,24 @@ class ThrottleChanges:
         for key in self._wanted:
             if self._all_listed(key):
                 continue
-            ours, theirs = self._ours(key), self._theirs(key)
-            bound = self._bound_by_others(key)
-            present = bound if ours.unsure else ours.values | bound
-            room = LONGEST_LIST - sum(len(each) + 1 for each in ours.values | theirs)
+            ours, room = self._ours(key), self._room[key]
             adding: list[str] = []
-            for each in sorted(self._listed_with_rate(key) - present):
+            for each in sorted(self._listed_with_rate(key) - self._present[key]):
                 room -= 0 if each in ours.values else len(each) + 1
                 if room >= 0 or not (adding or ours.values):
                     adding.append(each)
             if adding:
                 yield ConfigChange(key[0], key[1], ConfigOp.APPEND, ",".join(adding))
+
+    def full_lists(self, tp: TopicPartition) -> list[SettingKey]:
+        """Return the lists that have no room for the entries of a partition's new replicas."""
+        lists = [(topic_resource(tp.topic), name) for name in RATE_OF]
+        return [key for key in lists if key in self._wanted and self._is_full(key, tp)]
+
+    def _is_full(self, key: SettingKey, tp: TopicPartition) -> bool:
+        entries = {throttled_entry(tp.partition, b) for b in self._wanted[key].get(tp, ())}
+        lacking = () if self._all_listed(key) else entries - self._present[key]
+        return any(len(each) + 1 > self._room[key] for each in lacking)
 
     def unread(self) -> list[SettingKey]:
         """Return the settings that are about to be changed, and were never read."""
@@ -216,6 +224,18 @@ class ThrottleChanges:
         brokers = {b for wanted in self._wanted[key].values() for b in wanted}
         rated = {b for b in brokers if self._rate_is_set((broker_resource(b), RATE_OF[key[1]]))}
         return {each for each in self._listed(key) if int(each.partition(":")[2]) in rated}
+
+    @cached_property
+    def _present(self) -> Mapping[SettingKey, frozenset[str]]:
+        """The entries that are certainly in each list."""
+        bound = {key: self._bound_by_others(key) for key in self._wanted}
+        ours = {key: self._ours(key) for key in self._wanted}
+        return {k: bound[k] if ours[k].unsure else ours[k].values | bound[k] for k in bound}
+
+    @cached_property
+    def _room(self) -> Mapping[SettingKey, int]:
+        """The bytes left in each list: as it was first read, with the run's entries."""
+        return {k: list_room(self._ours(k).values | self._theirs(k)) for k in self._wanted}
 
     def _ours(self, key: SettingKey) -> SetByRun:
         return self._throttled.ours.get(key, _NOTHING)

@@ -20,6 +20,7 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LONGEST_LIST,
+    list_room,
     parse_throttled_list,
     throttled_entry,
 )
@@ -197,7 +198,7 @@ def _too_long(
     run: ThrottledRun, listed: ThrottledList, sizes: Sequence[Sequence[int]]
 ) -> Iterator[Finding]:
     """Warn if the entries listed at once may take more than the room in the list."""
-    room = LONGEST_LIST - sum(map(_bytes, parse_throttled_list(listed.theirs)))
+    room = list_room(parse_throttled_list(listed.theirs))
     limits = run.limits
     together = sorted(map(sum, sizes), reverse=True)
     most = sum(together[: run.most_partitions])
