@@ -51,6 +51,23 @@ def read_input(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     return data
 
 
+def read_pipe(path: Path, most_bytes: int) -> bytes:
+    """Read a named pipe until its writer closes it; waits for the writer, as a shell does.
+
+    Args:
+        path: the pipe.
+        most_bytes: a byte more is read of a longer text.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    try:
+        with path.open("rb") as pipe:
+            return pipe.read(most_bytes + 1)
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from None
+
+
 def expand_home(path: Path | str) -> Path:
     """Expand `~` and `~ada` in a path as a shell does.
 

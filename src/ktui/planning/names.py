@@ -9,6 +9,8 @@ from ktui.cluster.text import clean
 
 LONGEST_TOPIC = 249
 _LEGAL = re.compile(r"[A-Za-z0-9._-]*")
+_LOG_DIR = re.compile(r"/[ -9;-z|~]*")
+"""Without what the reading of plans counts: colons and braces outside the JSON's own."""
 _SHOWN = 60
 
 
@@ -24,6 +26,15 @@ def topic_name_problem(name: str) -> str | None:
         allowed = 'only letters A to Z, digits, ".", "_" and "-" are allowed in a name'
         return f'no topic can be named "{shortened(name)}": {allowed}'
     return None
+
+
+def log_dir_problem(name: str) -> str | None:
+    """Return why a plan cannot name this log dir, or None: it is "any", or a path of a broker."""
+    if name == "any" or _LOG_DIR.fullmatch(name):
+        return None
+    if name.startswith("/"):
+        return f'a log dir may have no ":", "{{", "}}" or non-ASCII character: {shortened(name)}'
+    return f'a log dir is "any" or an absolute path of the broker, not "{shortened(name)}"'
 
 
 def closest_names(name: str, known: Iterable[str]) -> list[str]:

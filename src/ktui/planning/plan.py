@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Iterator
+from typing import Annotated, Final
 
 import msgspec
 
@@ -27,8 +28,11 @@ class PartitionTarget(
     topic: str
     partition: PlanNumber
     replicas: ReplicaList
-    log_dirs: tuple[Literal["any"], ...] = ()
-    """One per replica, or empty if the plan has none. Kafka's tool also accepts paths."""
+    log_dirs: tuple[str, ...] = ()
+    """One per replica: "any" or a path (KIP-113); empty if the plan has none.
+
+    A run moves replicas between brokers, and leaves the choice of a log dir to the broker.
+    """
     original_replicas: ReplicaList = ()
     """The replicas when the plan was made (KIP-236); empty if the plan has none."""
 
@@ -36,6 +40,12 @@ class PartitionTarget(
     def tp(self) -> TopicPartition:
         """The topic and partition of the target."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def named_log_dirs(self) -> Iterator[tuple[int, str]]:
+        """The replicas' brokers for which the plan names a log dir, each with its path."""
+        pairs = zip(self.replicas, self.log_dirs, strict=False)
+        return ((broker, path) for broker, path in pairs if path != ANY_LOG_DIR)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -47,6 +57,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     Empty for a generated plan, even if it was made from a file: the locations would be wrong.
     """
+    note: str = ""
+    """Which part of the file is the plan, where the file holds more than a plan."""
 
 
 def plan_as_json(plan: Plan) -> str:

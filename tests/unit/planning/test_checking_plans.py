@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from ktui.cluster.broker import Broker, TopicConfig
+from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import (
     Allowances,
@@ -64,6 +64,38 @@ def _check(plan: Plan, cluster: ClusterSnapshot) -> tuple[Severity, str]:
 
 def test_a_sound_plan_on_a_healthy_cluster_has_no_findings() -> None:
     assert check_plan(_plan((0, (3, 4, 5)), (1, (2, 1, 3))), _cluster()) == ()
+
+
+def _with_dirs(*log_dirs: str) -> Plan:
+    return Plan((PartitionTarget("orders", 0, (3, 4, 5), log_dirs),))
+
+
+def _dirs(broker: int, *paths: str) -> tuple[LogDir, ...]:
+    return tuple(LogDir(broker, path) for path in paths)
+
+
+def test_a_log_dir_costs_nothing_where_the_replica_is_in_it_or_its_broker_has_no_other() -> None:
+    cluster = msgspec.structs.replace(
+        _cluster(),
+        log_dirs={3: _dirs(3, "/a", "/b"), 4: _dirs(4, "/a"), 5: _dirs(5, "/a", "/b")},
+        held_in={Replica(_tp(0), 3): "/b"},
+    )
+
+    assert check_plan(_with_dirs("/b", "/a", "any"), cluster) == ()
+
+
+def test_log_dirs_that_a_run_cannot_choose_are_a_warning_with_what_can() -> None:
+    cluster = msgspec.structs.replace(
+        _cluster(),
+        log_dirs={broker: _dirs(broker, "/a", "/b") for broker in (3, 4)},
+        held_in={Replica(_tp(0), 3): "/b"},
+    )
+
+    severity, sentence = _check(_with_dirs("/a", "/b", "/b"), cluster)
+
+    assert severity is Severity.WARNING
+    assert "`ktui reassign --execute` of the plan moves them afterwards" in sentence
+    assert "orders-0 (/a on broker 3, /b on broker 4 and /b on broker 5)" in sentence
 
 
 def test_a_plan_that_names_the_topic_of_a_canary_is_warned_of_it() -> None:

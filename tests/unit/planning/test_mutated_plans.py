@@ -110,7 +110,7 @@ def _choose_log_dir(chance: random.Random, plan: dict[str, Any]) -> None:
     row = _any_row(chance, plan)
     row["log_dirs"] = ["any"] * len(row["replicas"])
     row["log_dirs"][chance.randrange(len(row["replicas"]))] = chance.choice(
-        ["/data", "", "ANY", 1, None, "any "]
+        ["data", "", "ANY", 1, None, "any ", "/a:b", "/a{", "/ä"]
     )
 
 
@@ -129,7 +129,7 @@ CHANGES: dict[str, Change] = {
     "a partition that is no number": lambda r, p: _any_row(r, p).update(partition=_no_number(r)),
     "a topic that can be none": lambda r, p: _any_row(r, p).update(topic=_no_name(r)),
     "log dirs of another length": _lengthen_log_dirs,
-    "a log dir of one's choice": _choose_log_dir,
+    "a log dir that is no path": _choose_log_dir,
     "partitions that are no list": lambda r, p: p.update(partitions=_no_list(r)),
 }
 

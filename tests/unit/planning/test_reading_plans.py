@@ -132,13 +132,79 @@ def test_a_plan_with_too_many_partitions_is_refused_with_the_limit(
 
 
 def test_mistakes_beyond_the_first_hundred_are_counted() -> None:
-    bad = _refused(_file([_row(n, "[1, 1]") for n in range(3220)]))
+    bad = _refused(_file([_row(n, f"[{n}, {n}]") for n in range(3220)]))
     assert len(bad.problems) == MOST_TOLD == 100
     assert bad.more == 3120
     lines = str(bad).splitlines()
     assert lines[-1] == "and 3,120 more"
     assert lines[99].startswith("1:")
-    assert "partitions[99].replicas[1]: broker 1 is named twice" in lines[99]
+    assert "partitions[99].replicas[1]: broker 99 is named twice" in lines[99]
+
+
+def test_one_mistake_in_every_partition_is_reported_once_and_counted() -> None:
+    bad = _refused(_file([_row(n, "[1, 1]") for n in range(42)]))
+
+    assert [problem.sentence for problem in bad.problems] == [
+        "broker 1 is named twice, first at [0]; keep one; and 41 more like it"
+    ]
+
+
+def test_up_to_three_mistakes_alike_are_all_shown() -> None:
+    bad = _refused(_file([_row(n, "[1, 1]") for n in range(3)]))
+
+    assert len(bad.problems) == 3
+    assert "more like it" not in str(bad)
+
+
+CURRENT = """Current partition replica assignment
+
+{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[1,2],\
+"log_dirs":["/data/a","/data/b"]}]}
+
+""".replace("\\\n", "")
+EXECUTED = (
+    f"{CURRENT}Save this to use as the --reassignment-json-file option during rollback\n"
+    "Successfully started partition reassignment for foo-0\n"
+)
+GENERATED = f"""{CURRENT}Proposed partition reassignment configuration
+{{"version":1,"partitions":[{{"topic":"foo","partition":0,"replicas":[3,2],\
+"log_dirs":["any","any"]}}]}}
+""".replace("\\\n", "")
+
+
+def test_the_way_back_that_kafkas_tool_prints_with_log_dirs_is_a_plan() -> None:
+    text = CURRENT.splitlines()[2].encode()
+
+    (target,) = read_plan(text).partitions
+
+    assert target == PartitionTarget("foo", 0, (1, 2), ("/data/a", "/data/b"))
+    assert [*target.named_log_dirs] == [(1, "/data/a"), (2, "/data/b")]
+
+
+@pytest.mark.parametrize(
+    ("printed", "replicas", "note"),
+    [
+        (EXECUTED, (1, 2), "the output of --execute: the plan is its current assignment"),
+        (GENERATED, (3, 2), "the output of --generate: the plan is its proposed assignment"),
+        (f"WARN an old setting\n{EXECUTED}", (1, 2), "the output of --execute"),
+        (EXECUTED.replace("\n", "\r\n"), (1, 2), "the output of --execute"),
+    ],
+)
+def test_saved_output_of_kafkas_tool_is_the_plan_that_it_is_meant_for(
+    printed: str, replicas: tuple[int, ...], note: str
+) -> None:
+    plan = read_plan(printed.encode())
+
+    assert [target.replicas for target in plan.partitions] == [replicas]
+    assert note in plan.note
+
+
+def test_a_mistake_in_saved_output_has_the_line_that_it_has_in_the_file() -> None:
+    bad = _refused(GENERATED.replace("[3,2]", "[3,3]").encode())
+
+    (problem,) = bad.problems
+    assert problem.place is not None
+    assert (problem.place.line, problem.place.path) == (6, "partitions[0].replicas[1]")
 
 
 def test_distant_mistakes_each_have_their_own_line() -> None:

@@ -35,6 +35,16 @@ async def test_sizes_are_read_for_the_plans_partitions_at_their_leaders() -> Non
     assert seen.failures == ()
 
 
+async def test_brokers_report_the_log_dirs_of_replicas_for_which_the_plan_names_one() -> None:
+    dirs = ("/var/lib/kafka/data", "any", "any")
+    plan = Plan((PartitionTarget("orders", 0, (3, 4, 2), dirs),))
+
+    seen = await take_snapshot(orders().reader(), plan)
+
+    assert seen.held_in == {Replica(tp("orders-0"), 3): "/var/lib/kafka/data"}
+    assert seen.size(tp("orders-0")) == SIZE
+
+
 async def test_only_brokers_that_have_or_gain_replicas_are_asked() -> None:
     seen = await take_snapshot(orders().reader(), PLAN)
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import grouped
 from ktui.cluster.text import clean
+from ktui.inputfile import Unreadable, read_pipe
 from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.plan import MOST_BYTES, Plan
 from ktui.planning.read.problems import BadPlan
@@ -78,10 +80,22 @@ def read_plan_argument(path: Path) -> tuple[str, Plan]:
     """Return the name of the plan's source, and the plan. A bad plan ends the program."""
     shown = _SHOWN_AS if path == STANDARD_INPUT else path
     try:
-        return clean(str(shown)), read_plan(_standard_input() if path == STANDARD_INPUT else path)
+        plan = read_plan(_source(path))
     except BadPlan as bad:
         click.echo(str(BadPlan(bad.problems, bad.more, shown)), err=True)
         sys.exit(BAD_PLAN)
+    if plan.note:
+        print_note(f"{shown}: {plan.note}")
+    return clean(str(shown)), plan
+
+
+def _source(path: Path) -> bytes | Path:
+    if path == STANDARD_INPUT:
+        return _standard_input()
+    try:
+        return read_pipe(path, MOST_BYTES) if path.is_fifo() else path
+    except Unreadable as why:
+        raise BadInput(f"{path}: cannot be read: {why}") from None
 
 
 def _standard_input() -> bytes:

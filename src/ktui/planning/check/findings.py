@@ -36,7 +36,9 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     denied_by_brokers: frozenset[str] = frozenset()
     """Topics of the metadata that the broker which was asked for their settings does not know."""
     sizes: Mapping[Replica, int] = msgspec.field(default_factory=dict)
-    """Bytes of the plan's partitions at their leaders; unknown sizes are absent."""
+    """Bytes of the plan's partitions, at least at their leaders; unknown sizes are absent."""
+    held_in: Mapping[Replica, str] = msgspec.field(default_factory=dict)
+    """The log dirs of replicas for which the plan names one."""
     log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
     """Log dirs of the brokers that have, gain or lose replicas, as far as they answered."""
     broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
@@ -115,6 +117,7 @@ class FindingKind(enum.StrEnum):
     DISKS_UNREADABLE = "disks unreadable"
     DISK_FULL = "disk full"
     DISK_LOW = "disk low"
+    LOG_DIR_NOT_CHOSEN = "log dir not chosen"
     LOG_DIR_OFFLINE = "log dir offline"
     CORDONED = "cordoned"
     NEVER_FITS = "never fits"

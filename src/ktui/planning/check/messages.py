@@ -35,6 +35,9 @@ _FIXED = {
 }
 
 
+_WITH_EXAMPLE = {FindingKind.ORIGINAL_DIFFERS, FindingKind.RACKS, FindingKind.LOG_DIR_NOT_CHOSEN}
+
+
 class FindingSentences:
     """Formats the findings of one plan as sentences."""
 
@@ -67,7 +70,7 @@ class FindingSentences:
             return self._done(kind, len(partitions))
         if kind is FindingKind.SETTINGS_UNREADABLE:
             return self._settings(partitions)
-        if kind in {FindingKind.ORIGINAL_DIFFERS, FindingKind.RACKS}:
+        if kind in _WITH_EXAMPLE:
             return self._example(kind, self._plan.partitions[first], partitions)
         return self._unknown(kind, cause[0], partitions)
 
@@ -106,6 +109,14 @@ class FindingSentences:
             now = () if state is None else state.original
             problem = "original_replicas are not the replicas now, so the plan was made earlier"
             example = f"{join_all(target.original_replicas)} in the plan, {join_all(now)} now"
+        elif kind is FindingKind.LOG_DIR_NOT_CHOSEN:
+            problem = (
+                "a run leaves log dirs to the brokers, which choose one for each new replica and "
+                "leave present replicas where they are; `ktui reassign --execute` of the plan "
+                "moves them afterwards"
+            )
+            dirs = self._rules.log_dirs_elsewhere(target)
+            example = join_some(f"{path} on broker {broker}" for broker, path in dirs)
         else:
             problem = "replicas share a rack, though there are racks without one"
             example = f"in racks {join_all(self._rules.racks[b] for b in target.replicas)}"

@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from ktui.cluster.errors import Operation
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
 from ktui.planning.objective import is_canary
 from ktui.planning.plan import PartitionTarget
@@ -86,6 +86,8 @@ class PlanRules:
             return
         yield from self._of_size(target, state)
         yield from self._of_state(target, state)
+        if target.log_dirs and self.log_dirs_elsewhere(target):
+            yield Remark(FindingKind.LOG_DIR_NOT_CHOSEN, steps=("log_dirs",))
         if is_canary(target.topic):
             yield Remark(FindingKind.CANARY_TOPIC, (target.topic,), ("topic",))
         if self._broken_racks(target):
@@ -144,6 +146,18 @@ class PlanRules:
             yield Remark(FindingKind.OFFLINE)
         elif state.out_of_sync:
             yield Remark(FindingKind.UNDER_REPLICATED)
+
+    def _is_elsewhere(self, tp: TopicPartition, broker: int, path: str) -> bool:
+        """Whether a replica may end up in another log dir: its broker has several to choose from.
+
+        A replica that stays on its broker stays in its dir.
+        """
+        is_held = self._cluster.held_in.get(Replica(tp, broker)) == path
+        return not is_held and len(self._cluster.log_dirs.get(broker, ())) != 1
+
+    def log_dirs_elsewhere(self, target: PartitionTarget) -> list[tuple[int, str]]:
+        """Return the brokers whose replica may not end up in the dir that the plan names."""
+        return [named for named in target.named_log_dirs if self._is_elsewhere(target.tp, *named)]
 
     def _broken_racks(self, target: PartitionTarget) -> bool:
         """Whether the replicas use fewer racks than they could (KIP-36)."""

@@ -41,8 +41,10 @@ async def take_snapshot(
     configs = await reader.topic_configs({tp.topic for tp in topics.partitions})
     led = _led(plan, topics.partitions)
     asked = {broker: led[broker] for broker in sorted(led.keys() & cluster.online)}
+    named = _named_dirs(plan, topics.partitions)
     dirs, dirs_failed = await call_each_broker(
-        Operation.LOG_DIRS, {b: reader.log_dirs(b, partitions) for b, partitions in asked.items()}
+        Operation.LOG_DIRS,
+        {b: reader.log_dirs(b, tps | named.get(b, set())) for b, tps in asked.items()},
     )
     settings, settings_failed = await call_each_broker(
         Operation.BROKER_CONFIGS, {broker: reader.broker_config(broker) for broker in asked}
@@ -66,6 +68,12 @@ async def take_snapshot(
             Replica(tp, broker): size
             for broker, answer in dirs.items()
             for tp, size in answer.sizes.items()
+        },
+        held_in={
+            Replica(tp, broker): dirs[broker].replicas[tp].path
+            for broker, tps in named.items()
+            if broker in dirs
+            for tp in tps & dirs[broker].replicas.keys()
         },
         log_dirs={broker: answer.log_dirs for broker, answer in dirs.items()},
         broker_configs=settings,
@@ -108,18 +116,31 @@ async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAns
 
 def _led(
     plan: Plan, known: Mapping[TopicPartition, PartitionState]
-) -> Mapping[int, list[TopicPartition]]:
+) -> Mapping[int, set[TopicPartition]]:
     """For every broker that the plan concerns, the plan's partitions that the broker leads."""
-    led: dict[int, list[TopicPartition]] = {}
+    led: dict[int, set[TopicPartition]] = {}
     for target in plan.partitions:
         state = known.get(target.tp)
         if state is None:
             continue
         for broker in (*state.replicas, *target.replicas):
-            led.setdefault(broker, [])
+            led.setdefault(broker, set())
         if state.leader is not None:
-            led.setdefault(state.leader, []).append(state.tp)
+            led.setdefault(state.leader, set()).add(state.tp)
     return led
+
+
+def _named_dirs(
+    plan: Plan, known: Mapping[TopicPartition, PartitionState]
+) -> Mapping[int, set[TopicPartition]]:
+    """For every broker, its present replicas for which the plan names a log dir."""
+    named: dict[int, set[TopicPartition]] = {}
+    for target in plan.partitions:
+        state = known.get(target.tp)
+        for broker, _ in target.named_log_dirs if state is not None else ():
+            if state is not None and broker in state.replicas:
+                named.setdefault(broker, set()).add(target.tp)
+    return named
 
 
 async def _all_topics(reader: ClusterReader) -> Collection[str]:

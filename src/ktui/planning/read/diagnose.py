@@ -6,7 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from ktui.planning.names import closest_names, join_all, shortened, topic_name_problem
+from ktui.planning.names import (
+    closest_names,
+    join_all,
+    log_dir_problem,
+    shortened,
+    topic_name_problem,
+)
 from ktui.planning.plan import ANY_LOG_DIR, LARGEST, MOST_PARTITIONS, VERSION
 from ktui.planning.read.json_cursor import NOT_NUMBERS, JsonText, NotJson, decoded
 from ktui.planning.read.problems import Problems
@@ -168,7 +174,7 @@ class PlanText:
 
     def _log_dirs(self) -> int | None:
         """Parse a list of log dirs, and return its length."""
-        if not self._opens("[", f'a list, "{ANY_LOG_DIR}" once for each replica'):
+        if not self._opens("[", f'a list, "{ANY_LOG_DIR}" or a path for each replica'):
             return None
         return sum(self._log_dir() for _ in self._json.elements())
 
@@ -176,13 +182,11 @@ class PlanText:
         """Parse one log dir; always 1, for the count."""
         at, raw = self._scalar()
         if not raw.startswith('"'):
-            self._json.complain(at, f'expected the text "{ANY_LOG_DIR}", {_but_found(raw)}')
-        elif decoded(raw) != ANY_LOG_DIR:
             self._json.complain(
-                at,
-                f"a run cannot move a replica to a log dir of your choice ({shortened(raw)}): "
-                f'write "{ANY_LOG_DIR}", or leave log_dirs out. What can: ktui reassign --execute',
+                at, f'expected "{ANY_LOG_DIR}" or a path in double quotes, {_but_found(raw)}'
             )
+        elif problem := log_dir_problem(decoded(raw)):
+            self._json.complain(at, problem)
         return 1
 
     def _number(self, what: str) -> int | None:

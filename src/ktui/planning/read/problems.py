@@ -14,6 +14,10 @@ MOST_TOLD = 100
 ValuePath = tuple[str | int, ...]
 """Keys and indexes from the top of the file: ("partitions", 3, "replicas", 1)."""
 
+_MOST_ALIKE = 3
+"""The most problems that are all shown although they are alike."""
+_VALUE = re.compile(r'not (?:the text )?(?:"[^"]*"|-?[0-9.]+)')
+"""The value in a sentence that names what stands in the place of another."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,59}")
 
 
@@ -44,7 +48,7 @@ class BadPlan(Exception):
     """A plan's file cannot be used. Holds all problems in the file's order.
 
     Attributes:
-        problems: the problems, at most `MOST_TOLD`.
+        problems: the problems, at most `MOST_TOLD`; many alike are one that counts the others.
         more: the number of further problems found.
         path: the file; None if the plan was read from bytes.
     """
@@ -69,12 +73,28 @@ class BadPlan(Exception):
         return f"{clean(str(self.path))}{gap}{problem}"
 
 
+class _Alike:
+    """The problems that are one mistake, made again and again."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[tuple[int, Problem]] = []
+
+    def shown(self) -> list[tuple[int, Problem]]:
+        """Return them all; of many the first, which counts the others."""
+        if self.count <= _MOST_ALIKE:
+            return self.first
+        at, first = self.first[0]
+        sentence = f"{first.sentence}; and {self.count - 1:,} more like it"
+        return [(at, Problem(first.place, sentence))]
+
+
 class Problems:
     """Collects the problems of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._found: list[tuple[int, Problem]] = []
+        self._found: dict[tuple[str, ValuePath], _Alike] = {}
         self._more = 0
         self._at = 0
         self._line = 1
@@ -84,10 +104,16 @@ class Problems:
 
     def add(self, at: int, steps: list[str | int] | ValuePath, sentence: str) -> None:
         """Add a problem at an offset of the text."""
-        if len(self._found) < MOST_TOLD:
-            self._found.append((at, Problem(self.place(at, steps), sentence)))
-        else:
-            self._more += 1
+        kind = (_VALUE.sub("not …", sentence), tuple(s if isinstance(s, str) else 0 for s in steps))
+        alike = self._found.get(kind)
+        if alike is None:
+            if len(self._found) == MOST_TOLD:
+                self._more += 1
+                return
+            alike = self._found[kind] = _Alike()
+        alike.count += 1
+        if len(alike.first) < _MOST_ALIKE:
+            alike.first.append((at, Problem(self.place(at, steps), sentence)))
 
     def line(self, at: int) -> int:
         """Return the line of an offset; cheap near the last offset requested."""
@@ -105,8 +131,10 @@ class Problems:
 
     def error(self) -> BadPlan:
         """Return the error with all problems."""
-        ordered = sorted(self._found, key=lambda found: found[0])
-        return BadPlan(tuple(problem for _, problem in ordered), self._more)
+        found = (problem for alike in self._found.values() for problem in alike.shown())
+        ordered = [problem for _, problem in sorted(found, key=lambda each: each[0])]
+        more = self._more + len(ordered[MOST_TOLD:])
+        return BadPlan(tuple(ordered[:MOST_TOLD]), more)
 
 
 def json_path(steps: list[str | int] | ValuePath) -> str:

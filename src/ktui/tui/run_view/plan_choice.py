@@ -159,9 +159,10 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         return [(words, "")] if words else []
 
     def notes(self) -> list[ColouredLine]:
-        """Return the warnings that are about other runs."""
+        """Return the warnings that are about other runs, and which part of the file is the plan."""
         runs = (_unfinished(*run) for run in self.unfinished)
-        return [(run, _COLOURS[Severity.WARNING]) for run in runs]
+        warnings = [(run, _COLOURS[Severity.WARNING]) for run in runs]
+        return [*warnings, *([(self.plan.note, _COLOURS[Severity.NOTE])] if self.plan.note else [])]
 
     def known(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Leave out what is not known only because it has not been measured yet."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,41 @@ def test_a_sound_plan_is_summarised(plan_sandbox: PlanSandbox) -> None:
         "\n"
         "No problem.\n"
     )
+
+
+def test_a_plan_may_come_from_a_named_pipe(plan_sandbox: PlanSandbox, tmp_path: Path) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    pipe, plan = tmp_path / "pipe", Path(plan_sandbox.plan(orders_0=(4, 2, 3))).read_bytes()
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(plan,))
+    writer.start()
+
+    result = check(str(pipe), "--json")
+
+    writer.join()
+    assert answer(result)["plan"] == str(pipe)
+
+
+def test_the_plan_that_is_meant_in_saved_output_is_named(
+    plan_sandbox: PlanSandbox, tmp_path: Path
+) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    plan = Path(plan_sandbox.plan(orders_0=(4, 2, 3))).read_text()
+    saved = tmp_path / "saved.txt"
+    saved.write_text(f"Current partition replica assignment\n\n{plan}\n\nSave this to use as")
+
+    result = check(str(saved))
+
+    assert result.exit_code == 2
+    saved.write_text(
+        f"Current partition replica assignment\n\n{plan}\n\n"
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+    )
+
+    result = check(str(saved))
+
+    assert result.exit_code == 0, result.output
+    assert f"{saved}: this is the output of --execute" in result.stderr
 
 
 def test_a_plan_may_come_from_standard_input(plan_sandbox: PlanSandbox) -> None:

@@ -25,7 +25,7 @@ from ktui.cli.reassign.files.json_tree import (
 from ktui.cli.reassign.printed.java_order import sorted_partitions, sorted_topics
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
 from ktui.cluster.text import clean
-from ktui.inputfile import Unreadable, read_input
+from ktui.inputfile import Unreadable, read_input, read_pipe
 from ktui.planning.plan import ANY_LOG_DIR, MOST_BYTES, VERSION
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def read_file(path: Path) -> bytes:
         ReassignProblem: the file cannot be read; the cause is why.
     """
     try:
-        return read_input(path, MOST_BYTES)
+        return read_pipe(path, MOST_BYTES) if path.is_fifo() else read_input(path, MOST_BYTES)
     except Unreadable as why:
         raise ReassignProblem(f"Unable to read file {clean(str(path))}") from why
 
