@@ -213,16 +213,34 @@ def test_a_moving_partition_has_the_replication_factor_from_before_its_move() ->
 
 
 def test_fewer_replicas_than_min_insync_replicas_need_their_option() -> None:
-    plan, cluster = _plan((0, (2,))), _cluster(_state(0, 1))
-    finding = _only(check_plan(plan, cluster))
+    plan, cluster = _plan((0, (2,))), _cluster(_state(0, 1, 2))
+    fewer = Allowances(replication_factor_change=True)
+    finding = check_plan(plan, cluster, fewer)[0]
     assert (finding.severity, finding.kind) == (Severity.PROBLEM, FindingKind.BELOW_MIN_ISR)
     assert finding.option is Option.BELOW_MIN_ISR
     assert finding.sentence == (
         "fewer replicas (1) than min.insync.replicas (2), so producers with acks=all are "
         "refused: orders-0"
     )
-    allowed = _only(check_plan(plan, cluster, Allowances(below_min_isr=True)))
+    both = Allowances(replication_factor_change=True, below_min_isr=True)
+    allowed = check_plan(plan, cluster, both)[0]
     assert allowed == msgspec.structs.replace(finding, severity=Severity.WARNING)
+
+
+@pytest.mark.parametrize(("before", "after"), [((1,), (2,)), ((1,), (2, 3)), ((1, 2), (3, 4))])
+def test_a_plan_is_not_refused_for_too_few_replicas_that_were_no_more_before_it(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    cluster = _cluster(_state(0, *before))
+    few = {"orders": TopicConfig(min_insync_replicas=3)}
+    cluster = msgspec.structs.replace(cluster, configs=few)
+    found = check_plan(_plan((0, after)), cluster, Allowances(replication_factor_change=True))
+    (finding,) = (each for each in found if each.kind is FindingKind.BELOW_MIN_ISR_ALREADY)
+    assert (finding.severity, finding.option) == (Severity.WARNING, None)
+    assert finding.sentence == (
+        f"fewer replicas ({len(after)}) than min.insync.replicas (3) already, so producers with "
+        "acks=all are refused before and after: orders-0"
+    )
 
 
 def test_settings_that_may_not_be_read_are_reported_as_unchecked() -> None:

@@ -22,20 +22,23 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.new_run import carry_out, report_findings, show_dry_run
 from ktui.cli.start.options import StartOptions, start_options
 from ktui.execution.broker.status import unknown_broker
 from ktui.execution.host.state_dir import StateDir
+from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.made_plan import CannotMake
 
 
 @click.command("demote", context_settings=MADE_BY_KTUI)
 @broker_argument
 @cluster_options
+@allowance_options
 @start_options
-def command(broker: int, choice: ClusterChoice, *, how: StartOptions) -> None:
+def command(broker: int, choice: ClusterChoice, *, allowed: Allowances, how: StartOptions) -> None:
     """Move leadership away from broker ID: others lead its partitions.
 
     Starts a run that puts the broker last in every list of replicas, and lets the new first ones
@@ -65,7 +68,7 @@ def command(broker: int, choice: ClusterChoice, *, how: StartOptions) -> None:
     if not made.plan.partitions:
         sys.exit(NOT_ALL_DONE)
     name = free_run_name(how.state, DEMOTE.run_name(broker))
-    new, request = check_run(BrokerRun(name, words, made.plan), target, how)
+    new, request = check_run(BrokerRun(name, words, made.plan, allowed), target, how)
     if how.dry_run:
         show_dry_run(request, json=how.json)
     report_findings(request, how.state)

@@ -42,6 +42,7 @@ class RemovalPreview:
         self._target = request.target
         self._how = request.how
         self._options = request.options
+        self._allowed = request.allowed
         self._removal = standing(request)
         self._is_up = request.broker in request.cluster.online
         self.problems = False
@@ -106,7 +107,9 @@ class RemovalPreview:
             return
         words = purpose.words_in_removal(self._broker)
         run_name = purpose.run_name(self._broker)
-        _, request = check_run(BrokerRun(run_name, words, made.plan), self._target, self._how)
+        _, request = check_run(
+            BrokerRun(run_name, words, made.plan, self._allowed), self._target, self._how
+        )
         time = time_in_words(request.preflight().time_s)
         yield stage_line(stage, f"{plan_text(made)}; {time}")
         for finding in request.findings:

@@ -12,6 +12,7 @@ from ktui.cli.start.options import StartOptions
 from ktui.cluster.ports import ClusterDescription
 from ktui.cluster.text import clean
 from ktui.execution.broker.removal import RemovalFile
+from ktui.planning.check.findings import Allowances
 
 WAITS = 3
 """The exit code of a removal that waits for the operator."""
@@ -43,6 +44,8 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     how: StartOptions
     """How the runs of the removal go."""
     options: RemoveOptions
+    allowed: Allowances
+    """What the plans of its runs may do."""
     file: RemovalFile
     """Where the removal is remembered."""
     cluster: ClusterDescription

@@ -24,12 +24,14 @@ from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import grouped
+from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import rack_aware_option
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.options import StartOptions, start_options
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
+from ktui.planning.check.findings import Allowances
 
 _OPTIONS = {
     "no_demote": click.option(
@@ -61,6 +63,7 @@ def _remove_options(*, no_demote: bool, skip_cordon: bool, **others: Any) -> Rem
 @cluster_options
 @click.option("--undo", is_flag=True, help="Take the removal back, from its last stage on.")
 @grouped("wanted", _remove_options, _OPTIONS)
+@allowance_options
 @start_options
 def command(
     broker: int,
@@ -68,6 +71,7 @@ def command(
     *,
     undo: bool,
     wanted: RemoveOptions,
+    allowed: Allowances,
     how: StartOptions,
 ) -> None:
     """Take broker ID out of the cluster: cordon, demote, drain, prove empty, stop, unregister.
@@ -80,7 +84,7 @@ def command(
     Exit code 0 when the broker is removed, or may be stopped with --until-empty; 3 when it waits
     for you; 1 when something failed or is not known; 2 when nothing was sent; 130 when it was left.
     """
-    request = _read_request(broker, choice, wanted, how)
+    request = _read_request(broker, choice, wanted, allowed, how)
     try:
         if how.dry_run:
             _preview(request, undo=undo)
@@ -101,7 +105,11 @@ def command(
 
 
 def _read_request(
-    broker: int, choice: ClusterChoice, options: RemoveOptions, how: StartOptions
+    broker: int,
+    choice: ClusterChoice,
+    options: RemoveOptions,
+    allowed: Allowances,
+    how: StartOptions,
 ) -> RemovalRequest:
     """Read the cluster, and check that it knows the broker or a removal of it.
 
@@ -120,6 +128,7 @@ def _read_request(
         target=target,
         how=msgspec.structs.replace(how, headless=True),
         options=options,
+        allowed=allowed,
         file=file,
         cluster=cluster,
     )

@@ -72,6 +72,7 @@ class Removing:
         self._target = request.target
         self._how = request.how
         self._options = request.options
+        self._allowed = request.allowed
         self._file = request.file
         self._cluster = request.cluster
         self._runs = LeftRuns.of(request.target, request.how)
@@ -334,7 +335,7 @@ class Removing:
     def _begin(self, stage: str, purpose: Purpose, name: str, made: MadePlan) -> None:
         words = purpose.words_in_removal(self._broker)
         self._say(stage, f"run {name}: {plan_text(made)}")
-        code = begin_run(BrokerRun(name, words, made.plan), self._target, self._how)
+        code = begin_run(BrokerRun(name, words, made.plan, self._allowed), self._target, self._how)
         if made_run(self._how.state, name) is not None:
             self._end_of(name, code)
 

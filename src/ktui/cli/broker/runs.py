@@ -41,6 +41,8 @@ class BrokerRun(msgspec.Struct, frozen=True):
     words: str
     """Its purpose, which its journal has in place of the name of a plan's file."""
     plan: Plan
+    allowed: Allowances
+    """What its plan may do."""
 
 
 def check_run(run: BrokerRun, target: Target, how: StartOptions) -> tuple[PlannedRun, StartRequest]:
@@ -55,7 +57,7 @@ def check_run(run: BrokerRun, target: Target, how: StartOptions) -> tuple[Planne
         source=run.words,
         plan_name=run.words,
         plan=run.plan,
-        allowed=Allowances(),
+        allowed=run.allowed,
         target=target,
     )
     in_force = complete_limits(target.cluster.context.limits, how.limits)

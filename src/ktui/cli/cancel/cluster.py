@@ -173,7 +173,10 @@ class _Cancelling:
         return {
             tp: move
             for tp, move in listed_reassignments(seen).items()
-            if request.everything or tp.topic in request.topics or tp in request.partitions
+            if request.everything
+            or tp.topic in request.topics
+            or tp in request.partitions
+            or not {*move.original, *move.target}.isdisjoint(request.brokers)
         }
 
     async def _cancel(self, report: ClusterCancelReport) -> None:
@@ -245,7 +248,7 @@ class _Cancelling:
 
 
 def _check_names(request: CancelRequest, seen: Observation) -> None:
-    """Check that the named topics and partitions exist, moving or not.
+    """Check that the named topics, partitions and brokers exist, moving or not.
 
     Raises:
         BadInput: some do not; names every missing one.
@@ -258,5 +261,7 @@ def _check_names(request: CancelRequest, seen: Observation) -> None:
         for tp in request.partitions
         if tp in seen.absent
     ]
+    known = {*seen.brokers, *(b for state in seen.reassigning.values() for b in state.replicas)}
+    missing += [f"broker {broker}" for broker in request.brokers if broker not in known]
     if missing:
         raise BadInput(f"the cluster does not have {join_some(missing, most=10)}. Nothing was sent")

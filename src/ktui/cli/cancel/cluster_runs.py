@@ -22,8 +22,10 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
+from ktui.execution.run.broker_scope import partitions_on
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import CancelScope, tracks_in_scope
+from ktui.execution.run.track import Track
 
 
 class RunOnCluster:
@@ -98,9 +100,15 @@ class RunOnCluster:
         """Find the run's own reassignments among those that are listed and in the scope."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
-        tracks = tracks_in_scope(self._follower.run, self._request.topics, self._request.partitions)
-        unfinished = [track.tp for track in tracks if not track.state.ended]
+        unfinished = [track.tp for track in self._in_scope() if not track.state.ended]
         self.unfinished = unfinished if self.live else list(self.listed)
+
+    def _in_scope(self) -> list[Track]:
+        run, request = self._follower.run, self._request
+        named = (*request.partitions, *partitions_on(run, request.brokers))
+        if not (request.everything or request.topics or named):
+            return []  # its brokers have nothing of the run, and without a scope it would be all
+        return tracks_in_scope(run, request.topics, named)
 
     def ask(self) -> None:
         """Write the cancel into the run's journal; nothing if it would cover no partition."""

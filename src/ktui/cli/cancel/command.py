@@ -78,13 +78,8 @@ def _check_on_cluster(request: CancelRequest) -> None:
     """Check that a cancel works without a run, and that its scope was given.
 
     Raises:
-        BadInput: --trim or --broker was given, or no scope was.
+        BadInput: --trim was given, or no scope was.
     """
-    if request.brokers:
-        raise BadInput(
-            "--broker needs a run, whose plan says what comes and goes. Name the run: ktui cancel "
-            "RUN --broker, or give --topic, --partition or --all"
-        )
     if request.kind is CancelKind.TRIM:
         raise BadInput(
             "--trim needs a run. Only the run's journal has the original number of replicas. "

@@ -135,7 +135,8 @@ def check_scope_given(request: CancelRequest) -> None:
     """
     if not request.scope_words:
         raise BadInput(
-            "no scope was given. Give --topic T, --partition T:P, or --all for every partition"
+            "no scope was given. Give --topic T, --partition T:P, --broker ID, or --all for every "
+            "partition"
         )
 
 

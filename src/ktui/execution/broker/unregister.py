@@ -149,7 +149,7 @@ def find_obstacle(
         runs = [f"{name} ({as_count(count, 'partition')})" for name, count in brought.items()]
         return (
             f"broker {broker} gets replicas by {join_all(runs)}. Let that end, or call it off: "
-            f"ktui cancel RUN --broker {broker}"
+            f"ktui cancel RUN --stop --broker {broker}"
         )
     return None
 

@@ -100,6 +100,8 @@ class FindingKind(enum.StrEnum):
     TOO_MANY_REPLICAS = "more replicas than brokers"
     REPLICATION_FACTOR_CHANGE = "replication factor change"
     BELOW_MIN_ISR = "below min ISR"
+    BELOW_MIN_ISR_ALREADY = "below min ISR already"
+    """The plan leaves it so, and makes nothing worse."""
     BROKER_DOWN = "broker down"
     OFFLINE = "offline"
     UNDER_REPLICATED = "under-replicated"

@@ -20,6 +20,8 @@ _FIXED = {
     "{names}",
     FindingKind.BELOW_MIN_ISR: "fewer replicas ({0}) than min.insync.replicas ({1}), so producers "
     "with acks=all are refused: {names}",
+    FindingKind.BELOW_MIN_ISR_ALREADY: "fewer replicas ({0}) than min.insync.replicas ({1}) "
+    "already, so producers with acks=all are refused before and after: {names}",
     FindingKind.BROKER_DOWN: "broker {0} is down but is a target of {names}: nothing is "
     "copied to it until it is back",
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",

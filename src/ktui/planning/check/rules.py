@@ -129,8 +129,9 @@ class PlanRules:
             yield Remark(FindingKind.SETTINGS_UNREADABLE)
             return
         if after < config.min_insync_replicas:
-            cause = (after, config.min_insync_replicas)
-            yield Remark(FindingKind.BELOW_MIN_ISR, cause, ("replicas",))
+            already = before <= after  # a plan is refused only for what it makes worse
+            kind = FindingKind.BELOW_MIN_ISR_ALREADY if already else FindingKind.BELOW_MIN_ISR
+            yield Remark(kind, (after, config.min_insync_replicas), ("replicas",))
         if config.tiered and not {*target.replicas} <= {*state.original}:
             yield Remark(FindingKind.TIERED)
 

@@ -208,6 +208,20 @@ def test_a_kafka_without_cordons_is_refused_unless_the_operator_does_without(
     assert "--skip-cordon" in why
 
 
+def test_a_topic_that_has_too_few_replicas_already_does_not_keep_the_broker(
+    sandbox: RemovalSandbox,
+) -> None:
+    two = {"min.insync.replicas": "2"}
+    audit = TopicSpec(name="audit", replicas=((3,),), bytes_each=MIB, configs=two)
+    sandbox.cluster(topics=(audit,))
+
+    result = sandbox.remove("--until-empty")
+
+    assert (result.exit_code, sandbox.on_broker()) == (0, [])
+    assert "than min.insync.replicas (2) already" in result.stderr
+    assert "audit-0" in result.stderr
+
+
 def test_without_the_demote_nothing_but_the_drain_is_run(sandbox: RemovalSandbox) -> None:
     assert "2/6 demote: left out" in stages(sandbox, "--no-demote", "--until-empty")
     assert sandbox.engines == ["drain-3"]

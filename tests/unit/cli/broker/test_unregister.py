@@ -97,7 +97,7 @@ def test_a_broker_that_an_unfinished_run_brings_replicas_to_is_not_unregistered(
     if brings:
         error = refusal(sandbox, str(broker), "--yes")
         assert f"broker {broker} gets replicas by drain (2 partitions)" in error
-        assert f"ktui cancel RUN --broker {broker}" in error
+        assert f"ktui cancel RUN --stop --broker {broker}" in error
     else:
         sandbox.lines("unregister", str(broker), "--yes")
         assert broker not in registered(sandbox)

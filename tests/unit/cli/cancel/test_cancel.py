@@ -45,7 +45,7 @@ def rows(text: str) -> list[str]:
     [
         (("drain", "--all"), "--trim was given. Give one of them, or --remove-cancel"),
         (("drain", "--stop", "--trim", "--all"), "--trim exclude each other. Give one of them"),
-        (("drain", "--stop"), "Give --topic T, --partition T:P, or --all"),
+        (("drain", "--stop"), "Give --topic T, --partition T:P, --broker ID, or --all"),
         (("drain", "--stop", "--all", "--topic", "orders"), "--all already covers every partition"),
         (("drain", "--stop", "--topic", "ordrs"), "did you mean 'orders'?"),
         (("drain", "--stop", "--partition", "orders:9"), "partition 9 of topic orders"),
@@ -54,7 +54,6 @@ def rows(text: str) -> list[str]:
         (("drain", "--cluster", "--stop", "--all"), "name a run, or give --cluster instead"),
         (("--cluster", "--trim", "--all"), "--trim needs a run"),
         (("--cluster", "--stop"), "no scope was given"),
-        (("--cluster", "--stop", "--broker", "4"), "--broker needs a run"),
         (("drain", "--stop", "--all", "--broker", "4"), "--all already covers every partition"),
         (("drain", "--remove-cancel", "--broker", "4"), "takes no other cancel option"),
         (("drain", "--remove-cancel", "--stop"), "--remove-cancel takes no other cancel option"),

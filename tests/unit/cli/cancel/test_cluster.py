@@ -12,7 +12,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.execution.errors import RunProblem
 from ktui.simulated import events
 from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
-from support.simulated.moving_clusters import move
+from support.simulated.moving_clusters import move, tp
 
 OFF_3 = (1, 2, 4)
 
@@ -52,6 +52,38 @@ def test_reassignments_of_others_are_listed_one_by_one_and_cancelled(
     assert "payments-1 stopped 1,2,3 3" in printed
     assert printed[-1] == "3 reassignments: 3 stopped"
     assert not sandbox.moving
+
+
+def test_what_others_move_from_to_or_on_a_broker_is_cancelled_and_nothing_else(
+    sandbox: CancelSandbox,
+) -> None:
+    sandbox.others_move("orders-0")  # 2,3,1 to 4,2,3
+    sandbox.others_move("payments-1", target=(5, 6, 7))  # from 1,2,3
+
+    result = sandbox.cancel("--stop", "--broker", "4")
+
+    assert result.exit_code == 0, result.output
+    assert "1 reassignment: 1 stopped" in lines(result)[-1]
+    assert sandbox.moving == {"payments-1"}
+
+
+def test_a_broker_that_has_nothing_to_do_with_a_live_run_cancels_nothing_of_it(
+    sandbox: CancelSandbox,
+) -> None:
+    run = sandbox.live("drain", {"orders-0": (4, 2, 3)})
+    sandbox.others_move("payments-1", target=(5, 6, 7))
+
+    sandbox.cancel("--stop", "--broker", "7")
+
+    assert run.run.tracks[tp("orders-0")].cancel is None
+    assert "payments-1" not in sandbox.moving
+
+
+def test_a_broker_that_the_cluster_does_not_have_is_refused(sandbox: CancelSandbox) -> None:
+    refused = sandbox.cancel("--stop", "--broker", "99")
+
+    assert isinstance(refused.exception, BadInput)
+    assert "the cluster does not have broker 99" in str(refused.exception)
 
 
 def test_only_the_named_topics_and_partitions_are_cancelled(sandbox: CancelSandbox) -> None:
