@@ -63,7 +63,8 @@ def named_commands() -> Iterator[tuple[Path, str, tuple[str, ...], set[str]]]:
     for path in sorted(SOURCE.rglob("*.py")):
         for text in texts(path):
             for found in _COMMAND.finditer(text):
-                words, name = found[1].split(), ()
+                words: list[str] = found[1].split()
+                name: tuple[str, ...] = ()
                 while words and (*name, words[0]) in known:
                     name = (*name, words.pop(0))
                 if name:
