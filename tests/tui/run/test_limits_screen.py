@@ -33,7 +33,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
         await watch.type("none")
         await watch.press(*["down"] * 10)
         await watch.type("kip-435")
-        await watch.press("enter")
+        await watch.press("enter", "enter")  # twice, as P is lifted
         await watch.pass_until("in force: they bind")
         assert watch.app.attached is not None
         assert watch.app.attached.run.limits == Limits(replicas=2, shape=Shape.KIP_435)
@@ -148,3 +148,44 @@ async def test_limits_already_in_force_are_not_requested_again(tmp_path: Path) -
         await watch.see()
         await watch.press("l", "2", "enter")
         assert "Resume it first: ktui resume drain-3" in watch.text
+
+
+async def test_each_limit_that_would_change_is_shown_as_old_and_new_before_enter(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.press("l", "2", "down", "1", *["down"] * 12)
+        await watch.type("size-asc")
+        assert "1 -> 2" in watch.dialog_line("R replicas")
+        assert "->" not in watch.dialog_line("P partitions")  # as it was
+        assert "->" not in watch.dialog_line("shape")
+        assert "topic -> size-asc" in watch.dialog_line(" order")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"), [((), "R 1 -> 25"), (("down",), "P 1 -> 25"), (("down",) * 4, "B 2 -> none")]
+)
+async def test_a_count_raised_fivefold_or_lifted_wants_a_second_enter(
+    tmp_path: Path, keys: tuple[str, ...], words: str
+) -> None:
+    limits = Limits(replicas=1, partitions=1, per_broker=2)
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+        await watch.press("l", *keys)
+        await watch.type(words.rsplit(maxsplit=1)[-1])
+        await watch.press("enter")
+        await watch.see()
+        assert f"{words} lets far more move at once. Press enter again to apply it." in watch.text
+        assert watch.app.attached is not None
+        assert watch.app.attached.status.coming is None
+        assert watch.app.attached.run.limits == limits
+        await watch.press("enter")
+        await watch.pass_until("in force: they bind")
+        assert watch.app.attached.run.limits != limits
+
+
+async def test_a_count_raised_less_than_fivefold_wants_one_enter(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+        await watch.press("l", "down", "4", "enter")
+        await watch.pass_until("in force: they bind")

@@ -29,6 +29,8 @@ from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 OPTIONS = (*NUMBERS, *CHOICES)
+LEAP = 5
+"""A count that becomes so many times what it was may be a slip, such as 25 for 2 and 5."""
 _MEANINGS = {
     **{
         option: f"{number.meaning}{' (gentle)' if number.gentle_only else ''}"
@@ -65,13 +67,13 @@ class LimitsForm(Vertical):
         height: auto;
         & Horizontal { height: 1; }
         & .label { width: 21; padding: 0 1; }
-        & .now { width: 14; }
+        & .now { width: 23; }
         & .new { width: 13; padding: 0 1; }
         & LimitInput {
             width: 12; margin-right: 1; height: 1; border: none; padding: 0 1; background: $cursor;
         }
         & LimitInput:focus { background-tint: $primary 25%; border: none; }
-        & .use { width: 16; padding: 0 1; }
+        & .use { width: 15; padding: 0 1; }
         & .note { width: 1fr; color: $dim; text-wrap: nowrap; text-overflow: ellipsis; }
         & .heading { color: $header; }
         & .-wrong .label { color: $error; text-style: bold; }
@@ -99,6 +101,8 @@ class LimitsForm(Vertical):
         super().__init__(disabled=disabled, classes="" if in_use else "-no-use")
         self.add_class("-narrow", update=False)  # until its width is known
         self._base, self._heading = base, heading
+        self._coming: Limits | None = None
+        """Limits that were requested, and are not in force yet."""
         self._wrong: dict[str, str] = {}
         """The error of each invalid field, by option."""
 
@@ -132,17 +136,30 @@ class LimitsForm(Vertical):
 
     def show(self, base: Limits | None, coming: Limits | None, in_use: Mapping[str, str]) -> None:
         """Show the limits in force, those requested but not in force yet, and what is in use."""
-        self._base = base
+        self._base, self._coming = base, coming
+        self._show_values()
         for option in OPTIONS:
-            row = self.query_one(f"#of-{option}")
-            now = _value(base, option)
-            new = now if coming is None else _value(coming, option)
-            then = (f" > {new}", "$next-leader") if new != now else ("", "")
-            row.query_one(".now", Static).update(Content.assemble(now, then), layout=False)
-            row.query_one(".use", Static).update(Content(in_use.get(option, "")), layout=False)
+            use = self.query_one(f"#of-{option}").query_one(".use", Static)
+            use.update(Content(in_use.get(option, "")), layout=False)
+
+    def _show_values(self) -> None:
+        """Show each limit in force, and what it is to be: as typed, else as requested."""
+        typed = self.typed
+        for option in OPTIONS:
+            now = _value(self._base, option)
+            asked = now if self._coming is None else _value(self._coming, option)
+            new = _value_typed(option, typed.get(option, "")) or asked
+            then = ("", "")
+            if new != asked:
+                then = (f"{asked} -> {new}", "bold $next-leader")
+                now = ""
+            elif new != now:
+                then = (f" > {new}", "$next-leader")
+            cell = self.query_one(f"#of-{option}").query_one(".now", Static)
+            cell.update(Content.assemble(now, then), layout=False)
 
     @property
-    def typed(self) -> dict[str, int | str | None]:
+    def typed(self) -> dict[str, str]:
         """The text typed, by option; an empty field leaves its limit as it is."""
         return dict(self._typed())
 
@@ -218,12 +235,26 @@ class LimitsForm(Vertical):
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
         self.limits()
+        self._show_values()
         self.post_message(self.Changed())
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.post_message(self.Submitted())
+
+
+def leaps(old: Limits, new: Limits) -> list[str]:
+    """Return the counts that let far more move at once than before, each as `R 2 -> 25`."""
+    return [
+        f"{LETTERS[option]} {_value(old, option)} -> {_value(new, option)}"
+        for option in ("replicas", "partitions", "replica-movements", "per-broker")
+        if _leaps(*(getattr(each, option.replace("-", "_")) for each in (old, new)))
+    ]
+
+
+def _leaps(old: int | None, new: int | None) -> bool:
+    return old is not None and (new is None or new >= LEAP * old)
 
 
 def as_typed(limits: Mapping[str, int | str | None]) -> dict[str, str]:
@@ -255,3 +286,10 @@ def _value(limits: Limits | None, option: str) -> str:
     if limits is None:
         return figures.UNKNOWN
     return limit_text(option, getattr(limits, option.replace("-", "_")))
+
+
+def _value_typed(option: str, text: str) -> str:
+    """Return the value of a text that was typed; empty where there is none, or it is invalid."""
+    if not text or _wrong({option: text}) is not None:
+        return ""
+    return _value(parse_limits({option: text}), option)

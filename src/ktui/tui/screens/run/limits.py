@@ -21,7 +21,7 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import LETTERS, OF_ONE_BROKER, Limits, limit_figure
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed
+from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed, leaps
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.services import services
@@ -55,6 +55,8 @@ class LimitsScreen(RunChangeScreen):
 
     def __init__(self, *, write: bool) -> None:
         super().__init__("limits", write=write)
+        self._warned_of: dict[str, str] = {}
+        """What was typed when the operator was warned of a leap."""
 
     def body(self) -> ComposeResult:
         """Lay out the limits, and the answer to a request."""
@@ -79,6 +81,7 @@ class LimitsScreen(RunChangeScreen):
 
     def accepted(self) -> None:
         """Empty the fields."""
+        self._warned_of = {}
         self.query_one(LimitsForm).clear()
 
     def standing(self, status: RunStatus) -> str:
@@ -109,6 +112,7 @@ class LimitsScreen(RunChangeScreen):
 
     @on(LimitsForm.Changed)
     def _typed(self) -> None:
+        self._warned_of = {}
         if self.query_one(LimitsForm).typed:  # an accepted request empties it: keep the answer
             self.say(Content(""))
 
@@ -129,7 +133,13 @@ class LimitsScreen(RunChangeScreen):
         if undo is None and limits == (status.coming or status.limits):
             self.say(Content("These limits are in force already."))
             return
-        self.ask(SetLimits(form.typed) if undo is None else undo.command)
+        far = [] if undo is not None else leaps(status.coming or status.limits, limits)
+        if far and self._warned_of != form.typed:
+            self._warned_of = form.typed
+            words = f"{', '.join(far)} lets far more move at once. Press enter again to apply it."
+            self.say(Content.styled(words, "$warning"))
+            return
+        self.ask(SetLimits(dict(form.typed)) if undo is None else undo.command)
 
 
 def _of_single_brokers(limits: Limits, run: str) -> str:
