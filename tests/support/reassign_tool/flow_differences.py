@@ -103,8 +103,14 @@ LINES = (
         "throttles that stay",
         "ktui names on standard error which throttles it leaves, and how to remove them; and that "
         "it watches the cluster before it removes any that somebody else has set.",
-        re.compile(r"throttles stay on .*|watching for \d+ s, before throttles go .*"),
+        re.compile(r"throttles (may )?stay on .*|watching for \d+ s, before throttles go .*"),
         _clears,
+    ),
+    LineDifference(
+        "what has started",
+        "Where not all of a plan was started, ktui says on standard error what was.",
+        re.compile(r"started: .*"),
+        _is("--execute"),
     ),
     LineDifference(
         "cancelled by a controller",

@@ -141,12 +141,14 @@ def _cancel(
     place = runs_place(arguments, choice.target(), cluster_id)
     check_not_live(place.state, place.cluster_id, active)
     asyncio.run(place.check_owner())
+    stopped: set[TopicPartition] = set()
     errors: dict[TopicPartition, str] = {}
     cleared: set[SettingKey] = set()
     if not arguments.has("preserve-throttles"):  # a run ends its throttles with its moves
-        errors, cleared = _cancel_in_runs(place, active)
+        stopped, errors, cleared = _cancel_in_runs(place, active)
     others = asyncio.run(cancel_listed(place, [tp for tp in active if tp not in errors]))
     errors |= {**others.refused, **dict.fromkeys(others.completed, _COMPLETED)}
+    errors |= {tp: _NOT_MOVING for tp in others.unlisted if tp not in stopped}
     if errors:
         raise ActionFailed(lines.cancels_refused(errors))
     click.echo(lines.reassignments_cancelled(active))
@@ -155,12 +157,13 @@ def _cancel(
 
 def _cancel_in_runs(
     place: RunsPlace, active: Collection[TopicPartition]
-) -> tuple[dict[TopicPartition, str], set[SettingKey]]:
+) -> tuple[set[TopicPartition], dict[TopicPartition, str], set[SettingKey]]:
     """Cancel the partitions that runs of earlier calls have in flight.
 
     Returns:
-        The problems, and the settings that were put back.
+        The partitions that were stopped, the problems of others, and the settings put back.
     """
+    stopped: set[TopicPartition] = set()
     problems: dict[TopicPartition, str] = {}
     cleared: set[SettingKey] = set()
     for run in [*left_runs(place)]:
@@ -169,11 +172,14 @@ def _cancel_in_runs(
             command = CancelMoves(CancelKind.STOP, partitions=theirs)
             after, put_back = settle(place, run.name, [command])
             problems |= _not_stopped(after, theirs)
+            stopped |= {*theirs} - problems.keys()
             cleared |= {*put_back}
-    return problems, cleared
+    return stopped, problems, cleared
 
 
 _COMPLETED = "It was complete before the cancel arrived."
+_NOT_MOVING = "No partition reassignment is in progress."
+"""Kafka's words for a cancel of what is over."""
 
 
 def _not_stopped(run: Run, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:

@@ -29,6 +29,8 @@ class ListedCancels(NamedTuple):
     """The partitions that are on the way to their own target."""
     completed: Collection[TopicPartition] = ()
     """The partitions that were at their target before the cancel arrived."""
+    unlisted: Collection[TopicPartition] = ()
+    """The partitions that were not being reassigned any more: nothing was sent for them."""
 
 
 async def cancel_listed(
@@ -72,7 +74,7 @@ async def cancel_listed(
     settled = cancel.settled.items()
     refused = {tp: _reason(how) for tp, how in settled if how.outcome not in _OVER}
     completed = [tp for tp, how in settled if how.outcome is ForeignOutcome.COMPLETED]
-    return ListedCancels(refused, alone, completed)
+    return ListedCancels(refused, alone, completed, wanted - {move.tp for move in found})
 
 
 def _reason(settled: Settled) -> str:

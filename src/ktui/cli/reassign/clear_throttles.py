@@ -17,10 +17,7 @@ from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
 from ktui.cli.reassign.printed import lines
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.cluster.ports import (
-    ClusterReader,
-    ConfigScope,
-)
+from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigResource, ConfigScope
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
 from ktui.execution.host.catalog import unfinished_runs
@@ -53,6 +50,8 @@ class Foreign(enum.Enum):
 
 FOREIGN = "clear-foreign-throttles"
 _RATES = (*RATES, LOG_DIR_RATE)
+_NO_TOPIC = ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION")
+"""Kafka's errors for a topic that does not exist: it has no throttle."""
 
 
 def clear_throttles(
@@ -128,7 +127,7 @@ async def _clear_foreign(
     """Remove throttles that stay on the brokers and the file's topics, or name them."""
     async with aclosing(place.target.cluster.reader()) as reader:
         cluster = await reader.describe_cluster()
-        found = await _set_now(reader, cluster.online, {tp.topic for tp in targets})
+        found, unread = await _set_now(reader, cluster, {tp.topic for tp in targets})
         ours = found.keys() & _of_runs(place)
         others = {key: value for key, value in found.items() if key not in ours}
         going = _going(targets, others, over, foreign)
@@ -142,6 +141,8 @@ async def _clear_foreign(
         )
     if ours:
         print_note(f"throttles stay on {_named(ours)}: what has not ended needs them")
+    for resource, why in unread.items():
+        print_note(f"throttles may stay on {resource.scope} {resource.name}: {why}")
 
 
 def _going(
@@ -161,19 +162,27 @@ def _going(
 
 
 async def _set_now(
-    reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
-) -> dict[SettingKey, str]:
-    """Return the throttle settings that are made on brokers and on topics, with their values."""
-    resources = {broker_resource(broker): _RATES for broker in brokers} | {
+    reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str]
+) -> tuple[dict[SettingKey, str], dict[ConfigResource, str]]:
+    """Read the throttle settings that are made on brokers and on topics.
+
+    Returns:
+        Their values, and the brokers and topics that could not be read, with reasons.
+    """
+    resources = {broker_resource(broker): _RATES for broker in cluster.online} | {
         topic_resource(topic): REPLICAS for topic in topics
     }
     answer = await reader.settings(resources.keys(), {*_RATES, *REPLICAS})
-    return {
+    found = {
         (resource, name): setting.own
         for resource, settings in answer.settings.items()
         for name, setting in settings.items()
         if name in resources[resource] and setting.own is not None
     }
+    down = sorted(cluster.brokers.keys() - cluster.online)
+    unread = dict.fromkeys(map(broker_resource, down), "it is down")
+    unread |= {r: why for r, why in answer.failures.items() if not why.startswith(_NO_TOPIC)}
+    return found, unread
 
 
 def _of_runs(place: RunsPlace) -> set[SettingKey]:

@@ -113,15 +113,14 @@ def execute(arguments: Arguments) -> None:
     )
     if submission.plan.partitions:
         refused |= _submit(place, submission, left, foreign)
-    if rates and any(each.tp not in refused for each in submission.plan.partitions):
+    taken = [each.tp for each in submission.plan.partitions if each.tp not in refused]
+    if rates and taken:
         click.echo(lines.replication_throttle_set(rates.every or 0))
     if refused:
-        if taken := [each.tp for each in submission.plan.partitions if each.tp not in refused]:
-            print_note(f"started: {join_some(taken)}")
+        _say_started(taken)
         raise ActionFailed(lines.reassignments_refused(refused))
     if dir_rate >= 0:
-        asyncio.run(_throttle_log_dirs(place, file, dir_rate))
-        click.echo(lines.log_dir_throttle_set(dir_rate))
+        _throttle_log_dirs(place, file, dir_rate, taken)
     click.echo(lines.reassignments_started(file.replicas))
     if moves.dirs:
         asyncio.run(move_log_dirs(place, moves))
@@ -164,11 +163,22 @@ async def _read(reader: ClusterReader, file: ReassignmentFile, *, additional: bo
         return _Seen(cluster, listed, states, await known_dirs(reader, present, cluster.online))
 
 
-async def _throttle_log_dirs(place: RunsPlace, file: ReassignmentFile, rate: int) -> None:
+def _throttle_log_dirs(
+    place: RunsPlace, file: ReassignmentFile, rate: int, taken: Collection[TopicPartition]
+) -> None:
     cluster, brokers = place.target.cluster, {replica.broker for replica in file.log_dirs}
-    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-        throttle = LogDirThrottle(place.state, place.cluster_id)
-        await throttle.set(reader, writer, brokers, rate)
+
+    async def set_rates() -> None:
+        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+            throttle = LogDirThrottle(place.state, place.cluster_id)
+            await throttle.set(reader, writer, brokers, rate)
+
+    try:
+        asyncio.run(set_rates())
+    except Exception:
+        _say_started(taken)
+        raise
+    click.echo(lines.log_dir_throttle_set(rate))
 
 
 def _before(seen: _Seen, runs: Collection[Run]) -> dict[TopicPartition, Brokers]:
@@ -280,6 +290,12 @@ def _given_up(
     numbers = {str(tp.partition) for tp in targets if tp.topic == key[0].name}
     mine = () if ours is None else ours.values
     return frozenset(entry for entry in mine if entry.partition(":")[0] in numbers)
+
+
+def _say_started(partitions: Collection[TopicPartition]) -> None:
+    """Name what goes on although the call fails."""
+    if partitions:
+        print_note(f"started: {join_some(partitions)}")
 
 
 def _say_on_their_way(partitions: Collection[TopicPartition]) -> None:
