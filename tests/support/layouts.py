@@ -25,6 +25,7 @@ def layout(  # noqa: PLR0913 - a test names the few that it is about
     partitions: Mapping[TopicPartition, PartitionState],
     *,
     brokers: Collection[int] = range(1, 7),
+    unregistered: Collection[int] = (),
     down: Collection[int] = (),
     cordoned: Collection[int] = (),
     racks: str = "",
@@ -34,13 +35,17 @@ def layout(  # noqa: PLR0913 - a test names the few that it is about
 ) -> Layout:
     """Return a cluster; `racks` has a letter for each broker, and sizes are 1 byte if not given."""
     return Layout(
-        partitions={tp: _with_down(state, frozenset(down)) for tp, state in partitions.items()},
+        partitions={
+            tp: _with_down(state, frozenset((*down, *unregistered)))
+            for tp, state in partitions.items()
+        },
         pool=BrokerPool(
             online=frozenset(brokers) - frozenset(down),
             cordoned=frozenset(cordoned),
             racks=dict(zip(brokers, racks, strict=False)),
         ),
-        known=frozenset(brokers),
+        known=frozenset((*brokers, *unregistered)),
+        unregistered=frozenset(unregistered),
         sizes={tp: (sizes or {}).get(str(tp), 1) for tp in partitions},
         room=room or {},
         weights=weights or {},

@@ -9,7 +9,7 @@ of one partition, topic or resource comes back beside the parts that succeeded.
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -45,6 +45,14 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     def online(self) -> frozenset[int]:
         """The brokers that are registered and not fenced."""
         return online_brokers(self.brokers)
+
+    def unregistered(self, assigned: Iterable[int]) -> frozenset[int]:
+        """Return the ids of replica lists that are no brokers any more.
+
+        A list keeps the id of a broker that was unregistered. Kafka refuses every target that names
+        it (INVALID_REPLICA_ASSIGNMENT). Before 4.1 such an id may be a broker that is down.
+        """
+        return frozenset(assigned) - self.brokers.keys() if self.reports_fenced else frozenset()
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True):

@@ -227,6 +227,17 @@ def test_fewer_replicas_than_min_insync_replicas_need_their_option() -> None:
     assert allowed == msgspec.structs.replace(finding, severity=Severity.WARNING)
 
 
+def test_an_id_that_only_lists_of_replicas_have_is_no_broker() -> None:
+    """Kafka refuses the target: the broker was unregistered."""
+    cluster = _cluster(_state(0, 1, 2, 9))
+    assert _check(_plan((0, (1, 4, 9))), cluster)[0] is Severity.WARNING  # perhaps it is down
+
+    cluster = msgspec.structs.replace(cluster, unregistered=frozenset({9}))
+    severity, sentence = _check(_plan((0, (1, 4, 9))), cluster)
+    assert severity is Severity.PROBLEM
+    assert sentence == "the cluster has no broker 9, only 1 to 5; named for orders-0"
+
+
 @pytest.mark.parametrize(("before", "after"), [((1,), (2,)), ((1,), (2, 3)), ((1, 2), (3, 4))])
 def test_a_plan_is_not_refused_for_too_few_replicas_that_were_no_more_before_it(
     before: tuple[int, ...], after: tuple[int, ...]

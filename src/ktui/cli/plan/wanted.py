@@ -53,8 +53,9 @@ def weighted(layout: Layout, options: MakeOptions) -> Layout:
     Raises:
         BadInput: the cluster does not have one of the brokers.
     """
-    if unknown := sorted(options.weights.keys() - layout.known):
-        has = join_some(sorted(layout.known), most=12)
+    known = layout.known - layout.unregistered
+    if unknown := sorted(options.weights.keys() - known):
+        has = join_some(sorted(known), most=12)
         raise BadInput(f"{WEIGHT}: the cluster has no {join_named('broker', unknown)}, only {has}")
     return msgspec.structs.replace(layout, weights=options.weights)
 

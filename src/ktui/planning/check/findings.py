@@ -24,6 +24,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     A topic without partitions here does not exist, unless `failures` names it.
     """
     brokers: Mapping[int, Broker]
+    unregistered: frozenset[int] = frozenset()
+    """The ids in lists of replicas that are certainly no brokers any more."""
     configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
     """Topic settings. A missing topic could not be read, and is not checked by its settings."""
     listed: Mapping[TopicPartition, Reassignment] = msgspec.field(default_factory=dict)

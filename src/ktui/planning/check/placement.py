@@ -24,6 +24,8 @@ class Placement(msgspec.Struct, frozen=True):
     pool: BrokerPool
     brokers: frozenset[int]
     """Every broker that is registered or has a replica, also those that are down."""
+    unregistered: frozenset[int] = frozenset()
+    """Of these, the ids that only replica lists still have: they are no brokers any more."""
 
 
 class PlacementAnswer(msgspec.Struct, frozen=True):
@@ -59,6 +61,7 @@ async def read_with_log_dirs(
         partitions=with_reassignments(states, known),
         pool=_pool(cluster, _cordoned(answers), replicas),
         brokers=frozenset(cluster.brokers) | replicas.keys(),
+        unregistered=cluster.unregistered(replicas),
     )
     return PlacementAnswer(placement, answers, failures)
 

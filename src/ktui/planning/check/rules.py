@@ -44,7 +44,7 @@ class PlanRules:
         """Known brokers. Before Kafka 4.1, one that is down may appear in replica lists only."""
         states = self._cluster.partitions.values()
         assigned = {broker for state in states for broker in state.replicas}
-        return frozenset(self._cluster.brokers) | assigned
+        return (frozenset(self._cluster.brokers) | assigned) - self._cluster.unregistered
 
     @cached_property
     def unreadable(self) -> dict[str, str]:

@@ -53,6 +53,9 @@ async def take_snapshot(
     seen = ClusterSnapshot(
         partitions=topics.partitions,
         brokers=cluster.brokers,
+        unregistered=cluster.unregistered(
+            broker for state in topics.partitions.values() for broker in state.replicas
+        ),
         configs=configs.configs,
         listed=listed,
         topics=await _all_topics(reader) if topics.absent else (),

@@ -33,16 +33,24 @@ def check_wishes(layout: Layout, wishes: Wishes) -> None:
         check_topics(layout, plain)
 
 
-def check_brokers(layout: Layout, brokers: Collection[int]) -> frozenset[int]:
+def check_brokers(
+    layout: Layout, brokers: Collection[int], *, leaving: bool = False
+) -> frozenset[int]:
     """Return brokers as a set.
+
+    Args:
+        layout: the cluster.
+        brokers: the brokers.
+        leaving: whether they are to give up what they hold. So may those that are unregistered.
 
     Raises:
         CannotMake: there are none, or the cluster does not have one of them.
     """
     if not brokers:
         raise CannotMake("No broker is named.")
-    if unknown := sorted({*brokers} - layout.known):
-        has = join_named("broker", sorted(layout.known), most=12)
+    known = layout.known if leaving else layout.known - layout.unregistered
+    if unknown := sorted({*brokers} - known):
+        has = join_named("broker", sorted(known), most=12)
         raise CannotMake(f"There is no {join_named('broker', unknown)}; the cluster has {has}.")
     return frozenset(brokers)
 

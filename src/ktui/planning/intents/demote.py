@@ -26,7 +26,7 @@ def demote(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan
     Raises:
         CannotMake: a broker is unknown, or all are last already.
     """
-    last = check_brokers(layout, brokers)
+    last = check_brokers(layout, brokers, leaving=True)
     draft = Draft(layout, wishes)
     found = False
     for tp in draft.in_scope():

@@ -28,14 +28,24 @@ class Draft:
         layout: the cluster.
         wishes: what may be changed, and how much.
         closed: brokers that get no replicas, besides those down or cordoned.
+        replaces: whether replicas on unregistered brokers may be moved. Otherwise their partitions
+            are left as they are, for Kafka refuses every target that names such a broker.
 
     Raises:
         CannotMake: a budget, a weight or a topic of the wishes is wrong.
     """
 
-    def __init__(self, layout: Layout, wishes: Wishes, closed: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        wishes: Wishes,
+        closed: Collection[int] = (),
+        *,
+        replaces: bool = False,
+    ) -> None:
         check_wishes(layout, wishes)
         self.layout = layout
+        self._no_brokers = frozenset() if replaces else layout.unregistered
         self.wishes = wishes
         self.budget = Budget.of(wishes)
         self.targets = [
@@ -107,6 +117,8 @@ class Draft:
             return Why.REASSIGNING
         if not state.described:
             return Why.UNREADABLE
+        if self._no_brokers and not self._no_brokers.isdisjoint(self.original(tp)):
+            return Why.UNREGISTERED
         return None
 
     def copyable(self, tp: TopicPartition) -> bool:
@@ -237,11 +249,12 @@ class Draft:
 
     def made(self) -> MadePlan:
         """Return the plan of the draft."""
-        changed = [tp for tp, brokers in self.lists.items() if brokers != self.original(tp)]
+        changed = [tp for tp, brokers in self.lists.items() if self._changed(tp, brokers)]
         for tp in changed:
             if tp not in self.in_place:
                 self._settle(tp)
         partitions = self.layout.partitions
+        new = {tp: len({*self.lists[tp]} - {*self.original(tp)}) for tp in changed}
         targets = [
             PartitionTarget(
                 tp.topic,
@@ -254,10 +267,19 @@ class Draft:
         return MadePlan(
             plan=Plan(tuple(targets)),
             left=tuple(sorted(self._left.values(), key=self._left_rank)),
-            moves=self.budget.moves,
-            bytes=self.budget.bytes,
+            moves=sum(new.values()),
+            bytes=sum(self.layout.size(tp) * count for tp, count in new.items()),
             leader_changes=sum(self.lists[tp][0] != self.original(tp)[0] for tp in changed),
         )
+
+    def _changed(self, tp: TopicPartition, brokers: Brokers) -> bool:
+        """Return whether a partition changes. One that keeps an unregistered broker may not."""
+        if brokers == self.original(tp):
+            return False
+        kept = self.layout.unregistered.intersection(brokers)
+        for broker in kept:
+            self.leave(tp, broker, Why.UNREGISTERED)
+        return not kept
 
     def _settle(self, tp: TopicPartition) -> None:
         """Put new replicas last, and another leader first where the old one has left."""

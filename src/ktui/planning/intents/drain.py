@@ -28,14 +28,17 @@ def drain(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
     Raises:
         CannotMake: a broker is unknown, there is nothing to drain, or no broker may get replicas.
     """
-    gone = check_brokers(layout, brokers)
-    draft = Draft(layout, wishes, closed=gone)
+    gone = check_brokers(layout, brokers, leaving=True)
+    draft = Draft(layout, wishes, closed=gone, replaces=True)
     evacuate(draft, replicas_on(draft, gone))
     return draft.made()
 
 
 def replicas_on(draft: Draft, brokers: frozenset[int]) -> list[ReplicaOn]:
     """Return the replicas of brokers in the topics that the plan may change.
+
+    Of the same partitions it returns those on unregistered brokers, too: Kafka would refuse a
+    target that keeps them.
 
     Raises:
         CannotMake: there are none, or no broker may get one.
@@ -50,4 +53,6 @@ def replicas_on(draft: Draft, brokers: frozenset[int]) -> list[ReplicaOn]:
         raise CannotMake(
             f"No broker but {names} may get replicas: all others are down or cordoned."
         )
-    return found
+    of_no_broker = draft.layout.unregistered - brokers
+    with_it = dict.fromkeys(tp for tp, _ in found) if of_no_broker else ()
+    return [*found, *((tp, b) for tp in with_it for b in draft.lists[tp] if b in of_no_broker)]

@@ -21,6 +21,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     pool: BrokerPool
     known: frozenset[int]
     """Every broker that is registered or has a replica, also those that are down."""
+    unregistered: frozenset[int] = frozenset()
+    """Of these, the ids that only replica lists still have. Kafka refuses targets that name them:
+    such a replica can be moved away, and nothing else can be done to its partition."""
     sizes: Mapping[TopicPartition, int] = {}
     """Bytes of one replica, where a broker reports them."""
     room: Mapping[int, int] = {}

@@ -18,6 +18,8 @@ REASONS = {
     Why.MAX_LEADER_CHANGES: "the most leader changes are reached",
     Why.LAST_REPLICA: "no other replica is in sync",
     Why.REASSIGNING: "a reassignment is under way",
+    Why.UNREGISTERED: "it has a replica on a broker that is no longer registered, and Kafka takes "
+    "no list with such a broker; drain that one first",
     Why.UNREADABLE: "metadata cannot be read",
 }
 """Each reason, as it follows a colon."""

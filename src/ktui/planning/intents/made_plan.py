@@ -32,6 +32,8 @@ class Why(enum.StrEnum):
     """No replica in sync would be left to copy from or to lead."""
     REASSIGNING = "being reassigned"
     """It is being reassigned already, and is not changed again."""
+    UNREGISTERED = "unregistered"
+    """A replica is on a broker that is no longer registered, which Kafka refuses in a target."""
     UNREADABLE = "unreadable"
     """Its metadata cannot be read."""
 

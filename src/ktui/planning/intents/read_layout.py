@@ -39,6 +39,7 @@ async def read_layout(reader: ClusterReader) -> LayoutAnswer:
         partitions=placement.partitions,
         pool=placement.pool,
         known=placement.brokers,
+        unregistered=placement.unregistered,
         sizes=_sizes(placement.partitions, log_dirs),
         room=full | {b: disk.room for b, disk in disks.items() if disk.room is not None},
         disks={b: disk.total for b, disk in disks.items() if disk.total is not None},

@@ -26,10 +26,10 @@ def swap(layout: Layout, old: int, new: int, wishes: Wishes) -> MadePlan:
     Raises:
         CannotMake: a broker is unknown, the new one can get no replicas, or the old one has none.
     """
-    gone = check_brokers(layout, [old])
+    gone = check_brokers(layout, [old], leaving=True)
     check_targets(layout, [new])
     if old == new:
         raise CannotMake(f"Broker {old} cannot take over its own replicas: name two brokers.")
-    draft = Draft(layout, wishes, closed=gone)
+    draft = Draft(layout, wishes, closed=gone, replaces=True)
     evacuate(draft, replicas_on(draft, gone), successor=new)
     return draft.made()

@@ -222,7 +222,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     def _swap(self, layout: Layout, wishes: Wishes) -> MadePlan:
         old, new = number("old", self.old), number("new", self.new)
         with about("old"):
-            check_brokers(layout, [old])
+            check_brokers(layout, [old], leaving=True)
         with about("new"):
             check_targets(layout, [new])
             return swap(layout, old, new, wishes)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
+from ktui.planning.intents.demote import demote
 from ktui.planning.intents.drain import drain
-from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.fill import fill
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.leaders import leaders
+from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.shed import shed
+from ktui.planning.intents.spread import By, spread
 from ktui.planning.intents.swap import swap
 from ktui.planning.intents.wishes import Internal, Wishes
 from support.layouts import healthy, layout, left, targets
@@ -28,6 +37,57 @@ def test_a_drained_broker_gives_up_its_replicas_and_the_others_stay_in_place() -
     assert {found["a-0"][2], found["a-2"][2]} == {5, 6}
     assert made.plan.partitions[0].original_replicas == (3, 1, 2)
     assert (made.moves, made.bytes, made.leader_changes) == (2, 2, 1)
+
+
+def test_a_plan_keeps_no_broker_that_is_only_the_id_in_a_list_of_replicas() -> None:
+    cluster = layout(healthy((3, 9), (9, 1), (1, 2)), unregistered=[9])
+
+    found = targets(drain(cluster, {3}, ANY))
+    taken_over = targets(swap(cluster, 3, 4, ANY))
+
+    assert found.keys() == {"a-0"}
+    assert not {3, 9} & {*found["a-0"]}
+    assert not {3, 9} & {*taken_over["a-0"]}
+    assert targets(drain(cluster, {9}, ANY)).keys() == {"a-0", "a-1"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda cluster: demote(cluster, [3], ANY),
+        lambda cluster: leaders(cluster, ANY),
+        lambda cluster: spread(cluster, ANY, by=By.REPLICAS, tolerance=0),
+        lambda cluster: shed(cluster, 3, 10, ANY),
+        lambda cluster: fill(cluster, [4, 5], ANY),
+        lambda cluster: replication_factor(cluster, ["a"], 3, ANY),
+    ],
+)
+def test_what_has_a_replica_on_an_unregistered_broker_is_left_as_it_is(
+    make: Callable[[Layout], MadePlan],
+) -> None:
+    """Kafka refuses a target that names such a broker, whatever else it changes."""
+    lists = [(3, 9)] * 6 + [(3, 1)] * 3
+    made = make(layout(healthy(*lists), brokers=range(1, 6), unregistered=[9]))
+
+    assert made.plan.partitions
+    assert all(9 not in each.replicas for each in made.plan.partitions)
+    assert made.moves == sum(
+        len({*each.replicas} - {*(each.original_replicas or ())}) for each in made.plan.partitions
+    )
+
+
+def test_a_partition_on_an_unregistered_broker_is_named_where_it_was_to_change() -> None:
+    cluster = layout(healthy((3, 9), (3, 1)), unregistered=[9])
+
+    assert ("a-0", 3, "unregistered") in left(demote(cluster, [3], ANY))
+    assert ("a-0", None, "unregistered") in left(replication_factor(cluster, ["a"], 3, ANY))
+
+
+def test_an_unregistered_broker_gets_no_replicas() -> None:
+    cluster = layout(healthy((3, 9), (1, 2)), unregistered=[9])
+
+    with pytest.raises(CannotMake, match=r"There is no broker 9; the cluster has brokers 1, 2, 3"):
+        fill(cluster, [9], ANY)
 
 
 def test_the_leaders_of_a_drained_broker_are_shared_out() -> None:
