@@ -136,6 +136,25 @@ async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
         assert "Broker 5 would get 30 MB/s too" in watch.text
 
 
+async def test_the_runs_own_rate_is_taken_again_after_somebody_else_has_set_another(
+    tmp_path: Path,
+) -> None:
+    cluster = a_written_cluster()
+    async with throttled(tmp_path, "20MB", cluster=cluster, size=MIDDLE) as watch:
+        await watch.pass_time(20)
+        cluster.configure([set_rate(4, 7_000_000)])
+        await watch.pass_time(20)
+        assert await rates_of(watch) == {"4": "7000000"}
+
+        await watch.press("t")
+        await watch.type("20MB")
+        assert "This is in force already." not in watch.text
+        await watch.press("enter")
+        await watch.pass_until("20 MB/s into each broker, at once")
+
+        assert await rates_of(watch) == {"4": "20000000"}
+
+
 async def test_every_rate_is_restored_when_the_run_ends(tmp_path: Path) -> None:
     cluster = a_written_cluster(messages=20_000)
     cluster.configure([set_rate(4, 7_000_000)])

@@ -177,7 +177,7 @@ class CommandHandler:
 
     def _set_throttle(self, command: SetThrottle, asked: StoredCommand) -> Answer:
         old, new = self._run.throttled.rates, command.rates
-        if new == old and not self._run.throttled.foreign:
+        if self._run.throttled.is_kept(new):
             return Answer(accepted=True, words="this is in force already")
         if command.instead_of is not None and (since := self._throttle_since(command.instead_of)):
             return Answer(accepted=False, words=f"nothing is changed: {since}")

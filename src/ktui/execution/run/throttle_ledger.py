@@ -162,6 +162,10 @@ class ThrottleLedger(msgspec.Struct):
         """Why Kafka refused a change of a throttle; empty if it accepted them all."""
         return next(iter(self.refusals.values()), "")
 
+    def is_kept(self, rates: ThrottleRates) -> bool:
+        """Whether rates are the desired ones, with no refusal and no rate of others against it."""
+        return rates == self.rates and not self.foreign and not self.refusals
+
     def held(self, key: SettingKey) -> frozenset[str]:
         """Return the values of a setting that may be the run's."""
         ours = self.ours.get(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ktui.cluster.throttle_settings import FETCH_BYTES
+from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.stalls import STALLED_AFTER_S
@@ -19,20 +20,20 @@ ColouredSentence = tuple[str, str]
 
 
 def throttle_effects(
-    old: ThrottleRates, new: ThrottleRates, into: Inflows
+    now: ThrottleLedger, new: ThrottleRates, into: Inflows
 ) -> list[ColouredSentence]:
     """Return the effects of a new throttle, the worst first.
 
     Args:
-        old: the rates in force.
+        now: the throttles of the run.
         new: the rates typed.
         into: the traffic into each broker by the steps in flight.
     """
-    if new == old:
+    if now.is_kept(new):
         return [("This is in force already.", "dim")]
     if not new:
         return [("Removes the throttle: earlier settings are restored.", "dim")]
-    low = _too_low(new, into)
+    old, low = now.rates, _too_low(new, into)
     effects = [(low, "stalled")] if low else []
     effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
     effects += [(words, "dim") for words in _lost_rates(old, new)]

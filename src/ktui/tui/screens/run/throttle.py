@@ -218,9 +218,7 @@ class ThrottleScreen(RunChangeScreen):
         rates = self.query_one(ThrottleForm).rates()
         effects = []
         if rates is not None and self.attached is not None:
-            effects = throttle_effects(
-                self.attached.run.throttled.rates, rates, self.attached.inflows
-            )
+            effects = throttle_effects(self.attached.run.throttled, rates, self.attached.inflows)
             if unknown := rates.unknown_brokers(self._brokers):
                 effects = [(f"{unknown[:1].upper()}{unknown[1:]}.", "stalled")]
         lines = [
@@ -257,7 +255,7 @@ class ThrottleScreen(RunChangeScreen):
         rates = self.query_one(ThrottleForm).rates()
         if not self.may_ask or rates is None or self.attached is None:
             self.show_said()
-        elif rates == self.attached.run.throttled.rates:
+        elif self.attached.run.throttled.is_kept(rates):
             self.say(Content("This is in force already."))
         elif rates.unknown_brokers(self._brokers):
             self.show_said()  # the screen names them already
