@@ -24,7 +24,7 @@ from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
 from ktui.execution.host.ownership import own_run, this_process
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.file import sqlite_side_files
+from ktui.execution.journal.file import check_foreign, sqlite_side_files
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.journal.tail_marker import tail_marker_path
@@ -273,6 +273,13 @@ def _copy(file: Path, journal: Path) -> None:
 def _read(file: Path, journal: Path, clock: Clock) -> Export:
     where = clean(str(file))
     last: JournalEntry | None = None
+    try:
+        check_foreign(journal)
+    except JournalProblem as problem:
+        raise RunProblem(
+            f"{_name_file(problem, journal, where)}. Copy the file again, or export the run again: "
+            "ktui runs export RUN FILE"
+        ) from None
     try:
         with RunFollower(journal, clock) as follower:
             last = next(iter(follower.refresh()[-1:]), None)

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ktui.durable import sync_folder
 from ktui.execution.errors import JournalProblem
@@ -47,6 +48,7 @@ CREATE TRIGGER events_stay BEFORE DELETE ON events
 CREATE TRIGGER events_stay_as_they_are BEFORE UPDATE ON events
   BEGIN SELECT RAISE(ABORT, 'events are never changed'); END
 """
+_TABLES = "SELECT name, type, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 _LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 LOCKED = "another process keeps the journal locked"
 _LOCKED = (
@@ -70,6 +72,21 @@ _NO_DAMAGE = _LOCKS | {
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_FULL,
 }
+
+
+class _Connection(sqlite3.Connection):
+    """A connection on which damage is always an error of SQLite."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """Execute one statement.
+
+        Raises:
+            sqlite3.Error: also where SQLite quotes damaged text that is not UTF-8.
+        """
+        try:
+            return super().execute(sql, parameters)
+        except UnicodeDecodeError:
+            raise sqlite3.DatabaseError("it is damaged") from None
 
 
 def create(path: Path) -> sqlite3.Connection:
@@ -126,6 +143,33 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     return connection
 
 
+def check_foreign(path: Path) -> None:
+    """Check a file from elsewhere before its journal is read: a crafted one could be read for ever.
+
+    The tables of a journal must be tables, without computed columns, and each of their pages must
+    belong to one place. Reading them then takes time in proportion to the file's size.
+
+    Raises:
+        JournalProblem: the file is damaged, or does not have the tables of a journal.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as own:
+        own.text_factory = bytes
+        _lay_out(own)
+        tables = own.execute(f"{_TABLES} AND type = 'table'").fetchall()
+    with contextlib.closing(connect(path, read_only=True)) as connection:
+        try:
+            for table in tables:
+                name = table[0].decode()
+                found = connection.execute(f"{_TABLES} AND lower(name) = ?", (name,)).fetchall()
+                if found != [table]:
+                    raise JournalProblem(f"{path}: its {name} are not those of a journal")
+                check = f"PRAGMA quick_check({name})"
+                if connection.execute(check).fetchone() != (b"ok",):
+                    raise JournalProblem(f"{path}: is damaged")
+        except sqlite3.Error as error:
+            raise sqlite_problem(path, "cannot be read as a journal", error) from None
+
+
 def sqlite_side_files(path: Path) -> tuple[Path, Path]:
     """Return the paths of a file's write-ahead log and of its users' shared memory in SQLite."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
@@ -156,6 +200,7 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
             timeout=BUSY_TIMEOUT_S,
             isolation_level=None,
             check_same_thread=False,  # threads may take turns
+            factory=_Connection,
         )
     except sqlite3.Error as error:
         raise sqlite_problem(path, "cannot be opened", error) from None

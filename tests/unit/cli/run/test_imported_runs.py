@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import shutil
 import sqlite3
 from pathlib import Path
@@ -16,6 +17,8 @@ from click.testing import CliRunner
 from ktui.cli.main import ktui
 from ktui.cluster.ownership import OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.hand_over import import_run, open_export
 from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.follower import RunFollower
@@ -159,6 +162,53 @@ def test_a_damaged_export_is_refused_with_its_file_name(hosts: TwoHosts, damage:
     assert list(hosts.there.path.glob("runs/*")) == []
     assert list(hosts.there.path.glob(".import-*")) == []
     assert hosts.standing == Unowned()
+
+
+def test_a_file_with_any_changed_bytes_is_imported_or_refused(hosts: TwoHosts) -> None:
+    hosts.run(step(0))
+    hosts.export()
+    intact = hosts.file.read_bytes()
+    chance = random.Random(45)  # noqa: S311 - no secret
+
+    refusals: list[str] = []
+    for number in range(150):
+        changed = bytearray(intact)
+        end = len(changed) if number % 2 else 1024
+        for _ in range(chance.choice((1, 3, 30))):
+            changed[chance.randrange(16, end)] = chance.randrange(256)
+        hosts.file.write_bytes(changed)
+        try:
+            with open_export(hosts.there, hosts.file, VirtualClock()) as export:
+                import_run(hosts.there, export, f"drain-{number}", {}, VirtualClock())
+        except RunProblem as problem:
+            refusals.append(str(problem))
+    assert len(refusals) > 20
+    assert all(str(hosts.file) in refusal for refusal in refusals)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW events AS SELECT seq, at, body, hash FROM theirs",
+        "CREATE TABLE events (seq INTEGER PRIMARY KEY, at, body, hash AS (lower(body)))",
+    ],
+    ids=["a view", "a computed column"],
+)
+def test_a_file_whose_events_are_not_a_table_of_a_journal_is_refused(
+    hosts: TwoHosts, made: str
+) -> None:
+    hosts.run()
+    hosts.export()
+    with sqlite3.connect(hosts.file) as file:
+        file.execute("DROP TRIGGER events_without_gaps")
+        file.execute("ALTER TABLE events RENAME TO theirs")
+        file.execute(made)
+    file.close()
+
+    refused = words(hosts.take())
+
+    assert f"{hosts.file}: its events are not those of a journal" in refused
+    assert "ktui runs export RUN FILE" in refused
 
 
 def test_json_of_an_export_and_an_import_names_the_run_and_its_partitions(hosts: TwoHosts) -> None:
