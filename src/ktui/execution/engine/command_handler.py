@@ -187,7 +187,7 @@ class CommandHandler:
             return Answer(accepted=False, words=refusal)
         self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         if not new:
-            return Answer(accepted=True, words="lifted: what was set is put back now")
+            return Answer(accepted=True, words="lifted: what was set is being put back")
         copying = as_count(self._run.in_flight, "step")
         words = f"{new.words}, at once; {copying} in flight"
         return Answer(accepted=True, words=words)
@@ -257,9 +257,17 @@ class CommandHandler:
         return Answer(accepted=True, words=self._continued_in_words(command))
 
     def _continued_in_words(self, command: Continue) -> str:
-        """Answer that the run goes on, or name a wider pause that still holds."""
+        """Answer that the run goes on, or name what still holds it."""
         if reason := self._run.pauses.reason:
             return f"lifted; the whole run is paused still: {reason}"
+        if (gate := self._run.cancel_gate).shut:
+            by = f" by {gate.reason}" if gate.reason else ""
+            return (
+                f"lifted; the cluster's cancel gate is still shut{by}. Open it: ktui cancel "
+                f"{self._run.name} --remove-cancel"
+            )
+        if self._run.gate.shut:
+            return f"lifted; nothing begins yet: {self._run.gate.reason}"
         held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 

@@ -57,7 +57,7 @@ def test_a_new_rate_takes_effect_at_once_and_none_lifts_it(live: RunDir) -> None
 
     assert answer["accepted"] is True
     assert run_of(live).throttled.rates == parse_throttle_rates("50MB,4=20MiB")
-    assert call(live, "none").stdout == ("run drain-b3: lifted: what was set is put back now\n")
+    assert call(live, "none").stdout == ("run drain-b3: lifted: what was set is being put back\n")
     assert run_of(live).throttled.rates == NO_THROTTLE
 
 

@@ -41,6 +41,21 @@ def shut(story: CalledOffStory, at_s: float, until_s: float) -> None:
     story.cluster.at(until_s, lambda: by(None))
 
 
+def test_a_continue_under_a_shut_gate_is_not_answered_as_if_the_run_went_on(tmp_path: Path) -> None:
+    story = CalledOffStory(tmp_path, TWO, GENTLE)
+    shut(story, 14.0, 100.0)
+    story.asked(20.0, Pause())
+    story.asked(30.0, Continue())
+
+    assert story.played().ended
+
+    words = [asked.answer.words for asked in story.answers if asked.answer]
+    assert words[-1] == (
+        "lifted; the cluster's cancel gate is still shut by somebody@here, to stop everything. "
+        f"Open it: ktui cancel {story.run.name} --remove-cancel"
+    )
+
+
 @pytest.mark.parametrize("limits", [GENTLE, KIP_435, WAVES])
 def test_a_run_halts_while_the_gate_is_shut_and_resumes_when_it_opens(
     tmp_path: Path, limits: Limits
