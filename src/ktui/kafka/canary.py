@@ -7,6 +7,7 @@ although it could, it is elected again, so that every broker stays measured.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -28,6 +29,8 @@ from ktui.kafka.canary_topic import DEFAULT_FACTOR, SETTINGS, canary_replicas
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import acked_producer, admin_client, create_topic, delete_topics
 from ktui.planning.objective import CANARY_RECORDS_S, canary_topic
+
+log = logging.getLogger(__name__)
 
 WINDOW_S = 10.0
 """Seconds of records by which a percentile is taken."""
@@ -126,6 +129,10 @@ class Canary:
             except (ClusterError, KafkaException) as error:
                 self.problem = f"the canary: {error}"
                 self._stop.wait(_AGAIN_S)
+            except Exception as error:  # it begins again, and until then there is no figure
+                log.exception("the canary failed")
+                self.problem = f"the canary: {error!r:.200}"
+                self._stop.wait(_AGAIN_S)
 
     def _leaders(self) -> Sequence[int]:
         """Make the topic unless it is there, and return the broker that each partition is for.
@@ -151,13 +158,20 @@ class Canary:
         return leaders
 
     def _keep_leaders(self) -> None:
-        admin = admin_client(self._connection)
         while not self._stop.wait(_ELECT_S):
-            with suppress(KafkaException, TimeoutError):
-                found = admin.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
-                if away := led_elsewhere(found):
-                    partitions = [TopicPartition(self.topic, number) for number in away]
-                    admin.elect_leaders(ElectionType.PREFERRED, partitions).result(_TIMEOUT_S)
+            try:
+                self._elect_preferred()
+            except (ClusterError, KafkaException, TimeoutError):
+                continue  # the next look finds out
+            except Exception:
+                log.exception("the leaders of the canary were not looked at")
+
+    def _elect_preferred(self) -> None:
+        admin = admin_client(self._connection)
+        found = admin.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
+        if away := led_elsewhere(found):
+            partitions = [TopicPartition(self.topic, number) for number in away]
+            admin.elect_leaders(ElectionType.PREFERRED, partitions).result(_TIMEOUT_S)
 
     def _write(self, leaders: Sequence[int]) -> None:
         settings = {"linger.ms": 0, "message.timeout.ms": int(_TIMEOUT_S * 1000)}

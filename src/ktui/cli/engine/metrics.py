@@ -76,11 +76,7 @@ class RunMetrics:
         if is_writing or self._clock.monotonic() - self._written_s < EVERY_S:
             return
         self._written_s = self._clock.monotonic()
-        try:
-            self._write(timelines, up=True)
-        except Exception:  # a defect here must not end a run
-            log.exception("no metrics are written from now on")
-            self._path = None
+        self._write(timelines, up=True)
 
     def __enter__(self) -> Self:
         """Return the metrics themselves; at the end of the block they say that no engine is up."""
@@ -95,23 +91,31 @@ class RunMetrics:
         """Write the metrics of a run without an engine."""
         if self._writing is not None:
             self._writing.join(_LAST_S)
-        if self._path is not None:
-            self._write({}, up=False)
+        self._write({}, up=False)
         if self._writing is not None:
             self._writing.join(_LAST_S)
 
     def _write(self, timelines: Timelines, *, up: bool) -> None:
+        try:
+            self._begin_write(timelines, up=up)
+        except Exception as error:  # a defect here must not end a run; the next write may succeed
+            if repr(error) != self._problem:
+                log.exception("no metrics were written")
+            self._problem = repr(error)
+
+    def _begin_write(self, timelines: Timelines, *, up: bool) -> None:
         if self._path is None or self._run is None:
             return
-        self._estimate.take(self._entries)
-        self._entries = []
+        entries, self._entries = self._entries, []
+        self._estimate.take(entries)
         self._estimate.update(self._polled, timelines)
         engine = EngineTimes(up, self._since, self._polled)
         text = metrics_text(self._run, self._estimate.copied, engine)
-        self._writing = threading.Thread(
+        writing = threading.Thread(
             target=self._replace, args=(self._path, text.encode()), daemon=True
         )
-        self._writing.start()
+        writing.start()
+        self._writing = writing
 
     def _replace(self, path: Path, content: bytes) -> None:
         """Replace the file; a problem is logged once, and the run goes on."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 import time
 from collections import deque
 from pathlib import Path
 
 from ktui.cluster.text import clean
-from ktui.execution.host.operator_command import run_command, split_command
+from ktui.execution.host.operator_command import HelperThread, run_command, split_command
 from ktui.quantities import as_count
+
+log = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
 """Seconds after which the command is killed."""
@@ -37,7 +41,7 @@ class EventCommand:
         self._failures: list[str] = []
         self._dropped = 0
         self._busy = False
-        self._thread: threading.Thread | None = None
+        self._thread = HelperThread(self._serve)
 
     def send(self, notice: bytes) -> None:
         """Let the command have a notice on its standard input; returns at once."""
@@ -46,9 +50,8 @@ class EventCommand:
                 self._waiting.popleft()
                 self._dropped += 1
             self._waiting.append(notice)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, daemon=True)
-                self._thread.start()
+            if problem := self._thread.keep_alive():
+                self._failures.append(f"{self._name} cannot be run: {problem}")
             self._changed.notify_all()
 
     def failures(self) -> list[str]:
@@ -82,9 +85,17 @@ class EventCommand:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
                 notice, self._busy = self._waiting.popleft(), True
-            problem = run_command(self._words, self._timeout_s, notice)
+            problem = self._run(notice)
             with self._changed:
                 self._busy = False
                 if problem is not None:
                     self._failures.append(f"{self._name} {problem}")
                 self._changed.notify_all()
+
+    def _run(self, notice: bytes) -> str | None:
+        outlives_s = math.ceil(self._timeout_s)  # a page about a killed engine still goes out
+        try:
+            return run_command(self._words, self._timeout_s, notice, outlives_s=outlives_s)
+        except Exception as error:  # the next notice is handed on all the same
+            log.exception("a notice was not handed on")
+            return f"failed: {error!r:.200}"

@@ -1,21 +1,36 @@
-"""A command of the operator's own: split into words without a shell, and killed when it hangs."""
+"""A command of the operator's own: split into words without a shell, and killed when it hangs.
+
+Threads run these commands. What fails in such a thread is reported, and never ends it.
+"""
 
 from __future__ import annotations
 
 import os
+import selectors
 import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from ktui.cluster.text import clean
+from ktui.secret_variables import without_secrets
 
 _MOST_BYTES = 4096
+"""Bytes that are kept of what a command prints: the last ones."""
+_READ_BYTES = 1 << 16
+_LAST_READS = 16
+"""Reads, at most, of what is left in a pipe: a child may go on printing after the command."""
+_LOOK_S = 0.1
+"""Seconds between two looks whether a command has ended while a child keeps its output open."""
 _LONGEST_WORDS = 200
+_WATCHER = 'read _ || { sleep "$1"; kill -s KILL -- "-$0"; }'
+"""Waits for a line, which says that a command has ended. Without one, this process has ended."""
 
 
 class CommandProblem(ValueError):
@@ -52,18 +67,18 @@ def resolve_command(text: str) -> str:
     return shlex.join([os.path.abspath(found), *arguments])  # noqa: PTH100 - keeps symbolic links
 
 
-def run_command(words: Sequence[str], timeout_s: float, given: bytes = b"") -> str | None:
+def run_command(
+    words: Sequence[str], timeout_s: float, given: bytes = b"", *, outlives_s: int = 0
+) -> str | None:
     """Run a command once, and return what went wrong: "ended with exit code 1: no such host".
 
     Args:
         words: the program and its arguments.
         timeout_s: seconds after which the command is killed, with its children.
         given: its standard input.
+        outlives_s: seconds that the command may still take where this process is killed.
     """
-    try:
-        return _run(words, timeout_s, given)
-    except OSError as error:
-        return f"cannot be run: {error.strerror}"
+    return _run(words, timeout_s, given, outlives_s)[1]
 
 
 def command_output(words: Sequence[str], timeout_s: float) -> tuple[str, str | None]:
@@ -73,50 +88,145 @@ def command_output(words: Sequence[str], timeout_s: float) -> tuple[str, str | N
         words: the program and its arguments.
         timeout_s: seconds after which the command is killed, with its children.
     """
-    try:
-        with tempfile.TemporaryFile() as output:
-            problem = _run(words, timeout_s, b"", output)
-            return _end_of(output), problem
-    except OSError as error:
-        return "", f"cannot be run: {error.strerror}"
+    return _run(words, timeout_s, b"", 0)
 
 
 def _run(
-    words: Sequence[str], timeout_s: float, given: bytes, output: IO[bytes] | None = None
-) -> str | None:
-    """Run a command; files take the place of pipes, which a grandchild could keep open."""
-    with tempfile.TemporaryFile() as standard_input, tempfile.TemporaryFile() as errors:
-        standard_input.write(given)
-        standard_input.seek(0)
-        process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
-            words,
-            stdin=standard_input,
-            stdout=subprocess.DEVNULL if output is None else output,
-            stderr=errors,
-            cwd="/",
-            start_new_session=True,
-        )
+    words: Sequence[str], timeout_s: float, given: bytes, outlives_s: int
+) -> tuple[str, str | None]:
+    try:
+        with tempfile.TemporaryFile() as standard_input:
+            standard_input.write(given)
+            standard_input.seek(0)
+            process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
+                words,
+                stdin=standard_input,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                env=without_secrets(),
+                start_new_session=True,
+            )
+    except OSError as error:
+        return "", f"cannot be run: {error.strerror}"
+    assert process.stdout is not None  # noqa: S101 - for mypy: both were asked for
+    assert process.stderr is not None  # noqa: S101
+    with process.stdout, process.stderr, _killed_with_us(process.pid, outlives_s):
+        output, errors = bytearray(), bytearray()
         try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+            code = _follow(process, {process.stdout: output, process.stderr: errors}, timeout_s)
+        except BaseException as error:
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return f"took longer than {timeout_s:g} s and was killed"
-        return None if code == 0 else f"ended with {_exit_text(code)}{_last_line(errors)}"
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            return "", f"took longer than {timeout_s:g} s and was killed"
+    ended = None if code == 0 else f"ended with {exit_text(code)}{_last_line(bytes(errors))}"
+    return output.decode(errors="replace"), ended
 
 
-def _exit_text(code: int) -> str:
-    return f"exit code {code}" if code > 0 else signal.Signals(-code).name
+def _follow(
+    process: subprocess.Popen[bytes], pipes: Mapping[IO[bytes], bytearray], timeout_s: float
+) -> int:
+    """Wait for a command while keeping the end of what it prints, and return its exit code.
+
+    A child that it leaves behind may keep the pipes open, and nothing waits for that.
+
+    Raises:
+        TimeoutExpired: the command has not ended in time.
+    """
+    until_s = time.monotonic() + timeout_s
+    with selectors.DefaultSelector() as reading:
+        for pipe in pipes:
+            os.set_blocking(pipe.fileno(), False)
+            reading.register(pipe, selectors.EVENT_READ)
+        while reading.get_map() and process.poll() is None:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                raise subprocess.TimeoutExpired(process.args, timeout_s)
+            ready = {key.fileobj for key, _ in reading.select(min(left_s, _LOOK_S))}
+            for pipe, end in pipes.items():
+                if pipe in ready and not _read(pipe, end):
+                    reading.unregister(pipe)
+    code = process.wait(max(0.0, until_s - time.monotonic()))
+    for pipe, end in pipes.items():
+        reads = (_read(pipe, end) for _ in range(_LAST_READS))
+        all(reads)  # until there is nothing more
+    return code
 
 
-def _last_line(errors: IO[bytes]) -> str:
+def _read(pipe: IO[bytes], end: bytearray) -> bool:
+    """Read what is in a pipe, and keep the end of it; return whether there was anything."""
+    try:
+        chunk = os.read(pipe.fileno(), _READ_BYTES)
+    except BlockingIOError:
+        return False
+    end += chunk
+    del end[:-_MOST_BYTES]
+    return bool(chunk)
+
+
+@contextmanager
+def _killed_with_us(group: int, outlives_s: int) -> Iterator[None]:
+    """Have a command and its children killed if this process ends before they do, also by SIGKILL.
+
+    A shell of its own waits for a line from this process; the end of the pipe is that of the
+    process.
+    """
+    watcher = None
+    with suppress(OSError):  # no process can be begun: the command still has its time limit
+        watcher = subprocess.Popen(  # noqa: S603 - a shell with a text of ours
+            ["/bin/sh", "-c", _WATCHER, str(group), str(outlives_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        if watcher is not None:
+            watcher.communicate(b"\n")
+
+
+def exit_text(code: int) -> str:
+    """Return how a process ended, by its exit code; a negative one is the signal that ended it."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:  # such as a real-time signal, of which Python names only two
+        return f"signal {-code}"
+
+
+def _last_line(errors: bytes) -> str:
     """Return the last line of what a command wrote to its standard error."""
-    lines = _end_of(errors).split("\n")
+    lines = errors.decode(errors="replace").split("\n")
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {clean(words)[:_LONGEST_WORDS]}" if words else ""
 
 
-def _end_of(file: IO[bytes]) -> str:
-    file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
-    return file.read().decode(errors="replace")
+class HelperThread:
+    """A thread beside the engine, which is begun again where it has died or could not begin.
+
+    Args:
+        serve: what it does, for as long as the process lives.
+    """
+
+    def __init__(self, serve: Callable[[], None]) -> None:
+        self._serve = serve
+        self._thread: threading.Thread | None = None
+
+    def keep_alive(self) -> str:
+        """Begin the thread unless it lives, and return why it cannot begin; empty if it lives."""
+        if self._thread is not None and self._thread.is_alive():
+            return ""
+        thread = threading.Thread(target=self._serve, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no thread left, for now
+            return str(error)
+        self._thread = thread
+        return ""

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import logging
+import os
+import socket
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from ktui.cluster.text import clean
-from ktui.execution.host.operator_command import CommandProblem, command_output, split_command
+from ktui.execution.host.operator_command import (
+    CommandProblem,
+    HelperThread,
+    command_output,
+    split_command,
+)
 from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.keep_objective import no_figure
 from ktui.execution.throttle.objective_rates import Figure
 from ktui.planning.objective import Objective
+
+log = logging.getLogger(__name__)
 
 EVERY_S = 10.0
 """Seconds between two figures."""
@@ -43,7 +57,7 @@ class OwnFigure:
     def __init__(self, ask: Callable[[], float], every_s: float = EVERY_S) -> None:
         self._ask = ask
         self._every_s = every_s
-        self._started = False
+        self._thread = HelperThread(self._serve)
         self._figure: float | None = None
         self._asked_s = self._wanted_s = 0.0
         self._problem = ""
@@ -54,9 +68,8 @@ class OwnFigure:
         The first call begins to ask, and without calls nobody is asked any more.
         """
         self._wanted_s = time.monotonic()
-        if not self._started:
-            self._started = True
-            threading.Thread(target=self._serve, daemon=True).start()
+        if problem := self._thread.keep_alive():
+            return Figure(None, f"no figure can be asked for: {problem}")
         return self.latest
 
     @property
@@ -80,6 +93,9 @@ class OwnFigure:
             self._problem = ""
         except FigureProblem as problem:
             self._figure, self._problem = None, str(problem)
+        except Exception as error:  # it is asked for again, and until then there is none
+            log.exception("the figure of the objective was not had")
+            self._figure, self._problem = None, f"no figure: {error!r:.200}"
 
 
 def own_figure(options: RunOptions) -> Callable[[Objective], Figure]:
@@ -116,9 +132,10 @@ def ask_prometheus(url: str, query: str, timeout_s: float = TIMEOUT_S) -> float:
     Raises:
         FigureProblem: there is no answer, or no value in it.
     """
+    until_s = time.monotonic() + timeout_s
     full = f"{url.rstrip('/')}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
     try:
-        with urllib.request.urlopen(full, timeout=timeout_s) as answer:  # noqa: S310 - http and https only, checked at the start
+        with _cut_after(timeout_s) as opener, opener.open(full, timeout=timeout_s) as answer:
             found = json.loads(answer.read(_MOST_BYTES))
         data = found["data"]
         samples = [data["result"]] if data["resultType"] == "scalar" else [
@@ -130,13 +147,73 @@ def ask_prometheus(url: str, query: str, timeout_s: float = TIMEOUT_S) -> float:
     except OSError as error:
         reason = getattr(error, "reason", error)
         raise FigureProblem(f"--sli-prometheus: {clean(str(reason))}") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, http.client.HTTPException) as error:
         if isinstance(error, FigureProblem):
             raise
+        if time.monotonic() >= until_s:
+            late = f"--sli-prometheus: no whole answer within {timeout_s:g} s"
+            raise FigureProblem(late) from None
         raise FigureProblem("--sli-prometheus: its answer is none of Prometheus") from None
     if not values:
         raise FigureProblem("--sli-prometheus: the query has no result")
     return max(values)
+
+
+class _Opener(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Opens URLs by connections that can be cut, each in whatever state it is."""
+
+    def __init__(self) -> None:
+        urllib.request.HTTPSHandler.__init__(self)
+        self._copies: list[socket.socket] = []
+        self._over = False
+
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(partial(self._connection, http.client.HTTPConnection), req)
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(partial(self._connection, http.client.HTTPSConnection), req)
+
+    def _connection(
+        self, kind: type[http.client.HTTPConnection], host: str, **how: Any
+    ) -> http.client.HTTPConnection:
+        connection = kind(host, **how)
+        connect = connection.connect
+
+        def connected() -> None:
+            connect()  # urllib hands the socket to the answer, and forgets it: a copy is kept
+            self._copies.append(socket.socket(fileno=os.dup(connection.sock.fileno())))
+            if self._over:
+                raise TimeoutError("timed out")
+
+        connection.connect = connected  # type: ignore[method-assign]
+        return connection
+
+    def cut(self) -> None:
+        """End the connections: what is read from them ends here."""
+        self._over = True
+        for copy in self._copies:
+            with suppress(OSError):  # the server has ended it
+                copy.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """Close what was kept of the connections."""
+        for copy in self._copies:
+            copy.close()
+
+
+@contextmanager
+def _cut_after(seconds: float) -> Iterator[urllib.request.OpenerDirector]:
+    """Yield what opens URLs, and cut the connections after a time: each byte renews a timeout."""
+    cutting = _Opener()
+    timer = threading.Timer(seconds, cutting.cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield urllib.request.build_opener(cutting)
+    finally:
+        timer.cancel()
+        timer.join()
+        cutting.end()
 
 
 def _number(name: str, text: str) -> float:

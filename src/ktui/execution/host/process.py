@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.operator_command import exit_text
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.regular_files import open_regular
@@ -76,7 +77,7 @@ class EngineProcess:
     def last_words(self) -> str:
         """How the process ended: the signal that ended it, or the last lines of its log."""
         if self._code is not None and self._code < 0:
-            return f"it was ended by {signal.Signals(-self._code).name}"
+            return f"it was ended by {exit_text(self._code)}"
         try:
             with self.run.log.open("rb") as log:
                 now, before = os.fstat(log.fileno()), self._log_before

@@ -13,6 +13,7 @@ from typing import IO, NoReturn
 
 from ktui.inputfile import MOST_BYTES, Unreadable, read_input
 from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.secret_variables import mark_secret
 
 LIMIT_S = 60.0
 """Seconds within which a command must end."""
@@ -172,6 +173,7 @@ def _from_environment(name: object, _folder: Path) -> str:
     value = os.environ.get(str(name))
     if value is None:
         raise _Missing(f"the environment variable {name} is not set")
+    mark_secret(str(name))
     return value
 
 

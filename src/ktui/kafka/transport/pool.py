@@ -156,7 +156,7 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
     def _look_up(self, host: str, port: int, answer: Any) -> None:
         try:
             found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - also a name that cannot be encoded
             answer.failure(error)
         else:
             answer.success(found)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ktui.execution.host import event_command
 from ktui.execution.host.event_command import MOST_WAITING, EventCommand
 from ktui.execution.host.operator_command import CommandProblem, resolve_command
 
@@ -73,6 +74,26 @@ def test_a_command_that_disappears_is_reported_and_raises_nothing(tmp_path: Path
     command.send(b"{}")
 
     assert command.close(LONG_S) == ["--on-event page.py cannot be run: No such file or directory"]
+
+
+def test_a_failure_of_an_unknown_kind_is_reported_and_the_next_notice_is_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    command = EventCommand(script(tmp_path, appending(out)))
+
+    def breaks(*_: object, **__: object) -> str | None:
+        raise KeyError("odd")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(event_command, "run_command", breaks)
+        command.send(b"first;")
+        assert command.close(LONG_S) == ["--on-event page.py failed: KeyError('odd')"]
+
+    command.send(b"second;")
+
+    assert command.close(LONG_S) == []
+    assert out.read_text() == "a b:second;"
 
 
 def test_notices_that_come_too_fast_are_dropped_oldest_first_and_counted(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from queue import Queue
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -120,6 +123,98 @@ def test_a_prometheus_that_does_not_answer_is_no_figure(prometheus: str) -> None
         ask_prometheus("http://127.0.0.1:1", "one")
     with pytest.raises(FigureProblem, match="it answers 404"):
         ask_prometheus(f"{prometheus}elsewhere", "one")
+
+
+ENDLESS = -1
+"""A byte now and then, for as long as somebody listens."""
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[list[bytes | int]], str]]:
+    """Return what begins a server that gives one answer: its parts, and what comes now and then."""
+    over, sockets, threads = threading.Event(), [], []
+
+    def begin(parts: list[bytes | int]) -> str:
+        listening = socket.create_server(("127.0.0.1", 0))
+        sockets.append(listening)
+
+        def serve() -> None:
+            with suppress(OSError), listening.accept()[0] as client:
+                client.recv(4096)
+                for part in parts:
+                    if isinstance(part, bytes):
+                        client.sendall(part)
+                    while part == ENDLESS and not over.wait(0.05):
+                        client.sendall(b"1")
+
+        threads.append(threading.Thread(target=serve, daemon=True))
+        threads[-1].start()
+        return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    yield begin
+    over.set()
+    for thread in threads:
+        thread.join()
+    for listening in sockets:
+        listening.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param([b"SSH-2.0-OpenSSH\r\n"], id="not HTTP"),
+        pytest.param([HEAD + b"x: " + b"y" * 70_000], id="a long line"),
+        pytest.param([HEAD + b"Content-Length: 100\r\n\r\n{"], id="cut"),
+        pytest.param([HEAD + b"Transfer-Encoding: chunked\r\n\r\n9\r\n{"], id="a cut chunk"),
+        pytest.param([b""], id="nothing"),
+    ],
+)
+def test_an_answer_that_is_not_whole_or_not_http_is_no_figure(
+    serving: Callable[[list[bytes | int]], str], parts: list[bytes | int]
+) -> None:
+    with pytest.raises(FigureProblem, match="--sli-prometheus: "):
+        ask_prometheus(serving(parts), "one")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param([HEAD[:9], ENDLESS], id="status"),
+        pytest.param([HEAD + b"x: ", ENDLESS], id="headers"),
+        pytest.param([HEAD + b"Content-Length: 9999999\r\n\r\n", ENDLESS], id="body"),
+        pytest.param([HEAD + b"Transfer-Encoding: chunked\r\n\r\n", ENDLESS], id="chunks"),
+    ],
+)
+def test_an_answer_that_comes_byte_by_byte_is_given_up_in_time(
+    serving: Callable[[list[bytes | int]], str], parts: list[bytes | int]
+) -> None:
+    with pytest.raises(FigureProblem, match=r"no whole answer within 0\.5 s"):
+        ask_prometheus(serving(parts), "one", timeout_s=0.5)
+
+
+def test_a_figure_is_asked_for_again_after_a_failure_of_an_unknown_kind() -> None:
+    answers: Queue[float | Exception] = Queue()
+    asked: Queue[None] = Queue()
+
+    def ask() -> float:
+        asked.put(None)
+        answer = answers.get()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    figure, objective = OwnFigure(ask, every_s=0.0), parse_objective("p99<1s")
+    figure(objective)
+    asked.get()
+    answers.put(KeyError("odd"))
+    asked.get()
+    assert figure(objective) == Figure(None, "no figure: KeyError('odd')")
+    answers.put(143.5)
+    asked.get()
+    assert figure(objective) == Figure(143.5)
 
 
 def test_a_figure_counts_until_the_next_one_fails() -> None:

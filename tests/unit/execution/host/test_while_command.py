@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
+from ktui.execution.host import while_command
 from ktui.execution.host.operator_command import resolve_command, run_command
 from ktui.execution.host.while_command import WhileCommand
 
@@ -85,3 +89,50 @@ def test_one_that_cannot_be_read_forbids_steps(checks: WhileCommand) -> None:
 
 def test_a_command_that_cannot_be_run_has_failed(tmp_path: Path) -> None:
     assert run_command([str(tmp_path / "gone")], 1.0) == "cannot be run: No such file or directory"
+
+
+def test_what_goes_wrong_in_an_unknown_way_shuts_the_gate_and_the_command_is_run_again(
+    monkeypatch: pytest.MonkeyPatch, checks: WhileCommand
+) -> None:
+    ends: Queue[str | Exception | None] = Queue()
+    begun: Queue[None] = Queue()
+
+    def runs(*_: object) -> str | None:
+        begun.put(None)
+        end = ends.get()
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(while_command, "run_command", runs)
+    checks.forbids("check")
+    begun.get()
+    for end, why in (
+        (None, None),
+        (
+            ValueError("40 is not a valid Signals"),
+            "failed: ValueError('40 is not a valid Signals')",
+        ),
+        (None, None),
+    ):
+        ends.put(end)
+        begun.get()
+        assert checks.forbids("check") == (why and f"--while check {why}")
+    checks.forbids("")
+    ends.put(None)
+
+
+def test_a_success_of_long_ago_lets_no_step_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = WhileCommand(every_s=5.0, timeout_s=10.0)
+    ended = threading.Event()
+    monkeypatch.setattr(while_command, "run_command", lambda *_: ended.set())
+    checks.forbids("check")
+    ended.wait()
+    while checks.forbids("check") is not None:
+        pass
+    now_s = time.monotonic()
+
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 60.0)
+
+    assert checks.forbids("check") == "--while check has given no answer for 1m"
+    checks.forbids("")
