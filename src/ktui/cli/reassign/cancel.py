@@ -30,10 +30,12 @@ from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.resources import SettingKey
 from ktui.execution.cancel.gate import CancelGateFile, shut_gate_in_words
+from ktui.execution.errors import RunProblem
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.planning.names import join_named
 
 Listed = Mapping[TopicPartition, Reassignment]
 
@@ -45,6 +47,7 @@ def cancel(arguments: Arguments) -> None:
         ReassignProblem: the file cannot be read.
         ActionFailed: some cannot be cancelled.
         RunRefused: a live run has partitions of it, or others own the cluster.
+        RunProblem: a broker does not say what moves between its log dirs.
         ClusterError: the cluster does not answer.
     """
     file = reassignment_file(arguments)
@@ -94,23 +97,35 @@ def remove_cancel(arguments: Arguments) -> None:
 def _cancel_moves(
     arguments: Arguments, choice: ClusterChoice, file: ReassignmentFile, timeout_s: float
 ) -> None:
-    """Send replicas back to the log dirs they are in, which ends their moves (KIP-113)."""
-    cluster_id, back = asyncio.run(_moving(choice.cluster(), file))
+    """Send replicas back to the log dirs they are in, which ends their moves (KIP-113).
+
+    Raises:
+        RunProblem: a broker does not say what moves there.
+    """
+    cluster_id, back, unread = asyncio.run(_moving(choice.cluster(), file))
+    if back:
+        place = runs_place(arguments, choice.target(), cluster_id)
+        asyncio.run(place.check_owner())
+        asyncio.run(_send_back(place, back, timeout_s))
+    if unread:
+        raise RunProblem(
+            f"{join_named('broker', unread)} did not say what moves between its log dirs: nothing "
+            "is cancelled there. Once it answers, call --cancel again"
+        )
     if not back:
         click.echo(lines.NO_MOVES_TO_CANCEL)
-        return
-    place = runs_place(arguments, choice.target(), cluster_id)
-    asyncio.run(place.check_owner())
-    asyncio.run(_send_back(place, back, timeout_s))
 
 
-async def _moving(cluster: Cluster, file: ReassignmentFile) -> tuple[str, dict[Replica, str]]:
-    """Return the cluster's id, and the present log dirs of the file's replicas that move."""
+async def _moving(
+    cluster: Cluster, file: ReassignmentFile
+) -> tuple[str, dict[Replica, str], list[int]]:
+    """Return the cluster's id, where the file's moving replicas are, and the silent brokers."""
     async with aclosing(cluster.reader()) as reader:
         described = await reader.describe_cluster()
         dirs = await read_dirs(reader, file.log_dirs, described.online)
         back = {replica: path for replica in dirs.future if (path := dirs.current[replica])}
-        return described.cluster_id, back
+        unread = {replica.broker for replica in file.log_dirs} - {r.broker for r in dirs.current}
+        return described.cluster_id, back, sorted(unread)
 
 
 async def _send_back(place: RunsPlace, back: Mapping[Replica, str], timeout_s: float) -> None:

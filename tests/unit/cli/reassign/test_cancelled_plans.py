@@ -24,12 +24,13 @@ class Tool:
         named = NamedCluster(reader=of.reader, writer=of.writer)
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
 
-    def call(self, action: str) -> Result:
-        rows = [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]
+    def call(self, action: str, *words: str, **more: list[str]) -> Result:
+        rows = [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3], **more}]
         plan = self._folder / "plan.json"
         plan.write_text(json.dumps({"version": 1, "partitions": rows}), encoding="utf-8")
-        words = [action, "--bootstrap-server", "a:9092", "--reassignment-json-file", str(plan)]
-        return CliRunner().invoke(command, [*words, "--state-dir", str(self._folder / "state")])
+        where = ["--bootstrap-server", "a:9092", "--state-dir", str(self._folder / "state")]
+        file = ["--reassignment-json-file", str(plan)]
+        return CliRunner().invoke(command, [action, *where, *file, *words])
 
 
 def test_a_partition_that_was_over_before_its_cancel_is_not_called_cancelled(
@@ -62,3 +63,18 @@ def test_a_broker_that_is_down_is_named_since_it_may_keep_its_throttles(
 
     assert done.exit_code == 0
     assert done.stderr == "throttles may stay on broker 7: it is down\n"
+
+
+def test_a_broker_that_does_not_say_what_moves_between_its_log_dirs_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_cluster({"orders": [(4, 2, 3)]})
+    cluster.do(events.Kill(4))
+    wait(cluster, 15.0)
+    tool = Tool(tmp_path, monkeypatch, cluster)
+
+    done = tool.call("--cancel", "--preserve-throttles", log_dirs=["/data-2", "any", "any"])
+
+    assert done.exit_code == 1
+    assert "None of the specified partition moves are active." not in done.stdout
+    assert done.stderr.startswith("broker 4 did not say what moves between its log dirs: nothing")
