@@ -102,7 +102,11 @@ class RemovalSandbox(BrokerSandbox):
         clock = self.simulated.clock
         for module in _CLOCKED:
             self._monkeypatch.setattr(f"{module}.SystemClock", lambda: clock)
-        time = SimpleNamespace(monotonic=clock.monotonic, sleep=self.wait)
+        self.waits(self.wait)
+
+    def waits(self, sleep: Callable[[float], None]) -> None:
+        """Let a removal that waits some seconds wait this way."""
+        time = SimpleNamespace(monotonic=self.simulated.clock.monotonic, sleep=sleep)
         self._monkeypatch.setattr("ktui.cli.broker.removing.time", time)
 
     def writer(self) -> Any:

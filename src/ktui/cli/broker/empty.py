@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from ktui.cli.broker.read import broker_argument, read_view
+from ktui.cli.broker.read import broker_argument, exclude_option, read_view
 from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -29,28 +29,43 @@ _CANARIES = {
 @click.command("empty")
 @broker_argument
 @cluster_options
+@exclude_option("Do not count these topics: names or shell patterns.")
 @common.state_dir_option
-def command(broker: int, choice: ClusterChoice, *, state: StateDir) -> None:
+def command(
+    broker: int, choice: ClusterChoice, *, exclude: tuple[str, ...], state: StateDir
+) -> None:
     """Check whether broker ID is empty: it holds no replica, and none is on its way to it.
 
     ktui never guesses: metadata must be proven to be current, and the broker's own log dirs must
     agree with it. A broker that is down cannot be asked, and is not known to be empty.
 
-    Exit code 0 if it is empty, 3 if it is not, 1 if that is not known, 2 for bad input.
+    Exit code 0 if it is empty, also but for the topics of --exclude, which are then named; 3 if it
+    is not, 1 if that is not known, 2 for bad input.
     """
-    view = asyncio.run(read_view(choice.cluster(), state, broker, fresh=True))
+    view = asyncio.run(read_view(choice.cluster(), state, broker, fresh=True, exclude=exclude))
     if view.holdings.replicas:
         click.echo(held_line(view))
         sys.exit(NOT_EMPTY)
     if view.facts.unread:
         raise RunProblem(f"broker {broker} is not known to be empty: {clean(why_unknown(view))}")
-    click.echo(f"broker {broker} is {EMPTY}")
+    click.echo(clean(f"broker {broker} is {EMPTY if not but_for(view) else but_for(view)}"))
 
 
 def why_unknown(view: BrokerStatus) -> str:
     """Return why a broker without known replicas is not known to be empty."""
     unread = view.facts.unread
     return f"the metadata names no replica on it, but {join_some(unread)}"
+
+
+def but_for(view: BrokerStatus) -> str:
+    """Return that a broker is empty but for what is left out; empty where nothing is left out."""
+    if not view.excluded.replicas:
+        return ""
+    topics = (
+        f"{as_count(len(each.replicas), 'replica')} of {each.topic}"
+        for each in view.excluded.topics()
+    )
+    return f"empty but for these: {join_some(topics, most=8)}"
 
 
 def held_line(view: BrokerStatus) -> str:

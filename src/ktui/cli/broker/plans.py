@@ -66,7 +66,12 @@ async def _read(cluster: Cluster) -> LayoutAnswer:
 
 
 def make(
-    purpose: Purpose, broker: int, layout: Layout, *, rack_aware: bool | None = None
+    purpose: Purpose,
+    broker: int,
+    layout: Layout,
+    *,
+    rack_aware: bool | None = None,
+    exclude: tuple[str, ...] = (),
 ) -> MadePlan:
     """Return the plan of a purpose, which may be empty.
 
@@ -75,11 +80,13 @@ def make(
         broker: the broker.
         layout: the cluster.
         rack_aware: whether partitions stay on as many racks; None for where brokers have racks.
+        exclude: the topics that are left as they are, as names or shell patterns.
 
     Raises:
         CannotMake: there is nothing to do, or no other broker can take anything.
     """
-    wishes = Wishes(rack_aware=not without_rack(layout) if rack_aware is None else rack_aware)
+    racks = not without_rack(layout) if rack_aware is None else rack_aware
+    wishes = Wishes(rack_aware=racks, exclude=exclude)
     return purpose.intent(layout, (broker,), wishes)
 
 

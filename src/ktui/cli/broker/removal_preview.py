@@ -27,7 +27,9 @@ from ktui.execution.forecast.progress_text import progress_line
 from ktui.planning.check.findings import Severity
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.wishes import Wishes
 from ktui.planning.preflight.text import time_in_words
+from ktui.quantities import as_count
 
 
 class RemovalPreview:
@@ -45,6 +47,8 @@ class RemovalPreview:
         self._allowed = request.allowed
         self._removal = standing(request)
         self._is_up = request.broker in request.cluster.online
+        self._stays = 0
+        """The replicas that the last run shown would leave on the broker."""
         self.problems = False
         """Whether a stage could not begin; known once all lines were read."""
 
@@ -64,11 +68,28 @@ class RemovalPreview:
         else:
             yield stage_line("demote", "left out")
         yield from self._run("drain", DRAIN, layout, drains)
-        of_disks = " and by its own log dirs" if self._is_up else ""
-        yield stage_line("empty", f"proven by metadata that is known to be current{of_disks}")
+        if stays := self._stays:
+            replicas = as_count(stays, "replica")
+            verb = "stays" if stays == 1 else "stay"
+            yield stage_line(
+                "empty",
+                f"not reached while {replicas} {verb}, as said above: the removal then waits for "
+                "you, with exit code 3, and goes on below once that is mended",
+            )
+        else:
+            of_disks = " and by its own log dirs" if self._is_up else ""
+            yield stage_line("empty", f"proven by metadata that is known to be current{of_disks}")
         yield stage_line("stop", "you stop it" if self._is_up else "it is down")
         asked = "" if self._options.unregister else ", asked for by name"
         yield stage_line("unregister", f"the cluster forgets broker {self._broker}{asked}")
+
+    def _on_broker(self, layout: Layout) -> int:
+        """Count the replicas that a plan has to take away; those of canaries need none."""
+        wishes = Wishes(exclude=self._options.exclude)
+        return sum(
+            self._broker in state.target and wishes.includes(tp.topic)
+            for tp, state in layout.partitions.items()
+        )
 
     async def _cordon(self) -> str:
         if not self._options.cordon:
@@ -91,16 +112,23 @@ class RemovalPreview:
     def _run(
         self, stage: str, purpose: Purpose, layout: Layout, names: tuple[str, ...]
     ) -> Iterator[str]:
+        self._stays = 0
         for name in names:
             run = made_run(self._how.state, name)
             if run is not None and not run.ended:
                 yield stage_line(stage, f"goes on: {progress_line(run)}")
                 return
+        options, broker = self._options, self._broker
         try:
-            made = make(purpose, self._broker, layout, rack_aware=self._options.rack_aware)
+            made = make(
+                purpose, broker, layout, rack_aware=options.rack_aware, exclude=options.exclude
+            )
         except CannotMake as nothing:
-            yield stage_line(stage, f"nothing to do: {nothing}")
+            self._stays = self._on_broker(layout)
+            yield stage_line(stage, f"{'' if self._stays else 'nothing to do: '}{nothing}")
             return
+        gone = sum(broker not in each.replicas for each in made.plan.partitions)
+        self._stays = self._on_broker(layout) - gone
         for line in left_text(made):
             yield stage_line(stage, line)
         if not made.plan.partitions:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import aclosing
 
 import msgspec
 
 from ktui.cli.context.cluster import Target
 from ktui.cli.options.common import state_option
+from ktui.cli.plan.make_options import EXCLUDE
 from ktui.cli.start.options import StartOptions
 from ktui.cluster.ports import ClusterDescription
 from ktui.cluster.text import clean
@@ -28,6 +30,8 @@ class RemoveOptions(msgspec.Struct, frozen=True, kw_only=True):
     cordon: bool = True
     rack_aware: bool | None = None
     """None for where all brokers have racks."""
+    exclude: tuple[str, ...] = ()
+    """The topics that stay where they are, as names or shell patterns."""
     until_empty: bool = False
     """Whether to end once the broker may be stopped."""
     unregister: bool = False
@@ -54,7 +58,9 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def again(self) -> str:
         """The command that goes on with the removal."""
-        return f"ktui broker remove {self.broker}{state_option(self.how.state)}"
+        left_out = shlex.join((EXCLUDE, ",".join(self.options.exclude)))
+        excludes = f" {left_out}" if self.options.exclude else ""
+        return f"ktui broker remove {self.broker}{excludes}{state_option(self.how.state)}"
 
 
 class Stopped(Exception):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 import msgspec
 
-from ktui.cli.broker.read import broker_argument
+from ktui.cli.broker.read import broker_argument, exclude_option
 from ktui.cli.broker.removal_preview import RemovalPreview
 from ktui.cli.broker.removal_request import (
     RemovalRequest,
@@ -23,7 +24,7 @@ from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import grouped
+from ktui.cli.options.common import Verb, grouped
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import rack_aware_option
@@ -33,7 +34,7 @@ from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
 from ktui.planning.check.findings import Allowances
 
-_OPTIONS = {
+_OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
     "no_demote": click.option(
         "--no-demote", is_flag=True, help="Do not take the leadership off the broker first."
     ),
@@ -44,6 +45,10 @@ _OPTIONS = {
         "it comes.",
     ),
     "rack_aware": rack_aware_option,
+    "exclude": exclude_option(
+        "Leave these topics on the broker, such as that of a canary which somebody moves back: "
+        "names or shell patterns."
+    ),
     "until_empty": click.option(
         "--until-empty", is_flag=True, help="End with 0 once the broker may be stopped."
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from contextlib import aclosing
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ import click
 import msgspec
 
 from ktui.cli.broker.cordon import check_owner
-from ktui.cli.broker.empty import held_line, why_unknown
+from ktui.cli.broker.empty import but_for, held_line, why_unknown
 from ktui.cli.broker.plans import (
     DEMOTE,
     DRAIN,
@@ -34,9 +35,11 @@ from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, free_run_name, 
 from ktui.cli.broker.unregister import Unregistration, typed_id
 from ktui.cli.context.errors import BAD_INPUT
 from ktui.cli.context.terminal import can_ask, print_note
+from ktui.cli.plan.make_options import EXCLUDE
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, NoCordon
@@ -48,11 +51,18 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.run.states import State
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.names import join_named, join_some
 from ktui.quantities import as_count
 
 SETTLES_S = 15.0
 """Seconds for which disks may be behind the metadata, and that behind a broker that has died."""
 POLL_S = 2.0
+QUIET_S = 10.0
+"""Seconds for which a broker is watched between its drain and its stop."""
+RETURNS_WITHIN_S = 30.0
+"""The same, if something has come back before."""
+MOST_RETURNS = 2
+"""How often a partition may come back before the removal leaves it to the operator."""
 PROVEN_EVERY_S = 10.0
 """Seconds between two proofs of emptiness while the broker is waited for."""
 _OVER = (State.DONE, State.TOPIC_GONE)
@@ -90,14 +100,15 @@ class Removing:
         self._set_cordon()
         self._demote()
         while True:
-            self._drain()
+            view = self._drain()
             if self._options.until_empty:
                 down = "" if self._is_up else ", and it is down already"
-                self._say("stop", f"broker {self._broker} may be stopped now{down}")
+                words = f"broker {self._broker} may be stopped now{down}{_left_there(view)}"
+                self._say("stop", words)
                 return
             if not self._is_up:
                 break
-            self._wait_for_stop()
+            self._wait_for_stop(view)
         self._unregister()
 
     @property
@@ -185,18 +196,82 @@ class Removing:
 
     # --------------------------------------------------------------- drain
 
-    def _drain(self) -> None:
-        """Move all replicas away, also those that land on the broker meanwhile."""
+    def _drain(self) -> BrokerStatus:
+        """Move all replicas away, also those that land on the broker meanwhile.
+
+        Returns:
+            The empty broker, with what is left out of the removal.
+        """
+        quiet_s = POLL_S
         while True:
             if (name := self._unfinished(self._removal.drains)) is not None:
                 self._say("drain", f"going on with run {name}")
                 self._end_of(name, self._runs.go_on(name))
+                quiet_s = QUIET_S
                 continue
             view = self._proven()
             if not view.holdings.replicas:
+                view = self._looked_again(view, quiet_s)
+            if not view.holdings.replicas:
                 self._say_empty(view)
-                return
+                return view
+            self._check_not_moved_back(view)
             self._begin_drain(view)
+            quiet_s = QUIET_S
+
+    def _looked_again(self, view: BrokerStatus, quiet_s: float) -> BrokerStatus:
+        """Return what an empty broker holds some seconds later, or something came to it.
+
+        What somebody else moves back comes soon after its drain. To stop the broker then would take
+        the partition offline.
+
+        Args:
+            view: the empty broker.
+            quiet_s: the seconds, if nothing has come back before.
+        """
+        if not self._is_up:
+            return view
+        came_back = max(self._drained(self._removal.drains).values(), default=0) > 1
+        until_s = time.monotonic() + (RETURNS_WITHIN_S if came_back else quiet_s)
+        while not view.holdings.replicas and time.monotonic() < until_s:
+            time.sleep(POLL_S)
+            view = self._proven()
+        return view
+
+    def _check_not_moved_back(self, view: BrokerStatus) -> None:
+        """Check that nothing on the broker has come back twice since the operator was last told.
+
+        Raises:
+            Stopped: something has. Another drain would be undone, too.
+        """
+        drained = self._drained(self._removal.drains[self._removal.told :])
+        states = view.facts.states
+        back = [
+            tp
+            for tp in (each.tp for each in view.holdings.replicas)
+            if tp in states and drained[tp, states[tp].topic_id] >= MOST_RETURNS
+        ]
+        if not back:
+            return
+        self._save(told=len(self._removal.drains))
+        topics = sorted({tp.topic for tp in back})
+        self._wait(
+            f"do not stop broker {self._broker}: {join_some(back)} came back to it {MOST_RETURNS} "
+            f"times after this removal had moved it away. Somebody else moves "
+            f"{join_named('topic', topics)} back, as the canary of an operator or a balancer does. "
+            f"End that; or leave it there, and out of the removal: {EXCLUDE} {','.join(topics)}"
+        )
+
+    def _drained(self, names: tuple[str, ...]) -> Counter[tuple[TopicPartition, str | None]]:
+        """Count how many of some drains have moved each partition away from the broker."""
+        runs = (made_run(self._how.state, name) for name in names)
+        return Counter(
+            (track.tp, track.planned.topic_id)
+            for run in runs
+            if run is not None
+            for track in run.tracks.values()
+            if track.state is State.DONE and self._broker not in track.replicas
+        )
 
     def _begin_drain(self, view: BrokerStatus) -> None:
         try:
@@ -243,10 +318,15 @@ class Removing:
     def _view(self) -> BrokerStatus:
         cluster, state = self._target.cluster, self._how.state
         up = self._broker in self._describe().online
-        return asyncio.run(read_view(cluster, state, self._broker, fresh=True, disks=up))
+        exclude = self._options.exclude
+        return asyncio.run(
+            read_view(cluster, state, self._broker, fresh=True, disks=up, exclude=exclude)
+        )
 
     def _say_empty(self, view: BrokerStatus) -> None:
         proof = "the metadata, proven to be current, names no replica on it"
+        if stays := but_for(view):
+            proof = f"{stays}. The metadata, proven to be current, names no other replica on it"
         if view.facts.on_disk is None:
             words = f"{proof}. It is down, so its log dirs cannot be asked"
         else:
@@ -256,13 +336,16 @@ class Removing:
 
     # --------------------------------------------------------------- stop and unregister
 
-    def _wait_for_stop(self) -> None:
+    def _wait_for_stop(self, view: BrokerStatus) -> None:
         """Return once the broker is stopped, or holds something again.
+
+        Args:
+            view: the empty broker.
 
         Raises:
             Stopped: nobody can be waited for.
         """
-        words = f"stop broker {self._broker} now"
+        words = f"stop broker {self._broker} now{_left_there(view)}"
         if not can_ask():
             self._say("stop", f"{words}. Then call this again: {self._again}")
             raise Stopped(WAITS)
@@ -315,7 +398,14 @@ class Removing:
 
     def _made(self, purpose: Purpose) -> MadePlan:
         layout = read_plan_layout(self._target.cluster)
-        return make(purpose, self._broker, layout, rack_aware=self._options.rack_aware)
+        options = self._options
+        return make(
+            purpose,
+            self._broker,
+            layout,
+            rack_aware=options.rack_aware,
+            exclude=options.exclude,
+        )
 
     def _unfinished(self, names: tuple[str, ...]) -> str | None:
         """Return the first of some runs that was made and has not ended."""
@@ -344,13 +434,23 @@ class Removing:
         run = RunClient.find(self._how.state, name).read().run
         if not run.ended:
             raise Stopped(code, f"to go on with the removal: {self._again}")
-        if any(track.state not in _OVER for track in run.tracks.values()):
+        if off := [track.tp for track in run.tracks.values() if track.state not in _OVER]:
             self._wait(
-                f"run {name} has ended, and not all of its partitions are where they were to go"
+                f"run {name} has ended, and not all of its partitions are where they were to go: "
+                f"{join_some(off)}. See why: ktui status {name}"
             )
 
     def _wait(self, words: str) -> NoReturn:
         raise Stopped(WAITS, f"{words}. To go on from there: {self._again}")
+
+
+def _left_there(view: BrokerStatus) -> str:
+    """Return what stays on a broker that may be stopped, and what its stop takes offline."""
+    if not view.excluded.replicas:
+        return ""
+    alone = [each.tp for each in view.excluded.replicas if each.only_in_sync]
+    offline = f"; its stop takes {join_some(alone)} offline" if alone else ""
+    return f", {but_for(view)}{offline}"
 
 
 def is_removed(request: RemovalRequest) -> bool:

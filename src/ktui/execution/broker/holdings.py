@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -88,6 +89,20 @@ class Holdings(msgspec.Struct, frozen=True):
     def count(self, *whys: Stay) -> int:
         """Return how many replicas are there for one of these reasons."""
         return sum(each.why in whys for each in self.replicas)
+
+    def split(self, exclude: Collection[str]) -> tuple[Holdings, Holdings]:
+        """Return the replicas that are to leave, and those of topics that are left out.
+
+        Args:
+            exclude: names of topics, or shell patterns.
+        """
+        if not exclude:
+            return self, Holdings(())
+        out = {
+            each.tp for each in self.replicas if any(fnmatchcase(each.tp.topic, p) for p in exclude)
+        }
+        leaving = tuple(each for each in self.replicas if each.tp not in out)
+        return Holdings(leaving), Holdings(tuple(e for e in self.replicas if e.tp in out))
 
     def topics(self) -> list[TopicHoldings]:
         """Return the replicas by topic: most bytes first, then most replicas."""

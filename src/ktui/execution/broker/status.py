@@ -40,6 +40,8 @@ class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     facts: BrokerFacts
     holdings: Holdings
+    excluded: Holdings = Holdings(())
+    """Its replicas of topics that are left out: they do not count in `holdings`."""
     without_engine: tuple[str, ...] = ()
     """The unfinished runs that have to do with its replicas, and that no engine carries on."""
     fresh: bool
@@ -60,6 +62,7 @@ def find_status(
     *,
     fresh: bool,
     removal: Removal | None = None,
+    exclude: Collection[str] = (),
 ) -> BrokerStatus:
     """Return what a broker holds, and why.
 
@@ -68,14 +71,16 @@ def find_status(
         runs: the unfinished runs on its cluster, each with whether an engine carries it on.
         fresh: whether the metadata was proven to be no older than the call.
         removal: its removal, as the state directory remembers it; None for none.
+        exclude: the topics that are left out, as names or shell patterns.
     """
     claims = claims_on(facts.id, [run for run, _ in runs], facts.states)
-    holdings = find_holdings(facts, claims, {run.name for run, _ in runs})
+    holdings, excluded = find_holdings(facts, claims, {run.name for run, _ in runs}).split(exclude)
     concerned = {each.run for each in holdings.replicas}
     idle = (run.name for run, owned in runs if not owned and run.name in concerned)
     return BrokerStatus(
         facts=facts,
         holdings=holdings,
+        excluded=excluded,
         without_engine=tuple(sorted(idle)),
         fresh=fresh,
         removal=removal,

@@ -20,6 +20,8 @@ from support.journals.journals import written
 from support.simulated.moving_clusters import move
 
 WAITS, LEFT = 3, 130
+LOOKS: list[Callable[[], None]] = [lambda: None] * 5
+"""What happens while a drained broker is watched, before ktui says to stop it."""
 EXPECTED = """\
 1/6 cordon: cordoned.log.dirs: not set -> *: 1 of 1 log dir cordoned: /var/lib/kafka/data
 2/6 demote: 1 replica stays as it is: no other replica is in sync (audit-0 on broker 3).
@@ -222,6 +224,101 @@ def test_a_topic_that_has_too_few_replicas_already_does_not_keep_the_broker(
     assert "audit-0" in result.stderr
 
 
+def canary_returns(sandbox: RemovalSandbox, name: str = "orders-0", times: int = 10_000) -> None:
+    """Let somebody else move a partition back to broker 3, every 8 s, once it has left."""
+    wait, left = sandbox.wait, [times]
+
+    def waits(seconds: float) -> None:
+        wait(seconds)
+        replicas = sandbox.layout[name][0]
+        if left[0] and 3 not in replicas and sandbox.simulated.now_s % 8.0 < 2.0:
+            left[0] -= 1
+            sandbox.simulated.do(move(name, 3, *replicas[1:]))
+            wait(60.0)
+
+    sandbox.waits(waits)
+
+
+def test_what_somebody_else_moves_back_a_second_time_is_named_and_the_broker_is_not_stopped(
+    sandbox: RemovalSandbox,
+) -> None:
+    canary_returns(sandbox)
+
+    result = sandbox.remove()
+
+    assert (result.exit_code, sandbox.engines) == (WAITS, ["demote-3", "drain-3", "drain-3-2"])
+    assert "5/6 stop" not in result.stdout
+    assert "do not stop broker 3: orders-0 came back to it 2 times" in result.stderr
+    assert "Somebody else moves topic orders back" in result.stderr
+    assert "--exclude orders. To go on from there: ktui broker remove 3" in result.stderr
+
+
+def test_once_nobody_moves_it_back_any_more_the_same_command_goes_on(
+    sandbox: RemovalSandbox,
+) -> None:
+    canary_returns(sandbox, times=2)
+    assert sandbox.remove().exit_code == WAITS
+
+    assert stages(sandbox, exit_code=WAITS)[-1].startswith("5/6 stop: stop broker 3 now")
+    assert (sandbox.on_broker(), sandbox.engines[-1]) == ([], "drain-3-3")
+
+
+def test_what_lands_on_the_broker_just_before_its_stop_is_seen_before_ktui_says_to_stop_it(
+    sandbox: RemovalSandbox,
+) -> None:
+    canary_returns(sandbox, times=1)
+
+    lines = stages(sandbox, exit_code=WAITS)
+
+    assert [line[:1] for line in lines].index("5") == len(lines) - 1
+    assert (sandbox.on_broker(), sandbox.engines[-1]) == ([], "drain-3-2")
+
+
+def test_a_topic_that_is_left_out_stays_and_the_rest_is_drained(sandbox: RemovalSandbox) -> None:
+    result = sandbox.remove("--exclude", "aud*")
+
+    assert (result.exit_code, sandbox.on_broker()) == (WAITS, ["audit-0"])
+    assert "4/6 empty: empty but for these: 1 replica of audit" in result.stdout
+    stop = (
+        "stop broker 3 now, empty but for these: 1 replica of audit; its stop takes audit-0 offline"
+    )
+    assert stop in result.stdout
+    assert "ktui broker remove 3 --exclude 'aud*'" in result.stdout
+
+    empty = sandbox.call("empty", "3", "--exclude", "audit")
+    assert (empty.exit_code, empty.stdout) == (
+        0,
+        "broker 3 is empty but for these: 1 replica of audit\n",
+    )
+    assert sandbox.call("empty", "3").exit_code == WAITS
+
+
+def test_a_broker_that_keeps_what_is_left_out_is_not_unregistered(
+    sandbox: RemovalSandbox,
+) -> None:
+    sandbox.remove("--exclude", "audit")
+    sandbox.stop()
+
+    error = sandbox.remove("--exclude", "audit", "--unregister").exception
+
+    assert isinstance(error, RunRefused)
+    assert "broker 3 is still among the replicas of 1 partition of topic audit" in str(error)
+    assert 3 in sandbox.simulated.controller.registered
+
+
+def test_the_preview_calls_no_broker_empty_on_which_replicas_stay(sandbox: RemovalSandbox) -> None:
+    for broker in (4, 5):
+        sandbox.do(events.Kill(broker))
+    sandbox.wait(30.0)
+
+    lines = stages(sandbox, "--dry-run")
+
+    (empty,) = (line for line in lines if line.startswith("4/6"))
+    assert empty.startswith("4/6 empty: not reached while 3 replicas stay")
+    assert "proven" not in empty
+    assert any("3 replicas stay as they are" in line for line in lines)
+
+
 def test_without_the_demote_nothing_but_the_drain_is_run(sandbox: RemovalSandbox) -> None:
     assert "2/6 demote: left out" in stages(sandbox, "--no-demote", "--until-empty")
     assert sandbox.engines == ["drain-3"]
@@ -311,7 +408,7 @@ class TestInATerminal:
     def test_the_removal_waits_for_the_stop_and_then_asks_for_the_id(
         self, sandbox: RemovalSandbox, waiting: list[Callable[[], None]]
     ) -> None:
-        waiting += [lambda: None, sandbox.stop]
+        waiting += [*LOOKS, lambda: None, sandbox.stop]
 
         result = sandbox.remove(typing="y\n3\n")
 
@@ -331,7 +428,7 @@ class TestInATerminal:
     def test_another_id_unregisters_nothing(
         self, sandbox: RemovalSandbox, waiting: list[Callable[[], None]]
     ) -> None:
-        waiting.append(sandbox.stop)
+        waiting += [*LOOKS, sandbox.stop]
 
         result = sandbox.remove("--yes", typing="4\n")
 
@@ -341,7 +438,8 @@ class TestInATerminal:
     def test_what_lands_on_the_broker_while_it_is_waited_for_is_drained(
         self, sandbox: RemovalSandbox, waiting: list[Callable[[], None]]
     ) -> None:
-        waiting += [lambda: create_on_3(sandbox), *[lambda: None] * 5, sandbox.stop]
+        lands = [lambda: create_on_3(sandbox), *[lambda: None] * 5]
+        waiting += [*LOOKS, *lands, *LOOKS, sandbox.stop]
 
         result = sandbox.remove("--yes", "--unregister")
 
