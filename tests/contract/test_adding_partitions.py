@@ -6,7 +6,9 @@ import pytest
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from support.contract.world import World, alter, hold_back, until
+from ktui.kafka.connection.connection import Connection
+from support.contract.real_world import RealWorld
+from support.contract.world import World, alter, hold_back, settled, until
 
 PRESENT = [[2, 1, 3], [3, 2, 1]]
 
@@ -52,16 +54,6 @@ async def test_added_partitions_are_placed_where_the_request_says(world: World, 
     now = await partitions(world, topic, 4)
     assert [state.replicas for state in now[2:]] == asked
     assert [state.leader for state in now[2:]] == [5, 4]
-
-
-async def test_a_request_that_is_only_validated_changes_nothing(world: World, topic: str) -> None:
-    accepted = await world.writer.create_partitions(topic, 3, [(5, 4, 1)], validate_only=True)
-    refused = await world.writer.create_partitions(topic, 3, [(5, 4)], validate_only=True)
-
-    assert accepted == WriteResult(Verdict.ACCEPTED)
-    assert (refused.verdict, refused.code) == (Verdict.REFUSED, "INVALID_REPLICA_ASSIGNMENT")
-    answer = await world.reader.describe_topics([topic], fresh=True)
-    assert len(answer.partitions) == 2
 
 
 @pytest.mark.parametrize(("count", "said"), [(2, "already has 2"), (1, "1 would not be")])
@@ -113,6 +105,25 @@ async def test_while_the_first_partition_moves_added_ones_get_its_longer_list_of
 
     added = (await partitions(world, topic, 3))[2]
     assert len(added.replicas) == 4
+
+
+@pytest.mark.kafka
+async def test_kafka_takes_the_number_of_replicas_from_a_partition_that_need_not_be_the_first(
+    bootstrap: str, topic_name: str
+) -> None:
+    world = RealWorld(Connection.to(bootstrap))
+    numbers = []
+    for longer in range(3):
+        tp = TopicPartition(f"{topic_name}-{longer}", longer)
+        await world.create_topic(tp.topic, [[1], [1], [1]])
+        await alter(world, tp, (1, 2), factor=True)
+        await settled(world, tp, (1, 2))
+        assert (await world.writer.create_partitions(tp.topic, 4)).verdict is Verdict.ACCEPTED
+        numbers.append(len((await partitions(world, tp.topic, 4))[3].replicas))
+    await world.aclose()
+
+    assert sum(numbers) == 4, "one partition decides"
+    assert numbers != [2, 1, 1], "the first partition decides"
 
 
 async def test_a_move_of_another_partition_does_not_lengthen_the_lists_of_added_ones(

@@ -106,7 +106,7 @@ async def test_a_factor_that_the_brokers_without_a_cordon_cannot_give_is_refused
     await cordon(cordoning)
     await cordoning.clock.sleep(5.0)
 
-    result = await cordoning.writer.create_partitions(topic_name, 2, validate_only=True)
+    result = await cordoning.writer.create_partitions(topic_name, 2)
 
     assert (result.verdict, result.code) == (Verdict.REFUSED, "INVALID_REPLICATION_FACTOR")
     assert result.message == (

@@ -91,7 +91,7 @@ class TopicConfigsAnswer(msgspec.Struct, frozen=True):
 
     configs: Mapping[str, TopicConfig]
     failures: tuple[Failure, ...] = ()
-    absent: frozenset[str] = frozenset()
+    absent: tuple[str, ...] = ()
     """Topics that do not exist, according to the broker that was asked; among the failures, too."""
 
 
@@ -362,21 +362,21 @@ class ClusterWriter(Protocol):
         count: int,
         assignment: Sequence[Brokers] | None = None,
         *,
-        validate_only: bool = False,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
         """Add partitions to a topic, so that it has `count` (KIP-195). Kafka removes none.
 
         A count that is no increase is REFUSED with INVALID_PARTITIONS. New partitions have as many
-        replicas as the topic's first partition lists, also those that a reassignment is adding or
-        removing. An assignment of another number is REFUSED with INVALID_REPLICA_ASSIGNMENT.
+        replicas as one of the topic's partitions lists, also those that a reassignment is adding or
+        removing. Which one that is depends on a hash table of the controller. An assignment of
+        another number is REFUSED with INVALID_REPLICA_ASSIGNMENT. Where the quota
+        controller_mutation_rate is used up, the request is REFUSED with THROTTLING_QUOTA_EXCEEDED,
+        and `message` has the wait (KIP-599).
 
         Args:
             topic: the topic's name.
             count: the number of partitions afterwards.
             assignment: the replicas of each new partition; None lets Kafka place them.
-            validate_only: whether Kafka only checks the request. ACCEPTED then means that it would
-                have been accepted.
             leaves_within_s: as above.
         """
         ...

@@ -83,7 +83,8 @@ async def find_obstacles(connection: Connection, topic: str) -> CanaryObstacles:
         "Delete": deleted.topics[0].partitions[0].error_code,
     }
     refusal = ""
-    if creation.error_code not in {error_codes.NONE, _TOPIC_EXISTS, *error_codes.DENIED}:
+    made_later = {error_codes.NONE, _TOPIC_EXISTS, error_codes.QUOTA_EXCEEDED}
+    if creation.error_code not in {*made_later, *error_codes.DENIED}:
         refusal = error_codes.describe_error(creation.error_code, creation.error_message)
     return CanaryObstacles(
         tuple(operation for operation, code in codes.items() if code in error_codes.DENIED),

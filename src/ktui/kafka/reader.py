@@ -167,12 +167,12 @@ class KafkaReader:
         calls = (self._wire.ask(_TOPIC_CONFIGS, request) for request in requests)
         configs: dict[str, TopicConfig] = {}
         failures: list[Failure] = []
-        absent: set[str] = set()
+        absent: list[str] = []
         for answer in await asyncio.gather(*calls):
             for result in answer.results:
                 topic, code = clean(result.resource_name), result.error_code
                 if code in error_codes.ABSENT:
-                    absent.add(topic)
+                    absent.append(topic)
                 if code:
                     message = result.error_message
                     failures.append(
@@ -180,7 +180,7 @@ class KafkaReader:
                     )
                 else:
                     configs[topic] = settings.topic_config(result)
-        return TopicConfigsAnswer(configs, tuple(failures), frozenset(absent))
+        return TopicConfigsAnswer(configs, tuple(failures), tuple(absent))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
         """Return the settings of one broker, as that broker itself reports them."""

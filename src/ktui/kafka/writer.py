@@ -170,17 +170,15 @@ class KafkaWriter:
         count: int,
         assignment: Sequence[Brokers] | None = None,
         *,
-        validate_only: bool = False,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
-        """Add partitions to a topic, or only check the request."""
+        """Add partitions to a topic."""
         build = partial(
             partitions.create_request,
             topic,
             count,
             assignment,
             self._wire.timeout_s,
-            validate_only=validate_only,
         )
         sender = Sender(
             self._wire, _CREATE_PARTITIONS, partitions.read_create_results, _alter_topic

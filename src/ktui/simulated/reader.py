@@ -206,7 +206,7 @@ class SimulatedReader:
             Failure(Operation.TOPIC_CONFIGS, "UNKNOWN_TOPIC_OR_PARTITION", topic=name)
             for name in absent
         )
-        return TopicConfigsAnswer(configs, tuple(failures), frozenset(absent))
+        return TopicConfigsAnswer(configs, tuple(failures), tuple(absent))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
         """Return the settings of one broker."""

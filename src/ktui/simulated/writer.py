@@ -132,19 +132,13 @@ class SimulatedWriter:
         count: int,
         assignment: Sequence[Brokers] | None = None,
         *,
-        validate_only: bool = False,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
-        """Add partitions to a topic, or only check the request."""
+        """Add partitions to a topic."""
         controller = self._cluster.controller
 
         def create(topics: Sequence[str]) -> Mapping[str, WriteResult]:
-            return {
-                name: controller.create_partitions(
-                    name, count, assignment, validate_only=validate_only
-                )
-                for name in topics
-            }
+            return {name: controller.create_partitions(name, count, assignment) for name in topics}
 
         results = await self._in_turn("create_partitions", [topic], create, leaves_within_s)
         return results[topic]

@@ -299,15 +299,12 @@ class ChaosWriter:
         count: int,
         assignment: Sequence[Brokers] | None = None,
         *,
-        validate_only: bool = False,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
         await self._connect(leaves_within_s)
 
         async def create() -> Mapping[str, WriteResult]:
-            made = await self._writer.create_partitions(
-                topic, count, assignment, validate_only=validate_only
-            )
+            made = await self._writer.create_partitions(topic, count, assignment)
             return {topic: made}
 
         return (await self._sent([topic], create))[topic]

@@ -148,8 +148,6 @@ class BrokerSandbox:
     def added(self, count: int) -> Sequence[tuple[int, ...]]:
         """Let somebody add partitions to orders, placed by Kafka; return the new ones."""
         known = len(self.simulated.controller.topics["orders"].partitions)
-        self.simulated.controller.create_partitions(
-            "orders", known + count, None, validate_only=False
-        )
+        self.simulated.controller.create_partitions("orders", known + count, None)
         partitions = self.simulated.controller.topics["orders"].partitions
         return [each.replicas for each in partitions[known:]]

@@ -58,11 +58,10 @@ class PassingWriter:
         count: int,
         assignment: Sequence[Brokers] | None = None,
         *,
-        validate_only: bool = False,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
         return await self._writer.create_partitions(
-            topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
+            topic, count, assignment, leaves_within_s=leaves_within_s
         )
 
     async def unregister_broker(

@@ -138,14 +138,13 @@ class _MortalWriter:
         count: int,
         assignment: Sequence[Brokers] | None = None,
         *,
-        validate_only: bool = False,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
         sending = f"partitions for {topic}"
         self._run.reaper.passes(f"before sending {sending}")
         self._on_its_way(sending)
         result = await self._inner.create_partitions(
-            topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
+            topic, count, assignment, leaves_within_s=leaves_within_s
         )
         self._taken(sending)
         return result

@@ -7,6 +7,7 @@ import uuid
 import pytest
 from kafka.protocol.admin import (
     AlterReplicaLogDirsResponse,
+    CreatePartitionsResponse,
     DescribeClusterResponse,
     DescribeConfigsResponse,
     DescribeLogDirsResponse,
@@ -19,7 +20,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, FutureReplica, LogDir, Rep
 from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.requests import configs as settings
-from ktui.kafka.requests import log_dirs, metadata, reassignments
+from ktui.kafka.requests import log_dirs, metadata, partitions, reassignments
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic, chunks
 
@@ -288,6 +289,22 @@ def configs(**described: str | None) -> object:
             config(version=4, name=name.replace("_", "."), value=value)
             for name, value in described.items()
         ],
+    )
+
+
+def test_partitions_refused_for_a_quota_are_answered_with_the_wait() -> None:
+    result = CreatePartitionsResponse.CreatePartitionsTopicResult
+    answer = CreatePartitionsResponse(
+        version=3,
+        throttle_time_ms=8_256,
+        results=[result(version=3, name="orders", error_code=89, error_message=None)],
+    )
+
+    ((topic, code, message),) = partitions.read_create_results(answer)
+
+    assert (topic, error_codes.name_of(code)) == ("orders", "THROTTLING_QUOTA_EXCEEDED")
+    assert message == (
+        "the quota controller_mutation_rate of this user or client id is used up for 9 s"
     )
 
 

@@ -65,7 +65,7 @@ async def test_a_topic_that_brokers_do_not_know_by_its_name_in_the_metadata_is_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def renamed(_: SimulatedReader, names: Collection[str]) -> TopicConfigsAnswer:
-        return TopicConfigsAnswer({}, absent=frozenset(names))
+        return TopicConfigsAnswer({}, absent=tuple(names))
 
     monkeypatch.setattr(SimulatedReader, "topic_configs", renamed)
 

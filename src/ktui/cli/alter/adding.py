@@ -1,4 +1,8 @@
-"""Add partitions to a topic: validated by Kafka first, and sent once."""
+"""Add partitions to a topic, with one request.
+
+Kafka charges a request for its partitions where a quota (controller_mutation_rate) is set, also one
+that it only validates. So ktui lets it validate none first.
+"""
 
 from __future__ import annotations
 
@@ -38,23 +42,6 @@ class PartitionAdder:
         self._seen = seen
         self._clock: Clock = SystemClock()
 
-    async def validate(self) -> None:
-        """Let Kafka check the request; nothing changes.
-
-        Raises:
-            RunRefused: Kafka refuses it.
-            RunProblem: Kafka has not answered.
-            ClusterError: it could not be sent.
-        """
-        result = await self._send(validate_only=True)
-        if result.verdict is Verdict.REFUSED:
-            raise RunRefused(f"nothing was sent: {self._refusal(result)}")
-        if result.verdict is Verdict.UNKNOWN:
-            raise RunProblem(
-                f"nothing was changed: no answer to the question whether {self._change.topic} may "
-                f"have {as_count(self._change.count, 'partition')}: {result.message}"
-            )
-
     async def add(self) -> TopicNow:
         """Add the partitions, and return the topic with them.
 
@@ -69,7 +56,12 @@ class PartitionAdder:
                 f"nothing was sent: {self._change.topic} has changed since ktui read it. Repeat "
                 "the command"
             )
-        result = await self._send(validate_only=False)
+        result = await self._writer.create_partitions(
+            self._change.topic,
+            self._change.count,
+            self._change.placed,
+            leaves_within_s=LEAVES_WITHIN_S,
+        )
         match result.verdict:
             case Verdict.REFUSED:
                 raise RunRefused(f"nothing was changed: {self._refusal(result)}")
@@ -90,18 +82,11 @@ class PartitionAdder:
     def _still_holds(self, now: TopicNow) -> bool:
         """Whether the change would be the same for the topic as it is now."""
         seen = self._seen
-        if now.id != seen.id or len(now.partitions) != self._change.before or now.first.reassigning:
+        if now.id != seen.id or len(now.partitions) != self._change.before:
+            return False
+        if now.moving or now.factors != seen.factors:
             return False
         return self._change.placed is None or now.replicas == seen.replicas
-
-    async def _send(self, *, validate_only: bool) -> WriteResult:
-        return await self._writer.create_partitions(
-            self._change.topic,
-            self._change.count,
-            self._change.placed,
-            validate_only=validate_only,
-            leaves_within_s=None if validate_only else LEAVES_WITHIN_S,
-        )
 
     async def _known_within(self, seconds: float) -> TopicNow | None:
         """Wait until brokers show the partitions; None if they do not."""
@@ -132,7 +117,8 @@ class PartitionAdder:
 
     def _refusal(self, result: WriteResult) -> str:
         answer = ": ".join(filter(None, (result.code, result.message)))
-        return f"Kafka does not add partitions to {self._change.topic}: {answer}"
+        again = ". Then repeat the command" if result.code == "THROTTLING_QUOTA_EXCEEDED" else ""
+        return f"Kafka does not add partitions to {self._change.topic}: {answer}{again}"
 
     def _lost(self, result: WriteResult) -> str:
         before = as_count(self._change.before, "partition")

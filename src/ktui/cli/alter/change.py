@@ -13,7 +13,7 @@ from ktui.cluster.broker import online_brokers
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.planning.check.rules import at_target
-from ktui.planning.names import join_named
+from ktui.planning.names import join_all, join_named, join_some
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.replication_factor import (
     BrokerPool,
@@ -107,11 +107,30 @@ def _check_count(request: AlterRequest, topic: TopicNow, count: int) -> None:
             f"{PARTITIONS} {count}: Kafka finds its groups and transactions in {topic.name} by the "
             "number of partitions, and would lose them. Leave the number as it is"
         )
-    if topic.first.reassigning:
+    _check_factors(topic)
+
+
+def _check_factors(topic: TopicNow) -> None:
+    """Check that new partitions can only get the number of replicas that all others have.
+
+    Kafka takes it from one partition, which its controller's hash table happens to begin with.
+    """
+    if topic.moving:
+        are = "is" if len(topic.moving) == 1 else "are"
         raise BadInput(
-            f"partition 0 of {topic.name} is being reassigned. Kafka would give new partitions all "
-            f"{len(topic.first.replicas)} replicas that it has meanwhile. Wait for the end of "
-            "that: ktui list"
+            f"{join_some(topic.moving)} {are} being reassigned. Kafka could give new partitions "
+            "the longer list of replicas that a partition has meanwhile, for good. Wait for the "
+            "end of that: ktui list"
+        )
+    if len(topic.factors) > 1:
+        counts = (
+            f"{as_count(partitions, 'partition')} with {as_count(factor, 'replica')}"
+            for factor, partitions in sorted(topic.factors.items())
+        )
+        raise BadInput(
+            f"{topic.name} has {join_all(counts)}. Kafka gives new partitions as many replicas as "
+            "one of these has, and does not say which one. Give all of them the same number first: "
+            f"ktui alter-topic {topic.name} {FACTOR} N"
         )
 
 
@@ -151,13 +170,13 @@ def _check_brokers(assignment: Iterable[Brokers], topic: TopicNow) -> None:
 
 def _placed(targets: Targets, topic: TopicNow, pool: BrokerPool) -> dict[TopicPartition, Brokers]:
     """Return what new partitions begin with: their target, with the number that Kafka demands."""
-    number = len(topic.first.replicas)
+    (number,) = topic.factors if targets else (0,)
     short = {tp: PresentReplicas(t) for tp, t in targets.items() if len(t) < number}
     try:
         longer = change_replication_factor(short, number, pool)
     except FactorProblem as problem:
         raise BadInput(
-            f"new partitions begin with {as_count(number, 'replica')}, as partition 0 has: "
+            f"new partitions begin with {as_count(number, 'replica')}, as the others have: "
             f"{problem}. Change the replication factor first, and then the number of partitions"
         ) from None
     return {tp: longer.get(tp, target[:number]) for tp, target in targets.items()}

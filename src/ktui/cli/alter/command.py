@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from typing import NoReturn, TypeVar
+from contextlib import aclosing, suppress
+from typing import NoReturn
 
 import click
 import msgspec
@@ -27,15 +26,17 @@ from ktui.cli.start.new_run import PlannedRun, check_new_run, report_findings, s
 from ktui.cli.start.options import StartOptions, start_options_without
 from ktui.cli.start.request import StartRequest
 from ktui.cluster.broker import online_brokers
+from ktui.cluster.errors import Unsupported
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import LONGEST_NAME
 from ktui.planning.check.findings import Allowances, FindingKind
 from ktui.planning.check.placement import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.quantities import as_count
 
-T = TypeVar("T")
 YES = "--yes"
+ADDING_NEEDS = "Alter"
 
 
 @click.command("alter-topic")
@@ -118,7 +119,7 @@ class _Alteration:
 
         Raises:
             BadInput: the request does not fit the topic or the cluster.
-            RunRefused: Kafka would not add the partitions.
+            RunRefused: the principal may not add partitions.
             ClusterError: the cluster cannot be read.
         """
         self._topic, pool = asyncio.run(_read(self._target.cluster, self._request))
@@ -132,7 +133,7 @@ class _Alteration:
         if self._change.plan.partitions:
             self._check_run(name or self._default_name())
         if self._change.adds:
-            self._with_adder(PartitionAdder.validate)
+            asyncio.run(_check_permitted(self._target.cluster, self._topic.name))
 
     def _check_run(self, name: str) -> None:
         """Check the run that moves replicas. End the program on a problem."""
@@ -205,7 +206,7 @@ class _Alteration:
         if not self._change.adds:
             return
         try:
-            now = self._with_adder(PartitionAdder.add)
+            now = asyncio.run(self._added())
         except KeyboardInterrupt:
             print_note(
                 "interrupted: the request may have been sent. To see whether the partitions are "
@@ -218,13 +219,10 @@ class _Alteration:
         else:
             click.echo(added_text(self._change))
 
-    def _with_adder(self, act: Callable[[PartitionAdder], Awaitable[T]]) -> T:
-        async def acted() -> T:
-            cluster = self._target.cluster
-            async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-                return await act(PartitionAdder(reader, writer, self._change, self._topic))
-
-        return asyncio.run(acted())
+    async def _added(self) -> TopicNow:
+        cluster = self._target.cluster
+        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+            return await PartitionAdder(reader, writer, self._change, self._topic).add()
 
 
 async def _read(cluster: Cluster, request: AlterRequest) -> tuple[TopicNow, BrokerPool | None]:
@@ -233,6 +231,18 @@ async def _read(cluster: Cluster, request: AlterRequest) -> tuple[TopicNow, Brok
         if request.factor is None and request.assignment is None:
             return topic, None
         return topic, await read_pool(reader)
+
+
+async def _check_permitted(cluster: Cluster, topic: str) -> None:
+    """Check that the principal may add partitions to a topic, without asking Kafka for any."""
+    with suppress(Unsupported):  # Kafka refuses the request itself then
+        permitted = (await cluster.permissions([topic])).topics.get(topic)
+        if permitted is not None and ADDING_NEEDS not in permitted:
+            raise RunRefused(
+                f"nothing was sent: {ADDING_NEEDS} on the topic {topic} is not granted to this "
+                f"principal. Grant it with kafka-acls --add --operation {ADDING_NEEDS} --topic "
+                f"{topic}"
+            )
 
 
 def _created(topic: TopicNow, change: TopicChange) -> dict[TopicPartition, PartitionState]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -29,14 +30,19 @@ class TopicNow(msgspec.Struct, frozen=True):
     brokers: Mapping[int, Broker]
 
     @property
-    def first(self) -> PartitionState:
-        """The first partition, whose number of replicas Kafka gives to new ones."""
-        return self.partitions[TopicPartition(self.name, 0)]
-
-    @property
     def id(self) -> str | None:
         """The id of the topic."""
-        return self.first.topic_id
+        return next(iter(self.partitions.values())).topic_id
+
+    @property
+    def moving(self) -> list[TopicPartition]:
+        """The partitions that are being reassigned."""
+        return [tp for tp, state in self.partitions.items() if state.reassigning]
+
+    @property
+    def factors(self) -> Counter[int]:
+        """How many partitions have each number of replicas."""
+        return Counter(len(state.replicas) for state in self.partitions.values())
 
     @property
     def replicas(self) -> Mapping[TopicPartition, object]:

@@ -66,12 +66,12 @@ async def _out_of_reach(
     Each is asked about twice, since topics are created and deleted at any time.
     """
     doubted = set(await visible(None)).difference(described)
-    doubted |= set() if settings is None else settings.absent
+    doubted |= set() if settings is None else set(settings.absent)
     if not doubted:
         return frozenset()
     shown = frozenset(await visible(doubted))
     topics, configs = await reader.describe_topics(shown), await reader.topic_configs(shown)
-    return shown & (topics.absent | configs.absent)
+    return shown & topics.absent.union(configs.absent)
 
 
 async def _tried(call: Coroutine[Any, Any, A], unread: list[str]) -> A | None:

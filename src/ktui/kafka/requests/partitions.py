@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafka.protocol.admin.topics import CreatePartitionsRequest
 
 from ktui.cluster.partition import Brokers
+from ktui.kafka.transport import error_codes
 
 
 def create_request(
@@ -15,8 +17,6 @@ def create_request(
     count: int,
     assignment: Sequence[Brokers] | None,
     timeout_s: float,
-    *,
-    validate_only: bool,
 ) -> Any:
     """Build a request for a topic to have `count` partitions; without assignment, Kafka places."""
     of_topic = CreatePartitionsRequest.CreatePartitionsTopic
@@ -27,11 +27,18 @@ def create_request(
     return CreatePartitionsRequest(
         topics=[of_topic(name=topic, count=count, assignments=placed)],
         timeout_ms=int(timeout_s * 1000),
-        validate_only=validate_only,
+        validate_only=False,
     )
 
 
 def read_create_results(answer: Any) -> Iterator[tuple[str, int, str | None]]:
-    """Yield each topic with its error code and the controller's message."""
+    """Yield each topic with its error code and the controller's message, or the wait."""
     for result in answer.results:
-        yield result.name, result.error_code, result.error_message
+        message = result.error_message
+        if result.error_code == error_codes.QUOTA_EXCEEDED:
+            wait_s = math.ceil(answer.throttle_time_ms / 1000)
+            message = (
+                "the quota controller_mutation_rate of this user or client id is used up for "
+                f"{wait_s} s"
+            )
+        yield result.name, result.error_code, message

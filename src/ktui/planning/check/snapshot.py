@@ -66,7 +66,7 @@ async def take_snapshot(
             *settings_failed,
             *unlisted,
         ),
-        denied_by_brokers=configs.absent,
+        denied_by_brokers=frozenset(configs.absent),
         sizes={
             Replica(tp, broker): size
             for broker, answer in dirs.items()

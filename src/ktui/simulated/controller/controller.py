@@ -83,16 +83,13 @@ class Controller:
         name: str,
         count: int,
         assignment: Sequence[Brokers] | None,
-        *,
-        validate_only: bool,
     ) -> WriteResult:
-        """Add partitions to a topic, empty and in sync from the start, or only check the request.
+        """Add partitions to a topic, empty and in sync from the start.
 
         Args:
             name: the topic.
             count: the number of partitions that it is to have.
             assignment: the replicas of each new partition; None to place them here.
-            validate_only: whether nothing is changed.
         """
         topic = self.topics.get(name)
         if topic is None:
@@ -102,8 +99,7 @@ class Controller:
         made = new_partitions(name, topic.partitions, count, assignment, brokers)
         if isinstance(made, WriteResult):
             return made
-        if not validate_only:
-            self._records.extend(name, made)
+        self._records.extend(name, made)
         return answers.DONE
 
     def _cordoned(self, broker: int) -> bool:

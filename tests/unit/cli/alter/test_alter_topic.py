@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterReader
+from ktui.cluster.ports import ClusterReader, Verdict, WriteResult
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import own_run
@@ -17,6 +18,7 @@ from ktui.planning.check.placement import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec
+from ktui.simulated.writer import SimulatedWriter
 from support.cli.alter_sandbox import ORDERS, AlterSandbox
 from support.cli.plan_sandbox import PlanSandbox
 from support.journals.journals import planned, started, written
@@ -158,11 +160,43 @@ def test_a_topic_whose_partitions_count_for_kafka_keeps_their_number(sandbox: Al
 
 
 def test_a_missing_permission_is_named_before_anyone_is_asked(sandbox: AlterSandbox) -> None:
-    sandbox.simulated.do(events.Deny("create_partitions"))
+    sandbox.use(sandbox.simulated, not_granted=[("orders", "Alter")])
     questions = sandbox.asked(lambda _: True)
 
-    assert "Alter on the topic" in sandbox.alter_refusal(*SIX)
+    assert "Alter on the topic orders is not granted" in sandbox.alter_refusal(*SIX)
     assert questions == []
+
+
+def test_a_permission_that_was_withdrawn_meanwhile_is_named_as_well(sandbox: AlterSandbox) -> None:
+    sandbox.simulated.do(events.Deny("create_partitions"))
+
+    assert "Alter on the topic" in sandbox.alter_refusal(*SIX, "--yes")
+
+
+def test_partitions_are_asked_for_once_as_a_quota_charges_each_request(
+    sandbox: AlterSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    code, wait = (
+        "THROTTLING_QUOTA_EXCEEDED",
+        "the quota controller_mutation_rate is used up for 9 s",
+    )
+
+    async def over_quota(_: object, __: str, count: int, *___: object, **____: object) -> Any:
+        asked.append(count)
+        return WriteResult(Verdict.REFUSED, code, wait)
+
+    monkeypatch.setattr(SimulatedWriter, "create_partitions", over_quota)
+    dry_run = sandbox.alter(*SIX, "--dry-run")
+    asked_by_dry_run = list(asked)
+
+    refusal = sandbox.alter_refusal(*SIX, "--yes")
+
+    assert refusal == (
+        f"nothing was changed: Kafka does not add partitions to orders: {code}: {wait}. Then "
+        "repeat the command"
+    )
+    assert (dry_run.exit_code, asked_by_dry_run, asked) == (0, [], [6])
 
 
 def test_a_read_only_context_refuses_an_alteration(sandbox: AlterSandbox) -> None:
@@ -298,14 +332,34 @@ def test_a_dry_run_shows_everything_and_changes_nothing(sandbox: AlterSandbox) -
     assert (sandbox.replicas, sandbox.runs) == (ORDERS, [])
 
 
-def test_while_partition_0_moves_none_are_added(sandbox: AlterSandbox) -> None:
-    sandbox.simulated.do(move("orders-0", 4, 2))
+@pytest.mark.parametrize("moving", ["orders-0", "orders-1"])
+def test_while_a_partition_of_the_topic_moves_none_are_added(
+    sandbox: AlterSandbox, moving: str
+) -> None:
+    sandbox.simulated.do(move(moving, 4, 2))
     wait(sandbox.simulated, 1.0)
 
-    refusal = sandbox.alter_refusal(*SIX, "--yes")
+    for more in ((), ("--replication-factor", "3")):
+        refusal = sandbox.alter_refusal(*SIX, "--yes", *more)
 
-    assert "partition 0 of orders is being reassigned" in refusal
-    assert "all 3 replicas that it has meanwhile" in refusal
+        assert f"{moving} is being reassigned" in refusal
+        assert "the longer list of replicas that a partition has meanwhile" in refusal
+
+
+@pytest.mark.parametrize("more", [(), ("--replication-factor", "3")])
+def test_none_are_added_to_partitions_that_differ_in_their_number_of_replicas(
+    sandbox: AlterSandbox, more: tuple[str, ...]
+) -> None:
+    sandbox.use(a_cluster({"orders": [(1, 2), (2, 3, 4), (3, 1)]}))
+
+    refusal = sandbox.alter_refusal(*SIX, "--yes", *more)
+
+    assert refusal == (
+        "orders has 2 partitions with 2 replicas and 1 partition with 3 replicas. Kafka gives new "
+        "partitions as many replicas as one of these has, and does not say which one. Give all of "
+        "them the same number first: ktui alter-topic orders --replication-factor N"
+    )
+    assert_started(sandbox.alter("orders", "--replication-factor", "3"))
 
 
 def test_a_factor_counts_from_the_target_of_somebody_elses_move(sandbox: AlterSandbox) -> None:
@@ -401,12 +455,14 @@ def test_an_interrupted_request_is_named(
     assert "interrupted: the request may have been sent" in sandbox.alter(*SIX, "--yes").stderr
 
 
-def test_another_partition_may_begin_to_move_during_the_question(sandbox: AlterSandbox) -> None:
+def test_none_are_added_where_another_partition_begins_to_move_during_the_question(
+    sandbox: AlterSandbox,
+) -> None:
     def meanwhile(_: str) -> bool:
         sandbox.simulated.do(move("orders-1", 4, 3))
         return True
 
     sandbox.asked(meanwhile)
 
-    assert sandbox.alter(*SIX).exit_code == 0
-    assert len(sandbox.replicas) == 6
+    assert "orders has changed since ktui read it" in str(sandbox.alter(*SIX).exception)
+    assert len(sandbox.replicas) == 3

@@ -36,7 +36,7 @@ async def test_a_topic_whose_settings_belong_to_another_name_is_out_of_reach(
 ) -> None:
     async def renamed(_: SimulatedReader, names: Collection[str]) -> TopicConfigsAnswer:
         failures = (Failure(Operation.TOPIC_CONFIGS, "UNKNOWN", topic=name) for name in names)
-        return TopicConfigsAnswer({}, tuple(failures), frozenset(names))
+        return TopicConfigsAnswer({}, tuple(failures), tuple(names))
 
     monkeypatch.setattr(SimulatedReader, "topic_configs", renamed)
 
