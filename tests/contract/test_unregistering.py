@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import NamedTuple
 
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict, WriteResult
+from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
+from ktui.cluster.resources import broker_resource
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE
 from ktui.simulated import events
 from support.contract.simulated_world import SimulatedWorld
 from support.contract.world import World, alter, state, until
@@ -18,16 +22,31 @@ BROKER = 4
 Kill = Callable[[int], None]
 
 
+class Power(NamedTuple):
+    """Kills a broker like a power loss, and starts all that were killed."""
+
+    off: Kill
+    on: Callable[[], None]
+
+
 @pytest.fixture
-async def kill(world: World, request: pytest.FixtureRequest) -> AsyncIterator[Kill]:
-    """Kills a broker like a power loss; a real one is up again after the test."""
+async def power(world: World, request: pytest.FixtureRequest) -> AsyncIterator[Power]:
+    """The power of brokers; real ones are up again after the test."""
     if isinstance(world, SimulatedWorld):
         cluster = world.cluster
-        yield lambda broker: cluster.do(events.Kill(broker))
+        yield Power(
+            lambda broker: cluster.do(events.Kill(broker)),
+            lambda: cluster.do(events.Start(BROKER)),
+        )
         return
     outage = Outage(request.getfixturevalue("lab"))
-    yield outage.kill
+    yield Power(outage.kill, outage.mend)
     await asyncio.to_thread(outage.mend)
+
+
+@pytest.fixture
+def kill(power: Power) -> Kill:
+    return power.off
 
 
 async def gone(world: World, broker: int) -> None:
@@ -70,3 +89,30 @@ async def test_a_broker_that_is_not_registered_cannot_be_unregistered(world: Wor
     result = await world.writer.unregister_broker(99)
 
     assert (result.verdict, result.code) == (Verdict.REFUSED, "BROKER_ID_NOT_REGISTERED")
+
+
+async def test_a_controller_deletes_settings_of_a_broker_that_is_down_until_it_is_unregistered(
+    world: World, power: Power
+) -> None:
+    mine = broker_resource(BROKER)
+    change = ConfigChange(mine, FOLLOWER_RATE, ConfigOp.SET, "123456")
+    assert (await world.writer.alter_configs([change]))[mine].verdict is Verdict.ACCEPTED
+    power.off(BROKER)
+    await down(world, BROKER)
+
+    deleted = await world.writer.delete_broker_settings(BROKER, [FOLLOWER_RATE, LEADER_RATE])
+    assert deleted == WriteResult(Verdict.ACCEPTED)
+
+    assert await world.writer.unregister_broker(BROKER) == WriteResult(Verdict.ACCEPTED)
+    refused = await world.writer.delete_broker_settings(BROKER, [FOLLOWER_RATE])
+    assert (refused.verdict, refused.code) == (Verdict.REFUSED, "BROKER_ID_NOT_REGISTERED")
+
+    await asyncio.to_thread(power.on)
+    await until(partial(_has_no_rate, world), clock=world.clock)
+
+
+async def _has_no_rate(world: World) -> bool:
+    """Whether the broker is up, and reports no rate of its own."""
+    mine = broker_resource(BROKER)
+    read = await world.reader.settings([mine], [FOLLOWER_RATE])
+    return mine in read.settings and FOLLOWER_RATE not in read.settings[mine]

@@ -6,38 +6,16 @@ They answer for reassignments, also while no broker is up; they have no metadata
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import Any
-
-from kafka.protocol.admin.cluster import DescribeClusterRequest
-from kafka.protocol.metadata import MetadataResponse
 
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.transport.client import Wire
+from ktui.kafka.requests.controllers import ControllerWire, describe_request
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.kafka.writer import KafkaWriter
 
-_CONTROLLERS = 2
-"""DescribeCluster's number for the endpoints of controllers."""
 _DESCRIBE = Purpose("describing the controllers")
-
-
-class ControllerWire(Wire):
-    """The connections to the controllers of a cluster."""
-
-    def _hello(self) -> Any:
-        return _describe_request()
-
-    def _take_nodes(self, answer: Any) -> None:
-        nodes = [
-            MetadataResponse.MetadataResponseBroker(n.broker_id, n.host, n.port, None, version=1)
-            for n in answer.brokers
-        ]
-        metadata = MetadataResponse(version=1, brokers=nodes, controller_id=-1, topics=[])
-        self._pool.cluster.update_metadata(metadata)
 
 
 class Controllers:
@@ -58,7 +36,7 @@ class Controllers:
         Raises:
             ClusterError: no controller answers.
         """
-        return str((await self._wire.ask(_DESCRIBE, _describe_request)).cluster_id)
+        return str((await self._wire.ask(_DESCRIBE, describe_request)).cluster_id)
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Return every ongoing reassignment of the cluster.
@@ -89,6 +67,3 @@ class Controllers:
     async def aclose(self) -> None:
         """Close every connection. Idempotent."""
         await self._wire.aclose()
-
-
-_describe_request = partial(DescribeClusterRequest, endpoint_type=_CONTROLLERS, min_version=1)

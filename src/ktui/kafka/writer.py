@@ -12,8 +12,15 @@ from functools import partial
 
 from ktui.cluster.errors import Unsupported
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.cluster.resources import group_by_resource
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.resources import broker_resource, group_by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.requests import (
@@ -24,6 +31,7 @@ from ktui.kafka.requests import (
     reassignments,
     registration,
 )
+from ktui.kafka.requests.controllers import ControllerWire, find_controllers
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.send_deadline import SendDeadline
@@ -34,6 +42,9 @@ _ELECT = Purpose("electing preferred leaders", needs="Alter on the cluster")
 _ALTER_LOG_DIRS = Purpose("moving replicas between log dirs", needs="Alter on the cluster")
 _CREATE_PARTITIONS = Purpose("adding partitions", needs="Alter on the topic")
 _UNREGISTER = Purpose("unregistering a broker", needs="Alter on the cluster")
+_DELETE_BY_CONTROLLER = Purpose(
+    "deleting settings through a controller", needs="AlterConfigs on the cluster"
+)
 _ALTER_CONFIGS = Purpose("altering settings", needs="AlterConfigs on the topics or the cluster")
 
 _PARTITIONS_PER_REQUEST = 1_000
@@ -52,7 +63,9 @@ class KafkaWriter:
     def __init__(
         self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None
     ) -> None:
+        self._connection = connection
         self._wire = wire or Wire(connection, timeout_s=timeout_s, changes=True)
+        self._controllers: ControllerWire | None = None
         self._reader = KafkaReader(connection, wire=self._wire)
 
     async def alter_reassignments(
@@ -195,9 +208,41 @@ class KafkaWriter:
         sender = Sender(self._wire, _UNREGISTER, read_result)
         return (await sender.in_turn([change], SendDeadline.within(leaves_within_s)))[broker]
 
+    async def delete_broker_settings(
+        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        """Delete settings of a broker that is down, through the active controller."""
+        deadline = SendDeadline.within(leaves_within_s)
+        resource = broker_resource(broker)
+        deletions = [ConfigChange(resource, name, ConfigOp.DELETE) for name in names]
+        request = BatchedRequest([resource], _change_request({resource: deletions}, [resource]))
+        sender = Sender(
+            await self._controller_wire(),
+            _DELETE_BY_CONTROLLER,
+            configs.read_alter_results,
+            _alter_configs_on,
+        )
+        return (await sender.in_turn([request], deadline))[resource]
+
+    async def _controller_wire(self) -> ControllerWire:
+        """Return the connections to controllers: to those that the user or else a broker names."""
+        if self._controllers is None:
+            named = self._connection.controllers
+            if named is None:
+                servers, connection = await find_controllers(self._wire), self._connection
+            else:
+                servers, connection = ",".join(named.bootstrap_servers), named
+            cluster_id = (await self._reader.describe_cluster()).cluster_id
+            self._controllers = ControllerWire(
+                connection.at(servers, cluster_id), timeout_s=self._wire.timeout_s, changes=True
+            )
+        return self._controllers
+
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
         await self._wire.aclose()
+        if self._controllers is not None:
+            await self._controllers.aclose()
 
 
 def _move_request(

@@ -155,6 +155,9 @@ _CALLS = {
     "alter_log_dirs": _Call("moving replicas between log dirs", "Alter on the cluster"),
     "create_partitions": _Call("adding partitions", "Alter on the topic", _NO_TOPIC),
     "unregister_broker": _Call("unregistering a broker", "Alter on the cluster"),
+    "delete_broker_settings": _Call(
+        "deleting settings through a controller", "AlterConfigs on the cluster"
+    ),
     "alter_configs": _Call("altering settings", "AlterConfigs on the topics or the cluster"),
     "describe_group": _Call("asking who owns the cluster", "Describe on the group", _NO_GROUP),
     "join_group": _Call("owning the cluster", "Read on the group", _NO_GROUP),

@@ -8,8 +8,15 @@ from typing import TypeVar
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.cluster.resources import group_by_resource
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.resources import broker_resource, group_by_resource
 from ktui.simulated import events
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import refuse_other_factor
@@ -153,6 +160,19 @@ class SimulatedWriter:
 
         results = await self._in_turn("unregister_broker", [broker], unregister, leaves_within_s)
         return results[broker]
+
+    async def delete_broker_settings(
+        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        """Delete settings of a broker that is down, through the controller."""
+        resource = broker_resource(broker)
+        changes = [ConfigChange(resource, name, ConfigOp.DELETE) for name in names]
+
+        def delete(_: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
+            return self._cluster.configure(changes)
+
+        call = "delete_broker_settings"
+        return (await self._in_turn(call, [resource], delete, leaves_within_s))[resource]
 
     async def _in_turn(
         self,

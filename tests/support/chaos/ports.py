@@ -319,6 +319,16 @@ class ChaosWriter:
 
         return (await self._sent([broker], unregister))[broker]
 
+    async def delete_broker_settings(
+        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        await self._connect(leaves_within_s)
+
+        async def delete() -> Mapping[int, WriteResult]:
+            return {broker: await self._writer.delete_broker_settings(broker, names)}
+
+        return (await self._sent([broker], delete))[broker]
+
     async def aclose(self) -> None:
         await self._writer.aclose()
 

@@ -69,5 +69,12 @@ class PassingWriter:
     ) -> WriteResult:
         return await self._writer.unregister_broker(broker, leaves_within_s=leaves_within_s)
 
+    async def delete_broker_settings(
+        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        return await self._writer.delete_broker_settings(
+            broker, names, leaves_within_s=leaves_within_s
+        )
+
     async def aclose(self) -> None:
         await self._writer.aclose()

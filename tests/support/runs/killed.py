@@ -159,6 +159,18 @@ class _MortalWriter:
         self._taken(sending)
         return result
 
+    async def delete_broker_settings(
+        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
+    ) -> WriteResult:
+        sending = f"the deletion of settings of broker {broker}"
+        self._run.reaper.passes(f"before sending {sending}")
+        self._on_its_way(sending)
+        result = await self._inner.delete_broker_settings(
+            broker, names, leaves_within_s=leaves_within_s
+        )
+        self._taken(sending)
+        return result
+
     async def aclose(self) -> None:
         await self._inner.aclose()
 

@@ -32,7 +32,7 @@ from ktui.cli.broker.removal_request import (
     stage_line,
 )
 from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, free_run_name, made_run
-from ktui.cli.broker.unregister import Unregistration, typed_id
+from ktui.cli.broker.unregister import Unregistration, kept_text, typed_id
 from ktui.cli.context.errors import BAD_INPUT
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.plan.make_options import EXCLUDE
@@ -379,11 +379,13 @@ class Removing:
             self._target.cluster, broker, how.state, how.take_over, how.no_ownership
         )
         try:
-            asyncio.run(verb.send())
+            kept = asyncio.run(verb.send())
         except NotRegistered:  # the answer of an earlier call was lost
             self._say("unregister", f"broker {broker} is not registered any more")
         else:
             self._say("unregister", f"broker {broker} is no longer registered: it is removed")
+            if kept is not None:
+                self._say("unregister", kept_text(broker, kept))
 
     def _confirm_unregister(self) -> None:
         if self._options.unregister:

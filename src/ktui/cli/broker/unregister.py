@@ -12,15 +12,21 @@ import msgspec
 
 from ktui.cli.broker.cordon import check_owner
 from ktui.cli.broker.read import broker_argument
-from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
-from ktui.cli.context.errors import BAD_INPUT, BadInput
+from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice, warn_of_tls
+from ktui.cli.context.errors import BAD_INPUT, UNREAD, BadInput
 from ktui.cli.context.ownership_options import take_over_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts
-from ktui.execution.broker.unregister import check_unregister, unregister
+from ktui.cluster.text import clean
+from ktui.execution.broker.unregister import (
+    INHERITED,
+    check_unregister,
+    forget_settings,
+    unregister,
+)
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
@@ -28,6 +34,10 @@ from ktui.execution.run.run import Run
 CLAIM = "ktui broker unregister"
 """The name in an ownership claim, where a run would be."""
 YES = "--yes"
+GOES_FIRST = (
+    "its throttles and its cordon go first, through a controller: they would outlive its "
+    "registration. Other settings of its id stay"
+)
 
 
 @click.command("unregister")
@@ -35,11 +45,13 @@ YES = "--yes"
 @click.option("--dry-run", is_flag=True, help="Check everything, and send nothing.")
 @click.option(YES, is_flag=True, help="Unregister the broker without asking.")
 @cluster_options
+@controller_options
 @take_over_option
 @common.state_dir_option
 def command(
     broker: int,
     choice: ClusterChoice,
+    controllers: ControllerChoice,
     *,
     dry_run: bool,
     yes: bool,
@@ -52,20 +64,25 @@ def command(
     partition has it among its replicas, and while a run brings replicas to it. It reads back that
     the broker is gone. A broker that is started again registers again.
 
-    Exit code 0 if it is gone, 2 if nothing was changed, 1 if that is not known.
+    Before that it deletes the broker's throttles and cordon through a controller: they would bind
+    the next broker of this id.
+
+    Exit code 0 if it is gone, 3 if it is gone and these settings may have stayed, 2 if nothing was
+    changed, 1 if that is not known.
     """
-    cluster = choice.target(changes=not dry_run).cluster
+    cluster = controllers.of(choice.target(changes=not dry_run).cluster)
     warn_of_tls(cluster)
     verb = Unregistration(cluster, broker, state, take_over)
     asyncio.run(verb.check(changes=not dry_run))
     click.echo(f"broker {broker} is down, and no partition has it among its replicas")
+    click.echo(GOES_FIRST)
     if dry_run:
         click.echo("nothing was sent")
         return
     if not yes:
         _confirm(broker)
     try:
-        asyncio.run(verb.send())
+        kept = asyncio.run(verb.send())
     except KeyboardInterrupt:
         print_note(
             "interrupted: the request may have been sent. To see whether the broker is still "
@@ -73,6 +90,9 @@ def command(
         )
         raise
     click.echo(f"broker {broker} is no longer registered")
+    if kept is not None:
+        click.echo(kept_text(broker, kept))
+        sys.exit(UNREAD)
 
 
 class Unregistration(msgspec.Struct, frozen=True):
@@ -91,14 +111,23 @@ class Unregistration(msgspec.Struct, frozen=True):
         if changes and not self.take_over:
             await self._check_owner(found.cluster_id)
 
-    async def send(self) -> None:
-        """Unregister the broker."""
+    async def send(self) -> str | None:
+        """Delete the broker's throttle and cordon, and unregister it.
+
+        Returns:
+            Why the settings may have stayed; None if they have not.
+        """
         async with (
             aclosing(self.cluster.reader()) as reader,
             aclosing(self.cluster.writer()) as writer,
         ):
             await self._check_owner((await reader.describe_cluster()).cluster_id)
-            await unregister(ClusterPorts(reader, writer), self.broker, SystemClock(), self._runs)
+            ports = ClusterPorts(reader, writer)
+            kept = await forget_settings(ports, self.broker, self._runs)
+            if kept is None:
+                click.echo(_deleted_text(self.broker))
+            await unregister(ports, self.broker, SystemClock(), self._runs)
+        return kept
 
     def _runs(self, cluster_id: str) -> Iterator[Run]:
         return (run for run, _ in unfinished_runs(self.state, cluster_id))
@@ -112,6 +141,20 @@ class Unregistration(msgspec.Struct, frozen=True):
             take_over=self.take_over,
             off=self.no_ownership,
         )
+
+
+def _deleted_text(broker: int) -> str:
+    return f"a controller has deleted the throttles and the cordon of broker {broker}"
+
+
+def kept_text(broker: int, why: str) -> str:
+    """Say which settings of a broker's id may have stayed, what they do, and how they go."""
+    return (
+        f"what was set for id {broker} stays with it: {', '.join(INHERITED)} could not be deleted "
+        f"({clean(why)}). If they are set, the next broker with id {broker} copies slowly and gets "
+        f"no new partitions. Once it is up: ktui broker uncordon {broker}, and ktui doctor "
+        "--clear-throttles"
+    )
 
 
 def _confirm(broker: int) -> None:

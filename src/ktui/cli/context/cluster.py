@@ -258,6 +258,33 @@ class ClusterChoice(NamedTuple):
         return Target(cluster, names)
 
 
+class ControllerChoice(NamedTuple):
+    """The options that name controllers, where those that brokers name cannot be reached."""
+
+    bootstrap_controller: str | None = None
+    controller_config: Path | None = None
+
+    def of(self, cluster: Cluster) -> Cluster:
+        """Return the cluster with these controllers; without an option, as it is.
+
+        Raises:
+            BadInput: the settings cannot be used.
+        """
+        servers, config = self
+        if servers is None:
+            if config is not None:
+                raise BadInput("--controller-config needs --bootstrap-controller HOST:PORT")
+            return cluster
+        try:
+            named = Connection.of(command_config=config, bootstrap_server=servers)
+        except ConnectionProblem as problem:
+            raise BadInput(f"--bootstrap-controller: {problem}") from problem
+        if config is None:  # as the brokers are reached
+            named = cluster.connection.at(servers, "")
+        connection = cluster.connection.with_controllers(named)
+        return msgspec.structs.replace(cluster, connection=connection)
+
+
 class Target(msgspec.Struct, frozen=True):
     """The cluster of a run, and its names, by which the engine finds the cluster."""
 

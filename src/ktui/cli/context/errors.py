@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-"""Exit codes besides 0.
+FAILED, BAD_INPUT, UNREAD, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes besides 0. UNREAD: what was asked for is done where it can be read, and not known
+elsewhere, since a broker is down.
 
-Verbs that move partitions have one more, 3: some partitions are not at their target.
+Verbs that move partitions use 3 as well: some partitions are not at their target.
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 import click
@@ -10,10 +10,14 @@ import msgspec
 
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.errors import BAD_INPUT, FAILED
+from ktui.cli.context.errors import BAD_INPUT, FAILED, UNREAD
 from ktui.cli.context.terminal import can_ask
 from ktui.cli.doctor.remove_throttles import remove_throttles
-from ktui.cli.doctor.throttle_findings import catching_up_sentences, who_catches_up
+from ktui.cli.doctor.throttle_findings import (
+    catching_up_sentences,
+    unread_brokers,
+    who_catches_up,
+)
 from ktui.cli.doctor.throttle_scan import (
     NOT_SEEN,
     WATCHED_S,
@@ -95,6 +99,7 @@ class ClearResult(msgspec.Struct, frozen=True):
     """Throttles that are still set, and why."""
     changes: tuple[str, ...] = ()
     """Sentences about the moves and changes seen during the watch."""
+    dry_run: bool = False
 
     @property
     def stray(self) -> list[FoundThrottle]:
@@ -106,12 +111,19 @@ class ClearResult(msgspec.Struct, frozen=True):
         """The throttles that are not stray."""
         return [t for t in self.scan.throttles if t.reason is not ThrottleReason.LEFT_BEHIND]
 
+    @property
+    def _unseen(self) -> bool:
+        """Whether a broker is down that may have throttles, which nobody has deleted."""
+        return any(t.down for t in (self.scan.throttles if self.dry_run else self.kept))
+
     def code(self) -> int:
-        """Return the exit code: 0, 1 if something remains or is unread, 2 if refused."""
+        """Return the exit code: 0, 1 if something remains, 2 if refused, 3 if not all is known."""
         if NOT_AT_REST in self.left.values():
             return BAD_INPUT
-        if self.left or self.scan.unread:
+        if any(not throttle.down for throttle in self.left):
             return FAILED
+        if self.left or self.scan.unread or self._unseen:
+            return UNREAD
         needed = any(throttle.reason in _USED for throttle in self.kept)
         return BAD_INPUT if needed and not self.stray else 0
 
@@ -134,6 +146,8 @@ def found_text(cleared: ClearResult) -> Iterable[str]:
     """Describe each throttle, before any is removed."""
     for sentence in cleared.scan.unread:
         yield f"could not read: {sentence}"
+    if cleared.scan.down:
+        yield f"could not read: {unread_brokers(cleared.scan.down)}"
     if cleared.stray:
         rows = [_row(throttle) for throttle in cleared.stray]
         yield "left behind:\n" + table(("ON", "SETTING", "VALUE"), rows)
@@ -143,8 +157,8 @@ def found_text(cleared: ClearResult) -> Iterable[str]:
         yield "kept:\n" + table(("ON", "SETTING", "VALUE", "WHY"), kept)
     for sentence in catching_up_sentences(cleared.scan):
         yield f"{sentence}. Once in sync: {CLEARING}"
-    if not cleared.scan.throttles:
-        yield "no replication throttle is set"
+    if all(throttle.down for throttle in cleared.scan.throttles):
+        yield "no replication throttle is set" + (" elsewhere" if cleared.scan.down else "")
 
 
 def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
@@ -154,32 +168,50 @@ def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
     return throttle.where, throttle.key, value
 
 
-def outcome_text(cleared: ClearResult, *, dry_run: bool) -> str:
+def outcome_text(cleared: ClearResult) -> str:
     """Describe the result."""
     if not cleared.stray:
         return "nothing was left behind, so nothing was changed"
     if NOT_AT_REST in cleared.left.values():
         return f"nothing was changed: {NOT_AT_REST}"
-    if dry_run:
+    if cleared.dry_run:
         return "nothing was changed"
-    if not cleared.left:
-        return "removed. A read of the settings confirms that none is left"
-    lines = [
-        f"  {throttle.where} {throttle.key}: {clean(why)}" for throttle, why in cleared.left.items()
-    ]
-    return "\n".join(["still set:", *lines])
+    lines = ["still set:"] if any(not throttle.down for throttle in cleared.left) else []
+    lines += [f"  {t.where} {t.key}: {clean(why)}" for t, why in cleared.left.items() if not t.down]
+    if not lines and any(not throttle.down for throttle in cleared.stray):
+        where = " on what could be read" if cleared.scan.down or cleared.scan.unread else ""
+        lines.append(f"removed. A read of the settings confirms that none is left{where}")
+    lines += _unseen_outcomes(cleared)
+    return "\n".join(lines)
 
 
-def cleared_json(cluster: str, cleared: ClearResult, *, dry_run: bool) -> ClearedJson:
+def _unseen_outcomes(cleared: ClearResult) -> Iterator[str]:
+    """Say of each broker that is down whether its rates are deleted."""
+    left = {throttle.where: why for throttle, why in cleared.left.items() if throttle.down}
+    for broker in dict.fromkeys(throttle.where for throttle in cleared.stray if throttle.down):
+        if broker in left:
+            yield (
+                f"{broker} is down, and its rates could not be deleted: {clean(left[broker])}. If "
+                "it has any, they bind again once it is back"
+            )
+        else:
+            yield (
+                f"{broker} is down: a controller has deleted its rates. Only the broker itself can "
+                "confirm that, once it is back"
+            )
+
+
+def cleared_json(cluster: str, cleared: ClearResult) -> ClearedJson:
     """Return the JSON form of the result."""
     return ClearedJson(
         schema_version=SCHEMA_VERSION,
         cluster=cluster,
-        dry_run=dry_run,
+        dry_run=cleared.dry_run,
         taken_off=tuple(_throttle_json(t) for t in cleared.stray if t not in cleared.left),
         kept=tuple(_throttle_json(t, _reason(t, cleared.scan.down)) for t in cleared.kept),
         left=tuple(_throttle_json(t, why) for t, why in cleared.left.items()),
-        unread=cleared.scan.unread,
+        unread=cleared.scan.unread
+        + ((unread_brokers(cleared.scan.down),) if cleared.scan.down else ()),
         not_at_rest=cleared.changes,
     )
 
@@ -229,7 +261,7 @@ async def clear(
         if claim is not None and not dry_run:
             await check_no_other_owner(claim)
         scan_again = partial(scan_throttles, reader, topics, claims_reader(state))
-        cleared = ClearResult(await scan_again(), {})
+        cleared = ClearResult(await scan_again(), {}, dry_run=dry_run)
         if not json:
             click.echo("\n\n".join(found_text(cleared)))
         if cleared.stray:
@@ -245,9 +277,9 @@ async def clear(
     finally:
         await reader.aclose()
     if json:
-        click.echo(encode(cleared_json(cluster.name, cleared, dry_run=dry_run)))
+        click.echo(encode(cleared_json(cluster.name, cleared)))
     else:
-        click.echo(f"\n{outcome_text(cleared, dry_run=dry_run)}")
+        click.echo(f"\n{outcome_text(cleared)}")
     return cleared.code()
 
 

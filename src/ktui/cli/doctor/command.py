@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ktui.cli.context.claim import reading_claim
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.ownership_options import TAKE_OVER, take_over_option
 from ktui.cli.context.terminal import styled
@@ -29,7 +29,7 @@ from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import ScannedTopics, claims_reader, scan_throttles
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
@@ -66,15 +66,17 @@ Sections = dict[str, list[DoctorFinding]]
 @click.option(
     "--dry-run", is_flag=True, help="With --clear-throttles: show the throttles, change nothing."
 )
+@controller_options
 @take_over_option
 @common.state_dir_option
 @common.json_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     choice: ClusterChoice,
     *,
     clear_throttles: bool,
     yes: bool,
     dry_run: bool,
+    controllers: ControllerChoice,
     take_over: bool,
     state: StateDir,
     json: bool,
@@ -85,16 +87,24 @@ def command(
 
     With --clear-throttles, ktui removes the throttles that nobody needs any more, and nothing
     else. It watches the cluster for some seconds first. If something is being reassigned or
-    changes, ktui asks before it goes on; without a terminal it refuses. Exit code 1 if one of
-    these throttles remains, 2 if ktui refused, or if every throttle is still needed.
+    changes, ktui asks before it goes on; without a terminal it refuses. Rates of a broker that is
+    down are deleted through a controller. Exit code 1 if one of these throttles remains, 2 if ktui
+    refused, or if every throttle is still needed, 3 if a broker is down, or something else could
+    not be read, and may have one.
     """
-    for option, is_set in (("--dry-run", dry_run), ("--yes", yes), (TAKE_OVER, take_over)):
+    for option, is_set in (
+        ("--dry-run", dry_run),
+        ("--yes", yes),
+        ("--bootstrap-controller", any(controllers)),
+        (TAKE_OVER, take_over),
+    ):
         if is_set and not clear_throttles:
             raise BadInput(
                 f"{option} needs --clear-throttles: without it, the doctor changes nothing"
             )
     if clear_throttles:
         cluster = choice.cluster() if dry_run else choice.target().cluster
+        cluster = controllers.of(cluster)
         clearing = clear(cluster, state, dry_run=dry_run, json=json, yes=yes, take_over=take_over)
         sys.exit(asyncio.run(clearing))
     cluster = choice.cluster()

@@ -18,6 +18,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
+from ktui.execution.broker.unregister import delete_unseen
 
 READ_BACK_S = 5.0
 """Seconds to wait until the brokers report a change."""
@@ -36,6 +37,10 @@ async def remove_throttles(
     """
     if not stray:
         return {}
+    if unseen := [throttle for throttle in stray if throttle.down]:
+        seen = [throttle for throttle in stray if not throttle.down]
+        left = await remove_throttles(cluster, reader, seen)
+        return left | await _delete_unseen(cluster, unseen)
     clock, writer = SystemClock(), cluster.writer()
     try:
         answers = await writer.alter_configs([_change(throttle) for throttle in stray])
@@ -52,6 +57,23 @@ async def remove_throttles(
             await clock.sleep(READ_AGAIN_S)
     finally:
         await writer.aclose()
+
+
+async def _delete_unseen(
+    cluster: Cluster, throttles: Sequence[FoundThrottle]
+) -> dict[FoundThrottle, str]:
+    """Delete the rates of brokers that are down; return those that may be set still, and why."""
+    left: dict[FoundThrottle, str] = {}
+    writer = cluster.writer()
+    try:
+        for resource in dict.fromkeys(throttle.resource for throttle in throttles):
+            theirs = [throttle for throttle in throttles if throttle.resource == resource]
+            names = [throttle.key for throttle in theirs]
+            if why := await delete_unseen(writer, int(resource.name), names):
+                left |= dict.fromkeys(theirs, why)
+    finally:
+        await writer.aclose()
+    return left
 
 
 def _change(throttle: FoundThrottle) -> ConfigChange:

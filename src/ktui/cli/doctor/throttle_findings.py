@@ -23,7 +23,7 @@ CLEAR = (
 
 def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
     """Return the findings, the worst first."""
-    found = scan.throttles
+    found = [throttle for throttle in scan.throttles if not throttle.down]
     findings = [
         *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
         *_down(scan.down),
@@ -43,11 +43,16 @@ def _down(down: Sequence[int]) -> Iterator[DoctorFinding]:
     if down:
         yield DoctorFinding(
             Level.WARNING,
-            f"could not read the throttles of {join_named('broker', down)}, which "
-            f"{'is' if len(down) == 1 else 'are'} down",
+            f"could not read {unread_brokers(down)}",
             "A rate that is set there binds again once the broker is back. "
             "`ktui doctor --clear-throttles` deletes it through a controller, if nobody needs it.",
         )
+
+
+def unread_brokers(down: Sequence[int]) -> str:
+    """Name the brokers that are down, whose throttles nobody can read."""
+    verb = "is" if len(down) == 1 else "are"
+    return f"the throttles of {join_named('broker', down, most=20)}, which {verb} down"
 
 
 def _catching_up(scan: ThrottleScan) -> Iterator[DoctorFinding]:

@@ -32,6 +32,8 @@ from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 BROKER_KEYS = (*RATES, LOG_DIR_RATE)
+_UNREADABLE = Setting("", ConfigSource.OWN)
+"""Stands for a setting of a broker that is down."""
 
 SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
 MovingByPartition = Mapping[TopicPartition, Reassignment]
@@ -82,6 +84,8 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     """The whole setting, in Kafka's own text."""
     binds: frozenset[BoundReplica] = frozenset()
     """The replicas out of sync that it is in use for; empty where they are not known."""
+    down: bool = False
+    """Whether the broker is down, so that nobody knows whether the throttle is set there."""
 
     @property
     def where(self) -> str:
@@ -91,7 +95,7 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def value(self) -> str:
         """The rate, or the entries, in Kafka's text."""
-        return ",".join(self.values)
+        return "cannot be read: the broker is down" if self.down else ",".join(self.values)
 
     @property
     def whole(self) -> bool:
@@ -122,6 +126,14 @@ def find_throttles(settings: SettingsByResource, uses: ThrottleUses) -> list[Fou
             if key in own_settings:
                 found += _of(resource, key, own_settings[key], uses)
     return found
+
+
+def _unreadable(down: Collection[int], uses: ThrottleUses) -> Iterator[FoundThrottle]:
+    """Yield the rates that brokers may have which are down, as if they were set."""
+    for broker in down:
+        for key in RATES:
+            for found in _of(broker_resource(broker), key, _UNREADABLE, uses):
+                yield msgspec.structs.replace(found, values=(), down=True)
 
 
 def _order(resource: ConfigResource) -> tuple[bool, int, str]:
@@ -268,10 +280,11 @@ async def scan_throttles(
     catching_up, unseen = await _catching_up(reader, settings)
     moving = await reader.list_reassignments()
     uses = ThrottleUses(moving, catching_up, claims(cluster.cluster_id))
+    down = sorted({*cluster.brokers, *topics.brokers} - cluster.online)
     return ThrottleScan(
-        throttles=tuple(find_throttles(settings, uses)),
+        throttles=(*find_throttles(settings, uses), *_unreadable(down, uses)),
         unread=(*topics.unread, *unread, *unseen),
-        down=tuple(sorted({*cluster.brokers, *topics.brokers} - cluster.online)),
+        down=tuple(down),
         moving=tuple(sorted(moving)),
     )
 

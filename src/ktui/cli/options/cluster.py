@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.cluster import ClusterChoice, ControllerChoice
 from ktui.cli.context.config import load_config
 from ktui.cli.options.common import grouped
 
@@ -38,3 +38,21 @@ _OPTIONS = {
 
 cluster_options = grouped("choice", ClusterChoice, _OPTIONS)
 """Adds the options that name a cluster; passes them as `choice`, a `ClusterChoice`."""
+
+_CONTROLLER_OPTIONS = {
+    "bootstrap_controller": click.option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT,...",
+        help="Controllers, through which settings of a broker that is down are deleted. Default: "
+        "those that the brokers name.",
+    ),
+    "controller_config": click.option(
+        "--controller-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Client properties file for them. Default: the brokers' connection settings.",
+    ),
+}
+
+controller_options = grouped("controllers", ControllerChoice, _CONTROLLER_OPTIONS)
+"""Adds the options that name controllers; passes them as `controllers`, a `ControllerChoice`."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import click
 import msgspec
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.errors import UNREAD, BadInput
+from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
 from ktui.cli.options.throttle import (
@@ -28,6 +30,7 @@ from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import (
     ThrottleStatus,
+    name_resources,
     prior_value_text,
     throttle_status,
 )
@@ -85,6 +88,8 @@ def command(  # noqa: PLR0913 - one for each option
     50MB,3=20MB with another rate for broker 3, total=400MB for all brokers together, or none to
     lift the throttle. A new rate takes effect at once, also for steps in flight. Waits up to 30 s
     for the engine's answer.
+
+    Exit code 3 after --leave-behind if a broker or topic may keep the throttle.
     """
     given = None if rate is None else parse_rates_option("RATE", rate)
     total = None if budget is None else parse_budget_option(budget)
@@ -111,8 +116,7 @@ def command(  # noqa: PLR0913 - one for each option
         send_command(client, SetThrottle(rates), json=json)
         return
     if leave_behind:
-        _check_over(client.read_live())
-        send_command(client, LeaveThrottles(), json=json)
+        _leave_behind(client, json=json)
         return
     throttle = throttle_status(client.read().run)
     owned = client.owner is not None  # asked last: without an engine, the throttle may stay
@@ -129,6 +133,20 @@ def _undo(client: RunClient, *, json: bool) -> None:
     if isinstance(command, SetThrottle) and command.rates:
         check_throttle_permitted(run, command.rates)
     send_command(client, command, json=json)
+
+
+def _leave_behind(client: RunClient, *, json: bool) -> None:
+    """Let a run end without its throttle; end the program with UNREAD if some of it stays."""
+    run = client.read_live()
+    _check_over(run)
+    left = run.throttled.changed
+    send_command(client, LeaveThrottles(), json=json)
+    if left:
+        print_note(
+            f"{name_resources(left)} may keep the throttle, which binds again once the broker is "
+            "back. To delete it through a controller: ktui doctor --clear-throttles"
+        )
+        sys.exit(UNREAD)
 
 
 def _check_over(run: Run) -> None:

@@ -5,11 +5,20 @@ Kafka itself checks nothing but that the broker is registered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ktui.cluster.clock import Clock
+from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.ports import ClusterDescription, ClusterPorts, ClusterReader, Verdict, WriteResult
+from ktui.cluster.ports import (
+    ClusterDescription,
+    ClusterPorts,
+    ClusterReader,
+    ClusterWriter,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES
 from ktui.execution.broker.facts import BrokerFacts, read_metadata
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.run.destination import find_goal
@@ -24,6 +33,9 @@ LEAVES_WITHIN_S = 5.0
 """The request leaves within this time of the last read that it rests on, or not at all."""
 _POLL_S = 0.2
 
+INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)
+"""The settings of a broker that outlive its registration and hurt the next broker of its id: that
+one would copy slowly, and get no new partitions."""
 NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
 
 RunsOf = Callable[[str], Iterable[Run]]
@@ -31,7 +43,7 @@ RunsOf = Callable[[str], Iterable[Run]]
 
 
 class NotRegistered(RunRefused):
-    """The broker is not registered, in Kafka's own words; nothing was changed."""
+    """The broker is not registered, in Kafka's own words."""
 
 
 async def check_unregister(
@@ -72,7 +84,7 @@ async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: Ru
 
     Raises:
         NotRegistered: it is not registered any more.
-        RunRefused: the broker cannot be unregistered, or Kafka refuses; nothing was changed.
+        RunRefused: the broker cannot be unregistered, or Kafka refuses; it stays registered.
         RunProblem: the request was sent, and the broker is still reported.
         ClusterError: nothing was sent.
     """
@@ -80,7 +92,7 @@ async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: Ru
     result = await ports.writer.unregister_broker(broker, leaves_within_s=LEAVES_WITHIN_S)
     if result.verdict is Verdict.REFUSED:
         refused = NotRegistered if result.code == NOT_REGISTERED else RunRefused
-        raise refused(f"nothing was changed: {_refusal(broker, result)}")
+        raise refused(_refusal(broker, result))
     lost = result.verdict is Verdict.UNKNOWN
     if lost and not before.reports_fenced:
         raise RunProblem(
@@ -91,6 +103,35 @@ async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: Ru
     after = await _gone_within(ports.reader, broker, clock)
     if after is None or broker in after.brokers:
         raise RunProblem(_still_there(broker, after, lost=lost))
+
+
+async def delete_unseen(writer: ClusterWriter, broker: int, names: Collection[str]) -> str | None:
+    """Delete settings of a broker that is down; return why they may still be set, None if not."""
+    try:
+        result = await writer.delete_broker_settings(broker, names, leaves_within_s=LEAVES_WITHIN_S)
+    except ClusterError as error:
+        return f"{error}. To name a controller: --bootstrap-controller HOST:PORT"
+    if result.verdict is Verdict.ACCEPTED:
+        return None
+    if result.verdict is Verdict.UNKNOWN:
+        return "the controller's answer was lost"
+    return ": ".join(filter(None, (result.code, result.message)))
+
+
+async def forget_settings(ports: ClusterPorts, broker: int, runs_of: RunsOf) -> str | None:
+    """Delete what the next broker of this id must not inherit, before it is unregistered.
+
+    A controller refuses that for a broker that is not registered any more.
+
+    Returns:
+        Why the settings may still be set; None if they are not.
+
+    Raises:
+        RunRefused: the broker cannot be unregistered, so that nothing was sent.
+        ClusterError: the cluster cannot be read.
+    """
+    await check_unregister(ports.reader, broker, runs_of)
+    return await delete_unseen(ports.writer, broker, INHERITED)
 
 
 def brought_by(broker: int, runs: Iterable[Run]) -> dict[str, int]:

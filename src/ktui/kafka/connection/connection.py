@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ class Connection:
         self.where = where
         self.cluster_id = cluster_id
         """The id that the cluster has to have; None for any."""
+        self.controllers: Connection | None = None
+        """Leads to controllers, where the user has named them; brokers name them otherwise."""
         self._values = check_values(settings)
         self._origin = {name: given.where for name, given in settings.items()}
         check_complete(self._values, self._origin, where)
@@ -106,6 +109,19 @@ class Connection:
     def to(cls, bootstrap_server: str) -> Connection:
         """Return a plaintext connection to `host:port[,host:port...]`."""
         return cls.of(bootstrap_server=bootstrap_server)
+
+    def at(self, bootstrap_servers: str, cluster_id: str) -> Connection:
+        """Return the same settings for other addresses, `host:port,...`, of one cluster."""
+        other = copy(self)
+        other._values = {**self._values, "bootstrap.servers": bootstrap_servers}  # noqa: SLF001 - its own class
+        other.cluster_id = cluster_id
+        return other
+
+    def with_controllers(self, controllers: Connection) -> Connection:
+        """Return this connection with another one that leads to the cluster's controllers."""
+        other = copy(self)
+        other.controllers = controllers
+        return other
 
     @property
     def protocol(self) -> str:

@@ -147,7 +147,7 @@ async def _last_record(wire: Wire) -> int:
     """Return the offset of the last record in the leading controller's log."""
     until_s = time.monotonic() + min(WITHIN_S, wire.timeout_s)
     while True:
-        log = (await wire.ask(_QUORUM, _quorum_request)).topics[0].partitions[0]
+        log = (await wire.ask(_QUORUM, quorum_request)).topics[0].partitions[0]
         end = max((voter.log_end_offset for voter in log.current_voters), default=-1)
         if not log.error_code and end > 0:
             return int(end) - 1
@@ -158,7 +158,8 @@ async def _last_record(wire: Wire) -> int:
         await asyncio.sleep(_PAUSE_S)  # a controller failover is under way
 
 
-def _quorum_request() -> Any:
+def quorum_request() -> Any:
+    """Build a request for the state of the controllers' log, with their addresses."""
     topic = DescribeQuorumRequest.TopicData
     partition = topic.PartitionData(partition_index=0)
     return DescribeQuorumRequest(

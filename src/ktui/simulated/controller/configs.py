@@ -47,11 +47,19 @@ class Configs:
         spec: the brokers and their static settings.
         topics: the names of the existing topics.
         rules: the rules of the version. With an ELR some changes are forbidden.
+        registered: the brokers that are registered at any moment; by default all of `spec`.
     """
 
-    def __init__(self, spec: ClusterSpec, topics: Container[str], rules: VersionRules) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        topics: Container[str],
+        rules: VersionRules,
+        registered: Container[int] | None = None,
+    ) -> None:
         self._static = {**spec.broker_configs, **_settings_in(spec)}
         self._brokers = {str(broker.id): broker for broker in spec.brokers}
+        self._registered = [b.id for b in spec.brokers] if registered is None else registered
         self._topics = topics
         self._rules = rules
         self._dynamic: dict[ConfigResource, ConfigValues] = {
@@ -100,10 +108,13 @@ class Configs:
         _check_broker(new)
         self._check_min_isr(resource, changes)
         self._check_cordoned(resource, new)
-        if resource != _EVERY_BROKER and resource.name not in self._brokers:
+        if resource != _EVERY_BROKER and not self._has(resource.name):
             words = f"No node with id {resource.name} found."
             raise ConfigRefused("BROKER_ID_NOT_REGISTERED", words)
         return new
+
+    def _has(self, broker: str) -> bool:
+        return broker.isdecimal() and int(broker) in self._registered
 
     def _check_topic(self, values: Mapping[str, str]) -> None:
         for key in values:

@@ -46,7 +46,7 @@ class Controller:
         down = [broker.id for broker in spec.brokers if broker.down]
         self._members = Membership((broker.id for broker in spec.brokers), down)
         self._records = Records(notify, seed=seed)
-        self.configs = Configs(spec, self._records.topics, self.rules)
+        self.configs = Configs(spec, self._records.topics, self.rules, self._members.registered)
         self._brokers = {broker.id: broker for broker in spec.brokers}
 
     @property

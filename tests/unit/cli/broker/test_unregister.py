@@ -8,15 +8,25 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.context.config import Context
+from ktui.cluster.cordon import CORDONED
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, WriteResult
+from ktui.cluster.resources import broker_resource
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked
 from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec
 from support.cli.broker_sandbox import BrokerSandbox
 from support.journals.journals import accepted, over, step
+from support.kafka.passing_writer import PassingWriter
 
 DOWN = "broker 5 is down, and no partition has it among its replicas"
+FIRST = (
+    "its throttles and its cordon go first, through a controller: they would outlive its "
+    "registration. Other settings of its id stay"
+)
+DELETED = "a controller has deleted the throttles and the cordon of broker 5"
 GONE = "broker 5 is no longer registered"
 
 
@@ -41,7 +51,7 @@ def refusal(sandbox: BrokerSandbox, broker: str, *words: str) -> str:
 
 
 def test_a_broker_that_is_down_and_empty_is_unregistered(sandbox: BrokerSandbox) -> None:
-    assert sandbox.lines("unregister", "5", "--yes") == [DOWN, GONE]
+    assert sandbox.lines("unregister", "5", "--yes") == [DOWN, FIRST, DELETED, GONE]
 
     assert registered(sandbox) == [1, 2, 3, 4]
     error = sandbox.call("unregister", "5", "--yes").exception
@@ -103,6 +113,34 @@ def test_a_broker_that_an_unfinished_run_brings_replicas_to_is_not_unregistered(
         assert broker not in registered(sandbox)
 
 
+def test_the_next_broker_of_the_id_inherits_neither_throttle_nor_cordon(
+    sandbox: BrokerSandbox,
+) -> None:
+    for key, value in ((FOLLOWER_RATE, "1000"), (CORDONED, "*"), ("num.io.threads", "9")):
+        change = ConfigChange(broker_resource(5), key, ConfigOp.SET, value)
+        sandbox.do(events.AlterConfigs((change,)))
+
+    sandbox.lines("unregister", "5", "--yes")
+
+    assert sandbox.simulated.controller.configs.of(broker_resource(5)) == {"num.io.threads": "9"}
+
+
+def test_settings_that_no_controller_deletes_are_named_with_what_they_would_do(
+    sandbox: BrokerSandbox,
+) -> None:
+    sandbox.do(events.Deny("delete_broker_settings"))
+
+    result = sandbox.call("unregister", "5", "--yes")
+
+    assert result.exit_code == 3
+    assert registered(sandbox) == [1, 2, 3, 4]
+    assert "what was set for id 5 stays with it" in result.output
+    assert FOLLOWER_RATE in result.output
+    assert CORDONED in result.output
+    assert "the next broker with id 5 copies slowly and gets no new partitions" in result.output
+    assert "Grant AlterConfigs on the cluster" in result.output
+
+
 def test_without_proof_that_the_metadata_is_current_nothing_is_sent(sandbox: BrokerSandbox) -> None:
     sandbox.do(events.Deny("describe_quorum"))
 
@@ -112,7 +150,7 @@ def test_without_proof_that_the_metadata_is_current_nothing_is_sent(sandbox: Bro
 def test_a_dry_run_checks_everything_and_sends_nothing(sandbox: BrokerSandbox) -> None:
     sandbox.context = Context(read_only=True)
 
-    assert sandbox.lines("unregister", "5", "--dry-run") == [DOWN, "nothing was sent"]
+    assert sandbox.lines("unregister", "5", "--dry-run") == [DOWN, FIRST, "nothing was sent"]
     assert registered(sandbox) == [1, 2, 3, 4, 5]
     assert "is read_only" in refusal(sandbox, "5", "--yes")
     assert "broker 4 is up" in refusal(sandbox, "4", "--dry-run")
@@ -155,29 +193,47 @@ def test_a_denied_request_names_the_permission(sandbox: BrokerSandbox) -> None:
 
     error = refusal(sandbox, "5", "--yes")
 
-    assert error.startswith("nothing was changed")
+    assert error.startswith("Kafka does not unregister broker 5")
     assert "Grant Alter on the cluster" in error
 
 
-def test_an_answer_that_was_lost_is_found_by_reading_back(sandbox: BrokerSandbox) -> None:
-    sandbox.simulated.do(events.LoseRequest())
+def losing(sandbox: BrokerSandbox, patch: pytest.MonkeyPatch, loss: events.OutsideEvent) -> None:
+    """Let the unregistration, or its answer, get lost; what is sent before it arrives."""
+
+    class Losing(PassingWriter):
+        async def unregister_broker(
+            self, broker: int, *, leaves_within_s: float | None = None
+        ) -> WriteResult:
+            sandbox.simulated.do(loss)
+            return await super().unregister_broker(broker, leaves_within_s=leaves_within_s)
+
+    patch.setattr(sandbox, "writer", lambda: Losing(sandbox.simulated.writer()))
+
+
+def test_an_answer_that_was_lost_is_found_by_reading_back(
+    sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losing(sandbox, monkeypatch, events.LoseRequest())
     error = refusal(sandbox, "5", "--yes")
     assert error.startswith("the answer was lost, and broker 5 is still registered")
 
-    sandbox.simulated.do(events.LoseAnswer())
-    assert sandbox.lines("unregister", "5", "--yes") == [DOWN, GONE]
+    losing(sandbox, monkeypatch, events.LoseAnswer())
+    assert sandbox.lines("unregister", "5", "--yes") == [DOWN, FIRST, DELETED, GONE]
 
 
-def test_before_4_1_kafka_decides_whether_the_broker_is_registered(sandbox: BrokerSandbox) -> None:
+def test_before_4_1_kafka_decides_whether_the_broker_is_registered(
+    sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sandbox.cluster(version="4.0")
     sandbox.do(events.Shutdown(5))
     sandbox.wait(30.0)
 
-    sandbox.simulated.do(events.LoseAnswer())
-    assert "repeat the command" in str(sandbox.call("unregister", "5", "--yes").exception)
+    with monkeypatch.context() as patched:
+        losing(sandbox, patched, events.LoseAnswer())
+        assert "repeat the command" in str(sandbox.call("unregister", "5", "--yes").exception)
 
     error = str(sandbox.call("unregister", "5", "--yes").exception)
-    assert error.startswith("nothing was changed")
+    assert error.startswith("Kafka does not unregister broker 5")
     assert "BROKER_ID_NOT_REGISTERED" in error
 
 
@@ -188,6 +244,6 @@ def test_a_cluster_of_another_state_directory_is_left_alone_unless_it_is_taken_o
     sandbox.own_by_another()
 
     if more:
-        assert sandbox.lines("unregister", "5", "--yes", *more) == [DOWN, GONE]
+        assert sandbox.lines("unregister", "5", "--yes", *more) == [DOWN, FIRST, DELETED, GONE]
     else:
         assert "--take-over" in refusal(sandbox, "5", "--yes")

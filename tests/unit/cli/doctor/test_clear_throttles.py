@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.cluster.errors import Unreachable
 from ktui.cluster.ports import ConfigResource, ConfigSource, Setting, Verdict, WriteResult
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
@@ -33,11 +34,22 @@ from support.cli.throttle_sandbox import (
     ThrottleSandbox,
 )
 from support.journals.journals import planned, started, written
+from support.kafka.passing_writer import PassingWriter
 
 
 @pytest.fixture
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ThrottleSandbox:
     return ThrottleSandbox(tmp_path, monkeypatch)
+
+
+CONFIRMED_LATER = "Only the broker itself can confirm that, once it is back"
+
+
+class WithoutControllers(PassingWriter):
+    """A writer that reaches brokers only, as where controllers listen in a network of their own."""
+
+    async def delete_broker_settings(self, *_: object, **__: object) -> WriteResult:
+        raise Unreachable("deleting settings", where="10.0.0.9:9093", answer="no answer")
 
 
 def parsed(result: Result, exit_code: int = 0) -> Any:
@@ -233,6 +245,61 @@ def test_throttles_that_protect_a_recovering_broker_stay_until_it_is_in_sync(
     sandbox.seconds_pass(3_000)
     assert len(parsed(sandbox.clear("--json"))["taken_off"]) == 2
     assert sandbox.settings == {}
+
+
+def test_rates_of_a_broker_that_is_down_are_deleted_through_a_controller(
+    sandbox: ThrottleSandbox,
+) -> None:
+    sandbox.left_behind()
+    sandbox.given(BROKER_3, FOLLOWER_RATE, "1000")
+    sandbox.goes_down(3)
+
+    result = sandbox.clear()
+
+    assert result.exit_code == 0, result.output
+    assert lines(result)[0] == "could not read: the throttles of broker 3, which is down"
+    assert lines(result)[-2:] == [
+        "removed. A read of the settings confirms that none is left on what could be read",
+        f"broker 3 is down: a controller has deleted its rates. {CONFIRMED_LATER}",
+    ]
+    assert sandbox.settings == {}
+
+
+def test_a_broker_that_is_down_is_named_where_no_controller_is_reached(
+    sandbox: ThrottleSandbox,
+) -> None:
+    sandbox.given(BROKER_3, FOLLOWER_RATE, "1000")
+    sandbox.goes_down(3)
+    sandbox.writer = lambda: WithoutControllers(sandbox.patient.writer())
+
+    result = sandbox.clear()
+
+    assert result.exit_code == 3, result.output
+    assert "confirms that none is left" not in result.output
+    assert "broker 3 is down, and its rates could not be deleted" in result.output
+    assert "--bootstrap-controller HOST:PORT" in result.output
+    answer = parsed(sandbox.clear("--json"), 3)
+    assert answer["unread"] == ["the throttles of broker 3, which is down"]
+    assert {(left["name"], left["key"]) for left in answer["left"]} == {
+        ("3", FOLLOWER_RATE),
+        ("3", LEADER_RATE),
+    }
+
+
+def test_rates_of_a_broker_that_is_down_stay_for_the_replicas_that_it_has_to_catch_up(
+    sandbox: ThrottleSandbox,
+) -> None:
+    sandbox.given(BROKER_3, FOLLOWER_RATE, "1000")
+    sandbox.given(ORDERS, FOLLOWER_REPLICAS, "0:3")
+    sandbox.goes_down(3)
+
+    answer = parsed(sandbox.clear("--json"), 3)
+
+    assert sandbox.settings[BROKER_3] == {FOLLOWER_RATE: "1000"}
+    assert {(kept["name"], kept["why"]) for kept in answer["kept"]} == {
+        ("3", "broker 3 is down and behind in 1 partition"),
+        ("orders", "broker 3 is down and behind in 1 partition"),
+    }
 
 
 def test_a_cluster_without_throttles_has_nothing_to_clear(sandbox: ThrottleSandbox) -> None:

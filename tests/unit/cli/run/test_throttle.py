@@ -10,7 +10,10 @@ from click.testing import Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.execution.errors import RunRefused
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.journal import Journal
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import VirtualClock
@@ -88,6 +91,21 @@ def test_leave_behind_is_refused_while_partitions_move(live: RunDir) -> None:
     assert words.startswith("--leave-behind: run drain-b3 still moves partitions")
     assert "ktui throttle drain-b3 none" in words
     assert asked(live) == before
+
+
+def test_leaving_a_throttle_on_a_broker_names_it_and_exits_with_a_code_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(tmp_path, *throttled(), *all_over())
+    answer = Answer(accepted=True, words="left behind")
+    monkeypatch.setattr(RunClient, "send", lambda *_: (1, answer))
+
+    with own_run(run):
+        result = call(run, "--leave-behind")
+
+    assert result.exit_code == 3
+    assert "broker 4 may keep the throttle" in result.stderr
+    assert "ktui doctor --clear-throttles" in result.stderr
 
 
 def test_a_rate_and_leave_behind_exclude_each_other(live: RunDir) -> None:
