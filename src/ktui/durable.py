@@ -149,7 +149,7 @@ def write_output(path: Path, content: bytes, *, mode: int | None = None) -> None
         file.write(content)
 
 
-def write_whole(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+def write_whole(path: Path, content: bytes, *, mode: int | None = 0o600) -> None:
     """Replace a regular file atomically, or make a new one.
 
     The old file stays until the new one is complete. Several processes may do this at once: each
@@ -158,7 +158,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     Args:
         path: the file; a link is followed.
         content: what to write.
-        mode: the file's mode, by default accessible to the owner only.
+        mode: the file's mode; None keeps that of the old one, or follows the umask.
 
     Raises:
         OSError: the file cannot be written, or is not a regular one; no part of the new one

@@ -8,10 +8,12 @@ import msgspec
 
 from ktui.durable import make_folder, write_whole
 from ktui.fileproblem import FileProblem
+from ktui.inputfile import Unreadable, read_input
 from ktui.insights.insights import SCHEMA_VERSION, ClusterInsights, Insights
 
 NAME = "insights.json"
 """The file's name in a lake, and in a state directory, where the live view finds it."""
+_MOST_BYTES = 256 * 1024**2
 _FIX = "make a new one: ktui pipeline run"
 
 
@@ -36,11 +38,11 @@ def read_insights(path: Path) -> Insights:
         FileProblem: the file is missing or cannot be read; the message includes the fix.
     """
     try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        raise FileProblem(path, None, f"there is no such file; {_FIX}") from None
-    except OSError as error:
-        raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
+        text = read_input(path, _MOST_BYTES)
+    except Unreadable as why:
+        if not path.exists():
+            raise FileProblem(path, None, f"there is no such file; {_FIX}") from None
+        raise FileProblem(path, None, f"cannot be read: {why}") from None
     return _decoded(text, path)
 
 

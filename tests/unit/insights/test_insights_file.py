@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,15 @@ def test_impossible_figures_are_refused_and_not_used_by_a_run(
     with pytest.raises(FileProblem, match="this is not an insights file"):
         insights_in(tmp_path)
     assert insights_of(tmp_path, "prod") is None
+
+
+def test_a_named_pipe_in_the_place_of_the_insights_is_refused_and_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    os.mkfifo(tmp_path / NAME)
+
+    with pytest.raises(FileProblem, match="it is a named pipe"):
+        insights_in(tmp_path)
 
 
 def test_a_file_of_a_newer_ktui_is_refused_as_such(tmp_path: Path) -> None:

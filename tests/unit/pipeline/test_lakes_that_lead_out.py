@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,20 @@ def test_a_link_out_of_the_lake_is_refused(tmp_path: Path, link: str) -> None:
 
     assert f"/{NAME}: " in refusal
     assert "leaves the lake" in refusal
+
+
+@pytest.mark.parametrize("name", [NAME, f"{FOLDER}/file"])
+def test_a_named_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(
+    tmp_path: Path, name: str
+) -> None:
+    lake = write(tmp_path / "lake", f"{FOLDER}/file")
+    (lake / FOLDER).mkdir(parents=True)
+    (lake / name).unlink(missing_ok=True)
+    os.mkfifo(lake / name)
+
+    for refusal in refusals(lake):
+        assert f"{lake}/{name}" in refusal
+        assert "not a regular file" in refusal or "a FIFO, not a file" in refusal
 
 
 def test_a_link_that_would_redirect_the_next_version_is_refused(

@@ -27,6 +27,20 @@ def test_a_local_path_is_distinguished_from_a_uri(place: str, path: str | None) 
     assert local_path(place) == (None if path is None else Path(path))
 
 
+def test_a_local_path_has_no_dots_as_spark_names_its_files_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "far" / "below").mkdir(parents=True)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "below")
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert local_path("../far/x") == tmp_path / "far" / "x"
+    assert local_path(f"file://{tmp_path}/here/../far") == tmp_path / "far"
+    assert local_path("../link/../x") == tmp_path / "far" / "x"
+    assert local_path("../link/x") == tmp_path / "link" / "x"
+
+
 def test_an_unknown_home_folder_is_named() -> None:
     with pytest.raises(PipelineProblem, match="there is no home folder ~nobody-has-this-name"):
         local_path("~nobody-has-this-name/lake")

@@ -70,7 +70,8 @@ def lake_in(folder: Path) -> LakeSegments | None:
     """
     path = folder / manifests.NAME
     try:
-        known = manifests.decode(path.read_bytes()).segments
+        with open_recording_file(path) as file:
+            known = manifests.decode(file.read()).segments
         return LakeSegments(tuple(each for each in known if each.newer_format is None))
     except (FileNotFoundError, NotADirectoryError):
         return None

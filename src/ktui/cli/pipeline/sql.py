@@ -17,7 +17,7 @@ import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.options.common import state_dir_option
+from ktui.cli.options.common import parse_time, state_dir_option
 from ktui.cli.output.json_form import shown_json
 from ktui.cli.output.table import table
 from ktui.cli.pipeline.group import lake_of, lake_option
@@ -46,15 +46,23 @@ _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 @click.option("--tables", is_flag=True, help="List the tables with their columns.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, with a header.")
 @click.option("--json", "as_json", is_flag=True, help="Print each row as a line of JSON.")
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="How long the query may take, such as 2h.",
+)
 @lake_option
 @state_dir_option
-def command(
+def command(  # noqa: PLR0913 - an option each
     *,
     query: str | None,
     file: Path | None,
     tables: bool,
     as_csv: bool,
     as_json: bool,
+    timeout: str,
     lake: str | None,
     state: StateDir,
 ) -> None:
@@ -62,14 +70,14 @@ def command(
 
     QUERY is one SELECT, WITH, FROM, DESCRIBE or SUMMARIZE in DuckDB's SQL, or - for standard input.
     It sees the current version of the lake, and can neither read nor write anything else. Times are
-    in UTC. This needs no Java.
+    in UTC. It may use a quarter of the machine's memory. This needs no Java.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     text = _query_text(query, file)
     if tables and text is not None:
         raise click.UsageError("--tables takes no query")
-    opened = DuckLake.open(lake_of(lake, state))
+    opened = DuckLake.open(lake_of(lake, state), parse_time("--timeout", timeout))
     if text is None:
         _print_tables(opened)
         return

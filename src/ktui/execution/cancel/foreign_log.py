@@ -56,7 +56,8 @@ def read_cancels(state: StateDir, cluster_id: str) -> list[ForeignCancelLine]:
     """
     path = state.path / FILE
     try:
-        body = path.read_bytes()
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            body = file.read()
     except FileNotFoundError:
         return []
     except OSError as error:

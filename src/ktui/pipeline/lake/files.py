@@ -11,19 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 from urllib.parse import urlsplit
 
 import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from ktui.durable import sync_folder
+from ktui.durable import sync_folder, write_whole
 from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake.footer import Footer, footer_of, hadoop_footer_of
-from ktui.pipeline.lake.links import check_links
+from ktui.pipeline.lake.links import check_files
 from ktui.pipeline.lake.manifest import DataFile, Manifest
+from ktui.recording.opening import open_recording_file
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 """One slash is enough: Hadoop omits an empty host, and writes dbfs:///folder as dbfs:/folder."""
@@ -130,17 +131,34 @@ def local_path(place: str) -> Path | None:
     """
     if not is_uri(place):
         try:
-            return expand_home(place).absolute()
+            return _without_dots(expand_home(place).absolute())
         except Unreadable as why:
             raise PipelineProblem(f"{place}: {why}") from None
     parts = urlsplit(place)
-    return Path(parts.path) if parts.scheme == "file" else None
+    return _without_dots(Path(parts.path)) if parts.scheme == "file" else None
+
+
+def _without_dots(path: Path) -> Path:
+    """Return a path without "..", as Spark names the files that it reads."""
+    if ".." not in path.parts:
+        return path
+    last = len(path.parts) - path.parts[::-1].index("..")
+    return Path(*path.parts[:last]).resolve().joinpath(*path.parts[last:])
 
 
 def lake_files(place: str, spark: SparkSession) -> LakeFiles:
     """Return access to the files of the lake at a path or URI."""
     path = local_path(place)
     return HadoopFiles(place, spark) if path is None else LocalFiles(path)
+
+
+def open_lock(path: Path) -> TextIO:
+    """Open a file to lock, without waiting for the reader of a named pipe.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    return open(path, "a", opener=lambda at, flags: os.open(at, flags | os.O_NONBLOCK))
 
 
 class LocalFiles:
@@ -153,9 +171,14 @@ class LocalFiles:
         self.uri = f"file://{path}"
 
     def read(self, name: str) -> bytes | None:
-        """Read a file; None if it does not exist."""
+        """Read a file; None if it does not exist.
+
+        Raises:
+            FileProblem: it is not a regular file: reading a named pipe would never end.
+        """
         try:
-            return (self.path / name).read_bytes()
+            with open_recording_file(self.path / name) as file:
+                return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -164,13 +187,7 @@ class LocalFiles:
 
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:  # noqa: ARG002 - locked
         """Replace a file atomically and durably: the content is synced before the rename."""
-        new = self.path / f"{name}.new"
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path / name)
-        sync_folder(self.path)
+        write_whole(self.path / name, content, mode=None)
         return True
 
     def folders(self, name: str) -> list[str]:
@@ -201,12 +218,12 @@ class LocalFiles:
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def check(self, manifest: Manifest) -> None:
-        """Check that no symbolic link leads out of the lake.
+        """Check that no symbolic link leads out of the lake, and that its files are regular.
 
         Raises:
-            ValueError: one does; names it.
+            ValueError: one is not so; names it.
         """
-        check_links(self.path, manifest)
+        check_files(self.path, manifest)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -216,7 +233,7 @@ class LocalFiles:
             LakeLocked: another run has the lock.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / _LOCK).open("a") as file:
+        with open_lock(self.path / _LOCK) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

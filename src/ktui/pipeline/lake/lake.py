@@ -24,6 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui import __version__
+from ktui.fileproblem import FileProblem
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views
@@ -55,12 +56,14 @@ def read_manifest(files: LakeFiles) -> Manifest | None:
     Raises:
         PipelineProblem: the manifest cannot be read, or one of its entries leads out of the lake.
     """
-    content = files.read(manifests.NAME)
     try:
+        content = files.read(manifests.NAME)
         found = None if content is None else manifests.decode(content)
         files.check(found or Manifest())
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         raise PipelineProblem(manifests.unreadable_manifest(files.uri, error)) from None
+    except FileProblem as problem:
+        raise PipelineProblem(str(problem)) from None
     return found
 
 

@@ -1,4 +1,4 @@
-"""Symbolic links in a lake: none may lead readers or writers out of it."""
+"""What is in a lake: no symbolic link leads out of it, and what is read is a regular file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import Path
 from ktui.pipeline.lake.manifest import Manifest, leaves_lake_error
 
 
-def check_links(lake: Path, manifest: Manifest) -> None:
+def check_files(lake: Path, manifest: Manifest) -> None:
     """Check that no symbolic link leads out of a lake in a folder of this machine.
+
+    What is neither a file nor a folder is refused, too: reading a named pipe would never end.
 
     The check covers the folders of tables, which are written to. It also covers everything in the
     folders that the manifest names, which is read.
 
     Raises:
-        ValueError: a link leads out of the lake; names it.
+        ValueError: a link leads out of the lake, or something is not a regular file; names it.
     """
     root = Path(os.path.realpath(lake))
     inside = sorted(each for each in lake.iterdir() if each.is_symlink()) if lake.is_dir() else []
@@ -27,6 +29,8 @@ def check_links(lake: Path, manifest: Manifest) -> None:
             for each in folder.rglob("*"):
                 if each.is_symlink():
                     _check_link(each, root, f"{place}.files")
+                if each.exists() and not each.is_file() and not each.is_dir():
+                    raise ValueError(f"{each} is not a regular file")
 
 
 def _check_link(path: Path, root: Path, place: str) -> None:

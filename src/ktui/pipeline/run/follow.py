@@ -26,7 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ktui.pipeline.errors import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
-from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
+from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path, open_lock
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
 from ktui.pipeline.spark.failures import CONNECTION_LOST, root_cause, spark_errors_as_problems
@@ -239,7 +239,7 @@ class Follower:
             return
         folder = self._files.path / FOLLOWING
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{self._name}.lock").open("a") as file:
+        with open_lock(folder / f"{self._name}.lock") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.views import create_views, glob_of, parquet_files, text
 from ktui.pipeline.sql.query_error import BadQuery, query_error
+from ktui.quantities import as_duration
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "allow_persistent_secrets": False,
@@ -29,6 +32,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 """Nothing but the tables: no secrets, extensions or variables of Python, and no files for what does
 not fit into memory."""
+_QUARTER = 0.25 / 0.8
+"""A quarter of the memory, in terms of DuckDB's default."""
 _BATCH = 1_000
 _INTERRUPTED = "Query interrupted"
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
@@ -56,30 +61,41 @@ class DuckLake:
         place: the lake's path or URI.
         manifest: the version.
         connection: a connection of DuckDB that has a view of each table, and is locked.
+        most_s: the seconds that queries may take, all together; None for any.
     """
 
     def __init__(
-        self, place: str, manifest: Manifest, connection: duckdb.DuckDBPyConnection
+        self,
+        place: str,
+        manifest: Manifest,
+        connection: duckdb.DuckDBPyConnection,
+        most_s: float | None,
     ) -> None:
         self.manifest = manifest
         self._place = place
         self._connection = connection
+        self._left_s = self._most_s = most_s
 
     @classmethod
-    def open(cls, place: str) -> DuckLake:
+    def open(cls, place: str, most_s: float | None = None) -> DuckLake:
         """Open the current version of the lake at a path or URI.
+
+        Args:
+            place: the lake's path or URI.
+            most_s: the seconds that queries may take, all together; None for any.
 
         Raises:
             PipelineProblem: there is no lake, or it cannot be read.
         """
         path = local_path(place)
         connection = duckdb.connect(config=_CONFIG)
+        _limit_memory(connection)
         with _damage_as_problem(place):
             if path is None:
                 manifest = _add_remote_views(connection, place)
             else:
                 manifest = _add_local_views(connection, path, place)
-        return cls(place, manifest, connection)
+        return cls(place, manifest, connection, most_s)
 
     def query(self, sql: str) -> Result:
         """Run one query, and return its result.
@@ -95,7 +111,7 @@ class DuckLake:
             if kinds != [duckdb.StatementType.SELECT]:
                 raise BadQuery("the query: give one SELECT, WITH, FROM, DESCRIBE or SUMMARIZE")
             # Inside a subquery DuckDB allows nothing that writes. Its columns have unique names.
-            with query_error(line_before=1):
+            with query_error(line_before=1), self._bounded():
                 found.execute(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)")  # noqa: S608 - a query is what it takes
         columns = tuple(
             Column(name, is_number=_NUMBER.fullmatch(str(kind)) is not None)
@@ -119,11 +135,41 @@ class DuckLake:
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         while True:
-            with _damage_as_problem(self._place), query_error(line_before=1):
+            with _damage_as_problem(self._place), query_error(line_before=1), self._bounded():
                 batch = self._connection.fetchmany(_BATCH)
             if not batch:
                 return
             yield from batch
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Interrupt DuckDB once the time is over; what is printed in between does not count.
+
+        Raises:
+            BadQuery: the time is over.
+        """
+        if self._left_s is None:
+            yield
+            return
+        timer = threading.Timer(max(0.0, self._left_s), self._connection.interrupt)
+        timer.daemon = True
+        begun = time.monotonic()
+        timer.start()
+        try:
+            yield
+        except duckdb.InterruptException:
+            most = as_duration(self._most_s)
+            raise BadQuery(f"the query: took longer than {most}. Give it more: --timeout") from None
+        finally:
+            timer.cancel()
+            self._left_s -= time.monotonic() - begun
+
+
+def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
+    """Limit a connection to a quarter of the memory; DuckDB takes up to 80 % of it by default."""
+    (default,) = connection.execute("SELECT current_setting('memory_limit')").fetchone() or ("",)
+    figure, unit = str(default).split()
+    connection.execute(f"SET memory_limit = '{float(figure) * _QUARTER:.3f}{unit}'")
 
 
 def _add_local_views(connection: duckdb.DuckDBPyConnection, path: Path, place: str) -> Manifest:

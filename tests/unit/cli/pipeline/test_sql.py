@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import signal
 import sys
@@ -163,6 +164,23 @@ def test_a_long_table_says_that_it_is_cut(lake: Path) -> None:
     assert len(done.stdout.splitlines()) == 1001
     assert "Only the first 1,000 rows are shown" in done.stderr
     assert len(asked(lake, "FROM range(1500)", "--csv").stdout.splitlines()) == 1501
+
+
+def test_a_query_ends_after_its_time_and_names_the_option_that_gives_more(lake: Path) -> None:
+    query = "SELECT count(*) FROM range(10000000) a, range(10000000) b"
+
+    done = asked(lake, query, "--timeout", "1s")
+
+    assert done.returncode == 2
+    assert done.stderr == ("ktui: the query: took longer than 1 s. Give it more: --timeout\n")
+
+
+def test_a_query_may_use_a_quarter_of_the_memory(lake: Path) -> None:
+    said = asked(lake, "SELECT current_setting('memory_limit')", "--csv").stdout.splitlines()[1]
+
+    figure, unit = said.split()
+    limit = float(figure) * 1024 ** ("KiB", "MiB", "GiB", "TiB").index(unit) * 1024
+    assert limit <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4 * 1.01
 
 
 def test_a_query_may_come_from_a_file(lake: Path, tmp_path: Path) -> None:

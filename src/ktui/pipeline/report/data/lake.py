@@ -15,7 +15,8 @@ from pyarrow.dataset import Dataset
 from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.links import check_links
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.lake.lake import read_manifest
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.records import Partition
 
@@ -172,12 +173,13 @@ class ArrowLake:
         try:
             files, path = fs.FileSystem.from_uri(place) if "://" in place else _local(place)
             folder = fs.SubTreeFileSystem(path, files)
-            with folder.open_input_file(manifests.NAME) as file:
-                content = file.read()
-            found = manifests.decode(content)
             if isinstance(files, fs.LocalFileSystem):
-                check_links(Path(path), found)
-            return cls(folder, found)
+                here = read_manifest(LocalFiles(Path(path)))
+                if here is None:
+                    raise PipelineProblem(manifests.missing_lake(place))
+                return cls(folder, here)
+            with folder.open_input_file(manifests.NAME) as file:
+                return cls(folder, manifests.decode(file.read()))
         except FileNotFoundError:
             raise PipelineProblem(manifests.missing_lake(place)) from None
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
