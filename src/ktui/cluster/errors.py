@@ -10,20 +10,20 @@ from ktui.cluster.text import clean
 
 
 class ClusterError(Exception):
-    """A call to a cluster failed.
+    """A call to a cluster failed. Its texts are cleaned, since much of them is a server's.
 
     Attributes:
         attempted: the action that failed, as a phrase: "listing reassignments".
         where: the address, broker or resource of the call.
-        answer: the message of the cluster or the network, cleaned of control characters.
+        answer: the message of the cluster or the network.
         fix: what the operator can do about the error.
     """
 
     def __init__(self, attempted: str, *, where: str = "", answer: str = "", fix: str = "") -> None:
         self.attempted = attempted
-        self.where = where
-        self.answer = answer
-        self.fix = fix
+        self.where = clean(where)
+        self.answer = clean(answer)
+        self.fix = clean(fix)
         super().__init__(attempted)
 
     summary = "failed"

@@ -25,6 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 )
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut
+from ktui.cluster.text import clean
 from ktui.kafka.canary_topic import DEFAULT_FACTOR, SETTINGS, canary_replicas
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import acked_producer, admin_client, create_topic, delete_topics
@@ -127,7 +128,7 @@ class Canary:
             try:
                 self._write(self._leaders())
             except (ClusterError, KafkaException) as error:
-                self.problem = f"the canary: {error}"
+                self.problem = f"the canary: {clean(str(error))}"
                 self._stop.wait(_AGAIN_S)
             except Exception as error:  # it begins again, and until then there is no figure
                 log.exception("the canary failed")

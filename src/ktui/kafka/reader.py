@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.coordination import TRANSACTIONS_NEED, CoordinatedIds, CoordinatorKind
-from ktui.cluster.errors import ClusterError, Failure, Operation, Unsupported
+from ktui.cluster.errors import ClusterError, Failure, Operation, Refused, Unsupported
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
@@ -42,6 +43,8 @@ _BROKER_CONFIG = Purpose("reading broker settings", needs="DescribeConfigs on th
 _GROUPS = Purpose("listing groups", needs="Describe on the cluster")
 _TRANSACTIONS = Purpose("listing transactional ids", needs=TRANSACTIONS_NEED)
 
+_LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
+_PAUSE_S = 0.2
 _TOPICS_A_REQUEST = 1_000
 _OFFSETS_A_REQUEST = 10_000
 
@@ -200,14 +203,26 @@ class KafkaReader:
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
         """Return the groups or transactional ids that one broker coordinates."""
         if kind is CoordinatorKind.GROUP:
-            answer = await self._wire.ask(_GROUPS, coordinated.groups_request, broker=broker)
+            answer = await self._once_loaded(_GROUPS, coordinated.groups_request, broker)
             return CoordinatedIds(coordinated.read_groups(answer))
         answer, permission = await asyncio.gather(
-            self._wire.ask(_TRANSACTIONS, coordinated.transactions_request, broker=broker),
+            self._once_loaded(_TRANSACTIONS, coordinated.transactions_request, broker),
             self._wire.ask(_TRANSACTIONS, coordinated.permission_request, broker=broker),
         )
         lacks = "" if coordinated.may_describe_all(permission) else _TRANSACTIONS.needs
         return CoordinatedIds(coordinated.read_transactions(answer), lacks)
+
+    async def _once_loaded(self, purpose: Purpose, build: RequestFactory, broker: int) -> Any:
+        """Ask a coordinator, and again while it loads what it coordinates: after an election."""
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                left_s = until - time.monotonic()
+                return await self._wire.ask(purpose, build, broker=broker, limit_s=left_s)
+            except Refused as refused:
+                if refused.code != _LOADING or time.monotonic() + _PAUSE_S >= until:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
 
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()

@@ -6,7 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut, Unreachable
 from ktui.cluster.text import clean
+
+
+@pytest.mark.parametrize("kind", [Unreachable, NotAuthorized, TimedOut])
+def test_nothing_that_a_server_says_in_an_error_reaches_a_terminal_as_it_is(
+    kind: type[ClusterError],
+) -> None:
+    hostile = "x\x1b[2J\x9b1m\u202e\n"
+
+    error = kind("connecting", where=hostile, answer=hostile, fix=hostile)
+
+    shown = r"x\x1b[2J\x9b1m\u202e\n"
+    assert (error.where, error.answer, error.fix) == (shown, shown, shown)
+    assert str(error).isprintable()
 
 
 @pytest.mark.parametrize("name", ["orders", "payments.eu-west_1", "Überweisung", "注文"])

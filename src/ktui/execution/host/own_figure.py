@@ -143,7 +143,8 @@ def ask_prometheus(url: str, query: str, timeout_s: float = TIMEOUT_S) -> float:
         ]  # fmt: skip
         values = [_number("--sli-prometheus", str(value)) for _, value in samples]
     except urllib.error.HTTPError as error:
-        raise FigureProblem(f"--sli-prometheus: it answers {error.code} {error.reason}") from None
+        words = f"{error.code} {clean(str(error.reason))}"
+        raise FigureProblem(f"--sli-prometheus: it answers {words}") from None
     except OSError as error:
         reason = getattr(error, "reason", error)
         raise FigureProblem(f"--sli-prometheus: {clean(str(reason))}") from None

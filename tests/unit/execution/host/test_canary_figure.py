@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from confluent_kafka import Producer
+import pytest
+from confluent_kafka import KafkaException, Producer
 
 from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.throttle.objective_rates import Figure
@@ -47,6 +48,23 @@ def test_before_it_has_measured_there_is_none_with_the_reason() -> None:
         None, "the canary has not written for long enough", {}
     )
     assert CanaryFigure(_Measured({}))(parse_objective("lag<5")).value is None
+
+
+def test_the_words_of_a_server_in_its_reason_control_no_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    canary = Canary(Connection.to("localhost:9092"), "drain")
+
+    def leaders() -> list[int]:
+        canary._stop.set()
+        raise KafkaException("it said \x1b[2J")
+
+    monkeypatch.setattr(canary, "_leaders", leaders)
+
+    canary._serve()
+
+    assert canary.problem.startswith("the canary: ")
+    assert canary.problem.isprintable()
 
 
 def test_a_broker_that_acknowledges_nothing_has_the_time_that_its_records_have_waited() -> None:
