@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -105,11 +105,7 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         Args:
             known: the brokers of the cluster; none where they are not known yet.
         """
-        absent = sorted(each.broker for each in self.brokers if each.broker not in known)
-        if not absent or not known:
-            return ""
-        have = join_named("broker", sorted(known), most=12)
-        return f"there is no {join_named('broker', absent)} in the cluster, which has {have}"
+        return no_such_brokers((each.broker for each in self.brokers), known)
 
     def __bool__(self) -> bool:
         """Whether any broker is throttled, or may be."""
@@ -249,3 +245,17 @@ def _ranged(by_rate: Mapping[int | None, list[int]]) -> Iterator[str]:
 
 def _rate(rate: int | None) -> str:
     return "none" if rate is None else as_rate(rate)
+
+
+def no_such_brokers(named: Iterable[int], known: Collection[int]) -> str:
+    """Return which of the brokers that are named are not in the cluster; empty for none.
+
+    Args:
+        named: the ids that were given.
+        known: the brokers of the cluster; none where they are not known yet.
+    """
+    absent = sorted({*named} - {*known})
+    if not absent or not known:
+        return ""
+    have = join_named("broker", sorted(known), most=12)
+    return f"there is no {join_named('broker', absent)} in the cluster, which has {have}"

@@ -10,7 +10,6 @@ import msgspec
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.broker import Broker
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import (
     FreshMetadata,
     read_cluster_and_reassignments,
@@ -18,6 +17,7 @@ from ktui.cluster.fresh_read import (
 )
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader
+from ktui.planning.check.snapshot import topic_names
 from ktui.planning.names import closest_names, join_all, shortened
 
 
@@ -85,11 +85,5 @@ async def find_topic(reader: ClusterReader, name: str) -> TopicNow | None:
 
 
 async def _suggestion(reader: ClusterReader, name: str) -> str:
-    names: set[str] = set()
-    try:
-        async for page in reader.scan_topics():
-            names.update(tp.topic for tp in page.partitions)
-    except ClusterError:
-        return ""
-    near = map(shortened, closest_names(name, names))
+    near = map(shortened, closest_names(name, await topic_names(reader)))
     return f"; did you mean {words}?" if (words := join_all(near, "or")) else ""

@@ -19,8 +19,9 @@ from ktui.cli.cancel.cluster_report import (
 from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.context.errors import INTERRUPTED, BadInput
+from ktui.cli.context.errors import INTERRUPTED
 from ktui.cli.options.cancel import CancelRequest
+from ktui.cli.options.on_cluster import check_on_cluster
 from ktui.cli.output.json_form import encode
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock
@@ -37,7 +38,6 @@ from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.unanswered import MAY_COME_S
-from ktui.planning.names import join_some, shortened
 
 PATIENCE_S = MAY_COME_S
 """Seconds to watch for outcomes: a request whose answer was lost can arrive this late."""
@@ -67,7 +67,9 @@ async def _cancelled(cluster: Cluster, state: StateDir, request: CancelRequest) 
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
     observer = Observer(reader, clock, patience_s=_SLOW_BROKER_S)
     refuse_owned = partial(_refuse_owned, cluster, reader, state, request)
-    cancelling = _Cancelling(observer, writer, clock, state, request, refuse_owned)
+    cancelling = _Cancelling(
+        reader, observer, writer, clock, state=state, request=request, refuse_owned=refuse_owned
+    )
     try:
         if not request.dry_run:
             await refuse_owned()
@@ -102,14 +104,17 @@ class _Cancelling:
 
     def __init__(
         self,
+        reader: ClusterReader,
         observer: Observer,
         writer: ClusterWriter,
         clock: Clock,
+        *,
         state: StateDir,
         request: CancelRequest,
         refuse_owned: Callable[[], Awaitable[None]],
     ) -> None:
         self._refuse_owned = refuse_owned
+        self._reader = reader
         self._observer = observer
         self._writer = writer
         self._clock = clock
@@ -127,7 +132,9 @@ class _Cancelling:
         request = self._request
         interest = Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
         seen = await self._observer.poll(interest)
-        _check_names(request, seen)
+        await check_on_cluster(
+            self._reader, seen, request.topics, request.partitions, request.brokers
+        )
         if request.everything and not request.dry_run:
             reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"
             CancelGateFile(self._state, seen.cluster_id).shut(
@@ -245,23 +252,3 @@ class _Cancelling:
         known = {*self._foreign, *(tp for run in self._runs for tp in run.listed)}
         listed = self._asked_for(seen).items()
         return [tp for tp, m in listed if tp not in known and (tp, m.target) not in self._claims]
-
-
-def _check_names(request: CancelRequest, seen: Observation) -> None:
-    """Check that the named topics, partitions and brokers exist, moving or not.
-
-    Raises:
-        BadInput: some do not; names every missing one.
-    """
-    hidden = {failure.topic for failure in seen.failures}
-    visible = {tp.topic for tp in seen.partitions} | hidden
-    missing = [f"topic {shortened(topic)!r}" for topic in request.topics if topic not in visible]
-    missing += [
-        f"partition {tp.partition} of topic {shortened(tp.topic)!r}"
-        for tp in request.partitions
-        if tp in seen.absent
-    ]
-    known = {*seen.brokers, *(b for state in seen.reassigning.values() for b in state.replicas)}
-    missing += [f"broker {broker}" for broker in request.brokers if broker not in known]
-    if missing:
-        raise BadInput(f"the cluster does not have {join_some(missing, most=10)}. Nothing was sent")

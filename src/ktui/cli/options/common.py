@@ -32,7 +32,7 @@ def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicParti
     """
     known = {tp.topic for tp in run.tracks}
     unknown = dict.fromkeys([*topics, *(tp.topic for tp in partitions)])
-    missing = [_unknown_topic(topic, known) for topic in unknown if topic not in known]
+    missing = [unknown_topic(topic, known) for topic in unknown if topic not in known]
     missing += [
         f"partition {tp.partition} of topic {tp.topic}"
         for tp in dict.fromkeys(partitions)
@@ -42,7 +42,8 @@ def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicParti
         raise BadInput(f"run {run.name} does not have {join_some(missing, most=10)}")
 
 
-def _unknown_topic(topic: str, known: set[str]) -> str:
+def unknown_topic(topic: str, known: Collection[str]) -> str:
+    """Name a topic that is not there, with the one that was probably meant."""
     near = closest_names(topic, known)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"topic {shortened(topic)!r}{hint}"

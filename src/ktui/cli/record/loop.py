@@ -14,7 +14,8 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.errors import FAILED, INTERRUPTED
+from ktui.cli.context.errors import FAILED, INTERRUPTED, BadInput
+from ktui.cli.options.on_cluster import check_on_cluster
 from ktui.cli.options.recording import recorded_in_words
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.progress_line import ProgressLine
@@ -22,6 +23,7 @@ from ktui.cli.record.sources import ClusterRecording
 from ktui.cluster.clock import Clock, SystemClock, wait_for_first
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.ports import ClusterReader
 from ktui.execution.host.state_dir import StateDir
 from ktui.quantities import as_bytes, as_count, as_duration
 from ktui.recording.recorder import Recorder
@@ -210,6 +212,20 @@ class RecordLoop:
         return self._until.idle and not self._failures and now_s - self._moved_s >= IDLE_S
 
 
+async def _warn_of_unknown(
+    reader: ClusterReader, clock: Clock, topics: frozenset[str], line: ProgressLine
+) -> None:
+    """Warn of topics that are not there; they may still be created while the recording goes on."""
+    if not topics:
+        return
+    async with aclosing(Observer(reader, clock)) as observer:
+        seen = await observer.poll(Interest(topics=topics))
+    try:
+        await check_on_cluster(reader, seen, sorted(topics))
+    except BadInput as unknown:
+        line.print(f"warning: --topic: {unknown}; it is recorded from when it is created")
+
+
 async def record(  # noqa: PLR0913 - an option each
     cluster: Cluster,
     recorder: Recorder,
@@ -236,6 +252,7 @@ async def record(  # noqa: PLR0913 - an option each
         aclosing(Observer(reader, clock, patience_s=patience_s)) as observer,
         aclosing(ClusterRecording(observer, recorder, state, limits)) as source,
     ):
+        await _warn_of_unknown(reader, clock, topics, line)
         loop = RecordLoop(
             source,
             clock,

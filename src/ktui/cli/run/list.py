@@ -10,11 +10,12 @@ import click
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.on_cluster import check_on_cluster
 from ktui.cli.output.json_form import encode, list_json
 from ktui.cli.output.table import table
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Observer
+from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress, Timeline
@@ -47,7 +48,7 @@ def command(
         raise click.UsageError("--json and --kafka-json exclude each other.")
     chosen = set(partitions)
     cluster = choice.cluster()
-    observation = asyncio.run(_poll(cluster))
+    observation = asyncio.run(_poll(cluster, topics, partitions))
     timelines = [
         timeline
         for tp, timeline in sorted(fold(Progress(), observation).timelines.items())
@@ -61,12 +62,18 @@ def command(
         _print_table(observation, timelines, filtered=bool(topics or chosen))
 
 
-async def _poll(cluster: Cluster) -> Observation:
+async def _poll(
+    cluster: Cluster, topics: tuple[str, ...], partitions: tuple[TopicPartition, ...]
+) -> Observation:
+    """Poll once, and check that the cluster has what was asked for."""
+    interest = Interest(frozenset(topics), frozenset(partitions))
     async with (
         aclosing(cluster.reader()) as reader,
         aclosing(Observer(reader, SystemClock(), patience_s=PATIENCE_S)) as observer,
     ):
-        return await observer.poll()
+        seen = await observer.poll(interest)
+        await check_on_cluster(reader, seen, topics, partitions)
+        return seen
 
 
 def _in_scope(tp: TopicPartition, topics: tuple[str, ...], chosen: set[TopicPartition]) -> bool:

@@ -41,8 +41,8 @@ from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import foreign_rates_text, setting_text
 from ktui.execution.throttle.write_settings import Record
-from ktui.pacing.limits import LimitsProblem, Mode
-from ktui.planning.throttle_rates import ThrottleRates
+from ktui.pacing.limits import Limits, LimitsProblem, Mode
+from ktui.planning.throttle_rates import ThrottleRates, no_such_brokers
 from ktui.quantities import as_count
 
 log = logging.getLogger(__name__)
@@ -138,6 +138,8 @@ class CommandHandler:
         except LimitsProblem as problem:
             return Answer(accepted=False, words=str(problem))
         binds = self._decider.next_batch
+        if unknown := no_such_brokers(_with_own(new) - _with_own(old), self._known_brokers()):
+            return Answer(accepted=False, words=f"nothing is changed: {unknown}")
         if new == old:
             return Answer(accepted=True, words="these are in force already", batch=binds)
         if command.instead_of not in (None, old):
@@ -161,6 +163,12 @@ class CommandHandler:
             since = f"{rest}wave {binds:,} and what follows"
         words = f"in force: they bind {since}{stay}"
         return Answer(accepted=True, words=words, batch=binds)
+
+    def _known_brokers(self) -> frozenset[int]:
+        """Return the brokers of the last poll and of the plan; none before the first poll."""
+        polled = self._decider.brokers
+        tracks = self._run.tracks.values() if polled else ()
+        return polled.union(*((*track.original, *track.target) for track in tracks))
 
     def _set_schedule(self, command: SetSchedule, asked: StoredCommand) -> Answer:
         old = self._run.schedule
@@ -296,3 +304,8 @@ class CommandHandler:
             *(f"partition {tp}" for tp in command.partitions if tp not in self._run.tracks),
         ]
         return unknown[0] if unknown else None
+
+
+def _with_own(limits: Limits) -> set[int]:
+    """Return the brokers that have limits of their own."""
+    return {each.broker for each in limits.brokers}

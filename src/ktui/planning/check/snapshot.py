@@ -58,7 +58,7 @@ async def take_snapshot(
         ),
         configs=configs.configs,
         listed=listed,
-        topics=await _all_topics(reader) if topics.absent else (),
+        topics=await topic_names(reader) if topics.absent else (),
         failures=(
             *topics.failures,
             *configs.failures,
@@ -146,7 +146,7 @@ def _named_dirs(
     return named
 
 
-async def _all_topics(reader: ClusterReader) -> Collection[str]:
+async def topic_names(reader: ClusterReader) -> Collection[str]:
     """Read all topic names for suggestions; none if they cannot be read."""
     names: set[str] = set()
     try:

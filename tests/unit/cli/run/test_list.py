@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
 from ktui.cli.run.list import _print_table
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
+from support.cli.named_cluster import NamedCluster
 from support.simulated.moving_clusters import a_cluster, move, wait
 from support.simulated.seen_polls import recorded
 
@@ -51,3 +55,27 @@ def test_a_target_that_is_down_is_named(capsys: pytest.CaptureFixture[str]) -> N
 
     assert header[-1] == "TROUBLE"
     assert " ".join(row).endswith("broker 4 is down")
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("--topic", "ordres"), "topic 'ordres' (did you mean 'orders'?)"),
+        (("--partition", "ordres:0"), "topic 'ordres' (did you mean 'orders'?)"),
+        (("--partition", "orders:9"), "partition 9 of topic 'orders'"),
+        (("--topic", "orders", "--topic", "zzz", "--json"), "topic 'zzz'"),
+    ],
+)
+def test_what_the_cluster_does_not_have_is_named_and_does_not_read_as_if_all_is_well(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], missing: str
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+
+    refused = CliRunner().invoke(ktui, ["list", *words])
+
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception) == f"the cluster does not have {missing}"
+    found = CliRunner().invoke(ktui, ["list", "--topic", "orders"])
+    assert found.stdout == "Nothing of what you asked for is being reassigned.\n"

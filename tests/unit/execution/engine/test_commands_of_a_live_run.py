@@ -100,6 +100,20 @@ def test_limits_a_killed_process_left_unanswered_are_answered_by_the_next(
     assert asked.answer.batch == changed.batch + 1
 
 
+def test_limits_of_a_broker_that_the_cluster_does_not_have_are_refused(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(4), Limits(replicas=1, partitions=1))
+    story.asked(5.0, SetLimits({}, brokers={99: {"per-broker": 1}}))
+    story.asked(6.0, SetLimits({}, brokers={4: {"per-broker": 1}}))
+
+    assert story.played().ended
+
+    refused, taken = (asked.answer for asked in story.answers)
+    assert refused is not None
+    assert taken is not None
+    assert (refused.accepted, taken.accepted) == (False, True)
+    assert refused.words.startswith("nothing is changed: there is no broker 99 in the cluster")
+
+
 def test_new_limits_bind_the_rest_of_the_current_wave(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
     story = Story(tmp_path, _many(4, (4, 5, 3)), limits)
