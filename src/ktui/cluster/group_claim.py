@@ -8,12 +8,13 @@ member is short: that member is present only while an engine is alive.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused
 from ktui.cluster.membership import (
     KIND,
@@ -40,6 +41,8 @@ _SETTLE_TRIES = 20
 """How many times a group is read while a member is joining."""
 _SETTLE_WAIT_S = 0.1
 _HEARTBEATS_PER_SESSION = 4
+_SIGN_S = 1.0
+"""Seconds to wait for a sign of life: ownership does not depend on it."""
 _LONGEST_NAME = 255
 """The most characters shown of each name: no host name is longer."""
 
@@ -96,6 +99,8 @@ class GroupClaim:
         """Whether the cluster was ours before: then it is not claimed again unasked."""
         self._turn = asyncio.Lock()
         """Serialises joins: two at once would replace each other."""
+        self._signing: asyncio.Task[None] | None = None
+        """A sign of life that is still open."""
 
     async def preview(self) -> ClaimPreview:
         """Preview what `claim` creates and needs, without changing anything on the cluster."""
@@ -145,6 +150,7 @@ class GroupClaim:
     async def release(self) -> str | None:
         """Release the cluster at once; return the reason why it is still claimed, or None."""
         async with self._turn:
+            self._end_sign()
             if self._engine is not None:
                 with suppress(ClusterError):  # the member times out within seconds
                     await self._groups.leave(self._engine_group, self._engine)
@@ -159,6 +165,7 @@ class GroupClaim:
 
     async def aclose(self) -> None:
         """Close every connection and thread; the claim stays. Idempotent."""
+        self._end_sign()
         await self._groups.aclose()
 
     async def _read_owner(self) -> ClaimStatus:
@@ -222,7 +229,7 @@ class GroupClaim:
         if not isinstance(after, OwnedHere):
             self._member = None
             return after
-        await self._announce()
+        await self._sign(self._announce())
         return OwnedHere(after.owner, lives=True)
 
     async def _join(
@@ -260,8 +267,27 @@ class GroupClaim:
         return standing
 
     async def _heartbeat_if_due(self) -> None:
-        if self._clock.monotonic() < self._heartbeat_due_s:
+        if self._clock.monotonic() >= self._heartbeat_due_s:
+            await self._sign(self._heartbeat())
+
+    async def _sign(self, sign: Coroutine[Any, Any, None]) -> None:
+        """Give a sign of life, and wait for its answer for a moment only.
+
+        The coordinator of the engines' group may be down while that of the claim answers.
+        """
+        if self._signing is not None and not self._signing.done():
+            sign.close()
             return
+        self._signing = signing = asyncio.ensure_future(sign)
+        await wait_at_most(_SIGN_S, signing, self._clock)
+        if signing.done() and not signing.cancelled():
+            signing.result()
+
+    def _end_sign(self) -> None:
+        if self._signing is not None:
+            self._signing.cancel()
+
+    async def _heartbeat(self) -> None:
         self._heartbeat_due_s = (
             self._clock.monotonic() + self._sessions.engine_s[0] / _HEARTBEATS_PER_SESSION
         )

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.membership import (
     INSTANCE,
@@ -22,6 +23,7 @@ from ktui.cluster.membership import (
 )
 from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
 from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals.owners import Owners, owner
 from support.simulated.clusters import a_cluster, wait
@@ -424,6 +426,44 @@ async def test_an_engine_that_hung_for_a_minute_is_shown_alive_again(
 
     assert hanging == OwnedByOthers(ADA, lives=False)
     assert await bob.read() == OwnedByOthers(ADA, lives=True)
+
+
+class EnginesGroupHangs:
+    """Groups of a simulated cluster of which the engines' one has a coordinator that hangs."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._groups = cluster.memberships()
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._groups, name)
+
+    async def join(
+        self, group: str, metadata: bytes, session_s: float, member_id: str = ""
+    ) -> Member | None:
+        if group.endswith("-engine"):
+            self.asked += 1
+            await self._cluster.clock.sleep(20.0)
+            raise Unreachable("joining")
+        return await self._groups.join(group, metadata, session_s, member_id)
+
+
+async def test_an_owner_is_known_at_once_while_the_sign_of_its_life_gets_no_answer() -> None:
+    cluster = SimulatedCluster(a_cluster().spec, VirtualClock(leaping=True))
+    groups = EnginesGroupHangs(cluster)
+    ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
+    took_s = []
+
+    for _ in range(15):
+        begun_s = cluster.clock.monotonic()
+        assert await ada.check() == OwnedHere(ADA)
+        took_s.append(cluster.clock.monotonic() - begun_s)
+        await cluster.clock.sleep(1.0)
+
+    assert max(took_s) < 2.0
+    assert groups.asked == 1, "a sign of life was given while another was open"
+    await ada.aclose()
 
 
 async def test_a_foreign_engine_is_no_proof_that_the_owner_is_alive(
