@@ -179,10 +179,10 @@ def _replace(place: Place, content: bytes, mode: int | None) -> None:
         file = os.open(beside, flags, 0o666 if mode is None else 0o600)
         try:
             with os.fdopen(file, "wb") as new:
-                if old is not None:
+                if old is not None and mode is None:  # with a mode of its own, the file is ours
                     with contextlib.suppress(OSError):  # only root may give a file away
                         os.fchown(file, old.st_uid, old.st_gid)
-                    mode = stat.S_IMODE(old.st_mode) if mode is None else mode
+                    mode = stat.S_IMODE(old.st_mode)
                 if mode is not None:
                     os.fchmod(file, mode)
                 new.write(content)

@@ -18,6 +18,7 @@ from ktui.cli.engine.metrics import RunMetrics
 from ktui.cli.main import ktui
 from ktui.cli.options.common import OutputFile
 from ktui.cli.options.outward import metrics_file_option
+from ktui.durable import write_output
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.metrics import FIRST_BYTES
 from ktui.execution.host.state_dir import StateDir
@@ -269,3 +270,17 @@ def test_no_picture_replaces_a_link(tmp_path: Path) -> None:
 
     assert save_picture(tmp_path, "x", "<svg/>").name == "x-2.svg"
     assert (tmp_path / "x.svg").readlink() == Path("gone")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file of somebody else")
+def test_a_private_file_belongs_to_its_writer_whoever_made_the_name_first(tmp_path: Path) -> None:
+    place = tmp_path / "twin.yaml"
+    place.touch(mode=0o666)
+    os.chown(place, 65534, 65534)
+
+    write_output(place, b"theirs", mode=0o600)
+    assert (place.stat().st_uid, stat.S_IMODE(place.stat().st_mode)) == (0, 0o600)
+
+    os.chown(place, 65534, 65534)
+    write_output(place, b"plan")
+    assert place.stat().st_uid == 65534

@@ -19,14 +19,18 @@ from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.broker.unregister import (
     INHERITED,
+    NOTHING_SENT,
+    NotRegistered,
     check_unregister,
     forget_settings,
     unregister,
 )
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
@@ -68,7 +72,7 @@ def command(
     the next broker of this id.
 
     Exit code 0 if it is gone, 3 if it is gone and these settings may have stayed, 2 if nothing was
-    changed, 1 if that is not known.
+    changed, 1 if it stays without these settings, or nobody knows.
     """
     cluster = controllers.of(choice.target(changes=not dry_run).cluster)
     warn_of_tls(cluster)
@@ -116,6 +120,10 @@ class Unregistration(msgspec.Struct, frozen=True):
 
         Returns:
             Why the settings may have stayed; None if they have not.
+
+        Raises:
+            RunRefused: nothing was changed.
+            RunProblem: the settings are deleted, and the broker is or may be registered.
         """
         async with (
             aclosing(self.cluster.reader()) as reader,
@@ -126,7 +134,15 @@ class Unregistration(msgspec.Struct, frozen=True):
             kept = await forget_settings(ports, self.broker, self._runs)
             if kept is None:
                 click.echo(_deleted_text(self.broker))
-            await unregister(ports, self.broker, SystemClock(), self._runs)
+            try:
+                await unregister(ports, self.broker, SystemClock(), self._runs)
+            except NotRegistered:
+                raise
+            except (RunRefused, ClusterError) as problem:
+                if kept is not None:
+                    raise
+                why = str(problem).removeprefix(NOTHING_SENT)
+                raise RunProblem(_still_registered_text(self.broker, why)) from problem
         return kept
 
     def _runs(self, cluster_id: str) -> Iterator[Run]:
@@ -145,6 +161,13 @@ class Unregistration(msgspec.Struct, frozen=True):
 
 def _deleted_text(broker: int) -> str:
     return f"a controller has deleted the throttles and the cordon of broker {broker}"
+
+
+def _still_registered_text(broker: int, why: str) -> str:
+    return (
+        f"broker {broker} stays registered, without the throttles and the cordon that were deleted "
+        f"just now: {why}. If it should get no new partitions: ktui broker cordon {broker}"
+    )
 
 
 def kept_text(broker: int, why: str) -> str:

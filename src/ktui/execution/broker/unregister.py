@@ -36,6 +36,7 @@ _POLL_S = 0.2
 INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)
 """The settings of a broker that outlive its registration and hurt the next broker of its id: that
 one would copy slowly, and get no new partitions."""
+NOTHING_SENT = "nothing was sent: "
 NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
 
 RunsOf = Callable[[str], Iterable[Run]]
@@ -69,7 +70,7 @@ async def check_unregister(
     cluster = await reader.describe_cluster()
     why = find_obstacle(facts, cluster, brought_by(broker, runs_of(facts.cluster_id)))
     if why is not None:
-        raise RunRefused(f"nothing was sent: {why}")
+        raise RunRefused(f"{NOTHING_SENT}{why}")
     return cluster
 
 

@@ -71,7 +71,8 @@ class CancelController:
     async def cancel(self) -> None:
         """Open the cancel dialog for the current selection."""
         attached, marked = self._run.attached, self._selection.marked
-        foreign = self._foreign_reassignment(self._selection.selected)
+        selected = self._selection.selected
+        foreign = None if selected is None else self._foreign_reassignments().get(selected)
         if attached is None:
             hint = f" {messages.foreign_hint(None)}" if foreign is not None else ""
             self._app.notify(f"{messages.NO_RUN}{hint}", severity="warning")
@@ -233,21 +234,20 @@ class CancelController:
 
     # ------------------------------------------------- what somebody else reassigns
 
-    def _foreign_reassignment(self, tp: TopicPartition | None) -> ListedReassignment | None:
-        """Return a partition's listed reassignment, unless that is a step of the run."""
+    def _foreign_reassignments(self) -> dict[TopicPartition, ListedReassignment]:
+        """Return all listed reassignments that are no step of the run."""
         seen, attached = self._feed.progress.last, self._run.attached
-        track = None if attached is None or tp is None else attached.run.tracks.get(tp)
-        if seen is None or tp is None or (track is not None and track.step is not None):
-            return None
-        return listed_reassignments(seen).get(tp)
+        if seen is None:
+            return {}
+        tracks = {} if attached is None else attached.run.tracks
+        listed = listed_reassignments(seen)
+        ours = {tp for tp in listed if tp in tracks and tracks[tp].step is not None}
+        return {tp: move for tp, move in listed.items() if tp not in ours}
 
     def _chosen_foreign(self) -> list[ListedReassignment]:
         """Return what X is about: the foreign ones of the marked, else that under the cursor."""
-        if not self._selection.marked:
-            move = self._foreign_reassignment(self._selection.selected)
-            return [] if move is None else [move]
-        found = map(self._foreign_reassignment, sorted(self._selection.marked))
-        return [move for move in found if move is not None]
+        chosen = self._selection.marked or {self._selection.selected}
+        return [move for tp, move in self._foreign_reassignments().items() if tp in chosen]
 
     def _why_not_foreign(self, move: ListedReassignment) -> str | None:
         """Return why a reassignment of somebody else cannot be cancelled from here."""

@@ -109,12 +109,13 @@ def cancel_consequences(moves: Sequence[ListedReassignment], left_out: int = 0) 
     if len(moves) == 1:
         words = _consequences_of_one(moves[0])
     else:
-        dangers = [f" ! {move.tp}: {move.danger}." for move in moves if move.danger is not None]
+        dangers = [f"{move.tp}: {move.danger}" for move in moves if move.danger is not None]
+        warning = f" ! {join_some(dangers, most=3)}." if dangers else ""
         each = [f"{move.tp} to {' '.join(map(str, move.target))}" for move in moves]
         words = (
             f"Moving: {join_some(each, most=8)}. ktui did not start them. Kafka drops the replicas"
             " that they are adding, and does not remember the earlier order of the replicas that"
-            f" stay: only whoever started them may know.{''.join(dangers[:3])}"
+            f" stay: only whoever started them may know.{warning}"
         )
     if left_out:
         words += (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, WriteResult
 from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.execution.errors import RunRefused
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked
 from ktui.simulated import events
@@ -193,7 +194,8 @@ def test_a_denied_request_names_the_permission(sandbox: BrokerSandbox) -> None:
 
     error = refusal(sandbox, "5", "--yes")
 
-    assert error.startswith("Kafka does not unregister broker 5")
+    assert error.startswith("broker 5 stays registered, without the throttles and the cordon")
+    assert "Kafka does not unregister broker 5" in error
     assert "Grant Alter on the cluster" in error
 
 
@@ -219,6 +221,35 @@ def test_an_answer_that_was_lost_is_found_by_reading_back(
 
     losing(sandbox, monkeypatch, events.LoseAnswer())
     assert sandbox.lines("unregister", "5", "--yes") == [DOWN, FIRST, DELETED, GONE]
+
+
+def test_a_broker_that_comes_back_without_its_settings_is_not_said_to_be_untouched(
+    sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Returning(PassingWriter):
+        async def delete_broker_settings(
+            self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
+        ) -> WriteResult:
+            result = await super().delete_broker_settings(
+                broker, names, leaves_within_s=leaves_within_s
+            )
+            sandbox.do(events.Start(broker))
+            sandbox.wait(30.0)
+            return result
+
+    monkeypatch.setattr(sandbox, "writer", lambda: Returning(sandbox.simulated.writer()))
+
+    called = sandbox.call("unregister", "5", "--yes")
+
+    assert registered(sandbox) == [1, 2, 3, 4, 5]
+    error = str(called.exception)
+    assert error.startswith(
+        "broker 5 stays registered, without the throttles and the cordon that were deleted just "
+        "now: broker 5 is up"
+    )
+    assert "ktui broker cordon 5" in error
+    assert "nothing was sent" not in error
+    assert not isinstance(called.exception, RunRefused)
 
 
 def test_before_4_1_kafka_decides_whether_the_broker_is_registered(
