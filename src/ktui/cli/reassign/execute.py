@@ -68,12 +68,13 @@ def execute(arguments: Arguments) -> None:
         RunRefused: the gate is shut, a live run has partitions of it, or others own the cluster.
         ClusterError: the cluster does not answer.
     """
+    if arguments.has("as-run"):  # `ktui start` reads the file, and a pipe can be read but once
+        _rates(arguments)
+        start_as_run(arguments)
+        return
     file = reassignment_file(arguments)
     check_executable(file)
     limits, rates = _limits(arguments), _rates(arguments)
-    if arguments.has("as-run"):
-        start_as_run(arguments)
-        return
     dir_rate = arguments.number("replica-alter-log-dirs-throttle")
     pace, patience = requested_pace(arguments), requested_patience(arguments)
     target = cluster_choice(arguments).target()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import threading
 from collections.abc import Collection
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from ktui.cli.reassign.command import command
 from ktui.cli.reassign.submit import UNANSWERED, not_taken
@@ -85,6 +87,44 @@ def test_a_partition_that_kafka_refuses_is_not_called_started(code: str, tmp_pat
 
     assert {*left_out} == {*TWO}
     assert all(code in why for why in left_out.values())
+
+
+def as_run(plan: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[list[Plan], Result]:
+    """Call --execute --as-run; return the plans of the runs that it would start, and the end."""
+    cluster = a_cluster({"orders": [(1, 2)]})
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    plans: list[Plan] = []
+    monkeypatch.setattr("ktui.cli.start.command.start_run", lambda new, *_: plans.append(new.plan))
+    where = ["--bootstrap-server", "a:9092", "--state-dir", str(plan.parent / "state")]
+    file = ["--reassignment-json-file", str(plan)]
+    return plans, CliRunner().invoke(command, ["--execute", "--as-run", *where, *file, *words])
+
+
+def test_a_plan_that_comes_through_a_named_pipe_becomes_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    row = {"topic": "orders", "partition": 0, "replicas": [1, 3]}
+    text = json.dumps({"version": 1, "partitions": [row]})
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+
+    plans, done = as_run(pipe, monkeypatch)
+
+    writer.join()
+    assert done.exit_code == 0, done.output
+    assert [plan.partitions[0].replicas for plan in plans] == [(1, 3)]
+
+
+def test_a_run_is_not_begun_either_under_a_throttle_of_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans, done = as_run(tmp_path / "plan.json", monkeypatch, "--throttle", "0")
+
+    assert not plans
+    assert "--throttle 0 lets nothing through" in done.output
 
 
 @pytest.mark.parametrize("batch", [0, 3])
