@@ -18,7 +18,7 @@ from ktui.cluster.ports import (
     Setting,
     SettingsAnswer,
 )
-from ktui.cluster.resources import broker_resource, topic_resource
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
@@ -37,6 +37,8 @@ from ktui.execution.run.events import (
     LimitsChanged,
     Outage,
     Owned,
+    SettingChanged,
+    SettingsFound,
     SettingsGivenUp,
     StepBegun,
 )
@@ -71,6 +73,7 @@ MOVES, LAST, OTHERS, LOST = WINDOW = (
 LATE_ELECTION = "election after the end"
 """It elects the preferred leader, as Kafka's own rebalancing does, so nothing prevents it."""
 ON_A_RESUME, ON_MORE = "throttled step after a resume", "throttled step after P was raised"
+TAKEN_OVER, GIVEN_BACK = "rate of somebody else taken over", "rate of somebody else put back"
 
 Partitions = Mapping[TopicPartition, Registration | None]
 States = Mapping[TopicPartition, PartitionState]
@@ -91,6 +94,7 @@ class Seen(msgspec.Struct):
     described: States = {}
     """The partitions in the answer."""
     settings: Settings = {}
+    read_s: float = 0.0
     answered: bool = False
 
     @property
@@ -159,8 +163,16 @@ class Judge:
         self.changed_since = Counter[str]()
         self.requests = Counter[str]()
         self._on_their_way: list[_OnItsWay] = []
-        self._ours: dict[tuple[ConfigResource, str], set[str]] = {}
+        self._ours: dict[SettingKey, set[str]] = {}
         """The values that were sent for each setting."""
+        self._journaled: dict[SettingKey, str | None] = {}
+        """What the journal says that somebody else last made of each rate."""
+        self._theirs: set[SettingKey] = set()
+        """The rates of others that came after the run's, and are journaled."""
+        self.overwritten: dict[SettingKey, float] = {}
+        """By setting, the second of others' last change that a request of the run met unseen.
+
+        It came after the read on which the request rests, as Kafka has no compare-and-set."""
         self._putting_back: set[ConfigChange] = set()
         self._left_behind: set[tuple[ConfigResource, str]] = set()
         self.set_late: set[tuple[ConfigResource, str, str | None]] = set()
@@ -195,6 +207,7 @@ class Judge:
     def takes_effect(self, seen: Seen, answer: object) -> None:
         """Keep the controller's state now; for settings, the values in the answer."""
         controller = self._run.cluster.controller
+        seen.read_s = self._now_s
         if isinstance(answer, SettingsAnswer):
             seen.settings = {each: _own(settings) for each, settings in answer.settings.items()}
         elif seen.what == "list":
@@ -399,7 +412,20 @@ class Judge:
             if change in self._putting_back:
                 self._puts_back(change, grounds)
             elif change.value is not None:
+                self._sets_a_rate(change, grounds)
                 self._ours.setdefault(key, set()).add(change.value)
+
+    def _sets_a_rate(self, change: ConfigChange, grounds: Grounds) -> None:
+        """Check that a rate replaces only what was read for it, and is in the journal if theirs."""
+        if change.resource.scope is not ConfigScope.BROKER:
+            return
+        key = change.resource, change.key
+        read = self._latest(grounds, "settings", lambda read: change.resource in read.settings)
+        assert read, f"{change} replaces what nobody has read"
+        found, mine = read.settings[change.resource].get(change.key), self._ours.get(key, set())
+        known = found in mine or found == self._journaled.get(key)
+        assert known, f"{change} replaces {found} of somebody else, which is not in the journal"
+        self.requests[TAKEN_OVER] += found is not None and key in self._theirs
 
     def _puts_back(self, change: ConfigChange, grounds: Grounds) -> None:
         resource, key = change.resource, change.key
@@ -409,6 +435,21 @@ class Judge:
         is_rate = resource.scope is ConfigScope.BROKER
         mine = self._ours.get((resource, key), set()) if is_rate else {""}
         assert found in mine, f"{change} puts back in place of {found}, which is not the run's"
+        self.requests[GIVEN_BACK] += change.value is not None and (resource, key) in self._theirs
+
+    def met_unseen(
+        self,
+        changes: Sequence[ConfigChange],
+        grounds: Grounds,
+        changed_s: Mapping[SettingKey, float],
+    ) -> None:
+        """Note, as changes arrive, others' last changes that came after the reads for them."""
+        for change in changes:
+            key, resource = (change.resource, change.key), change.resource
+            reads = [r for r in grounds if r.what == "settings" and resource in r.settings]
+            read_s = max((read.read_s for read in reads), default=0.0)
+            if change.op in (ConfigOp.SET, ConfigOp.DELETE) and changed_s.get(key, -1.0) >= read_s:
+                self.overwritten[key] = changed_s[key]
 
     # --------------------------------------------------------------- standstill
 
@@ -502,13 +543,21 @@ class Judge:
                         self._next.add(ON_MORE)
 
     def _hear(self, event: AnyRunEvent) -> None:
-        """Restart the standstill count of partitions whose pause an event explains."""
+        """Note others' rates; restart the standstill count of partitions paused for a reason."""
         match event:
             case StepBegun():  # other partitions have had their turn
                 flying = self._run.folded.tracks_in_flight
                 self._quiet = {tp: since for tp, since in self._quiet.items() if tp in flying}
             case Owned() | Outage():
                 self._quiet = {}
+            case SettingsFound(found=found):
+                self._journaled |= {
+                    (each.resource, each.key): None if each.before is None else each.before.own
+                    for each in found
+                }
+            case SettingChanged(resource=resource, key=key, found=now):
+                self._journaled[resource, key] = now
+                self._theirs.add((resource, key))
 
     @property
     def _reopened(self) -> bool:

@@ -29,6 +29,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
+from ktui.cluster.resources import SettingKey
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.machines import Power
@@ -61,6 +62,10 @@ class Beside(Protocol):
 
     def fail(self, partitions: Collection[TopicPartition]) -> None:
         """Stop in-sync brokers of one of some partitions, so that only added replicas are left."""
+
+    @property
+    def changed_s(self) -> Mapping[SettingKey, float]:
+        """The second at which somebody else last changed each setting."""
 
     @property
     def about_to_leave(self) -> Sequence[TopicPartition]:
@@ -279,6 +284,7 @@ class ChaosWriter:
 
         async def alter() -> Mapping[ConfigResource, WriteResult]:
             self._judge.settings_arrive(changes, left_s)
+            self._judge.met_unseen(changes, grounds, self._beside.changed_s)
             return await self._writer.alter_configs(changes)
 
         return await self._sent(resources, alter)

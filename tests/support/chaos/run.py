@@ -18,7 +18,14 @@ from ktui.cluster.ports import (
     ConfigResource,
     ConfigScope,
 )
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, RATES, REPLICAS
+from ktui.cluster.resources import SettingKey
+from ktui.cluster.throttle_settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    RATES,
+    REPLICAS,
+    parse_throttled_list,
+)
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host import ownership
 from ktui.execution.host.catalog import check_one_throttle
@@ -36,7 +43,7 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import JournalEntry, Owned, SettingsGivenUp
+from ktui.execution.run.events import JournalEntry, Owned, SettingChanged, SettingsGivenUp
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -67,8 +74,6 @@ LONGEST_S = 8_000.0
 """Seconds after which a run has ended, or is at rest."""
 REST_LOOKS, REST_S = 60, 200.0
 """Polls and seconds without an event, after which a run is at rest."""
-THEIR_RATE = "7000000"
-"""The rate that somebody else sets."""
 PARTITIONS = (10, 13)
 """The least and the most partitions of each of two topics."""
 
@@ -85,6 +90,7 @@ class ChaosRun(TroubledRun):
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.more = random.Random(f"chaos {seed}")  # noqa: S311 - a test's dice
+        self.rates = random.Random(f"rates {seed}")  # noqa: S311 - a test's dice
         self.faults = faults_of(seed)
         self.state = StateDir(folder / "state")
         self.run_dir = self.state.create_run("run")
@@ -95,7 +101,12 @@ class ChaosRun(TroubledRun):
         self._set_up()
         if self.faults.on & {Fault.IN_TURN, Fault.CONCURRENT}:
             self._share()
+        if Fault.OTHERS_RATES in self.faults.on:
+            before = [self._their_change() for _ in range(self.rates.randint(0, 4))]
+            self.cluster.configure([change for changes in before for change in changes])
         self.others = Others(self, self.other) if self.other else Others(self)
+        for run in self.runs:
+            run.others = self.others
 
     def _set_up(self) -> None:
         self.sending = ArrivingWriter(self.cluster, self.witness)
@@ -167,21 +178,34 @@ class ChaosRun(TroubledRun):
                 return act
 
     def _theirs(self) -> list[ScheduledEvent]:
-        """Have somebody else run --verify, which deletes rates and lists, or set rates."""
-        dice, done = self.more, []
-        for _ in range(dice.randint(1, 4)):
-            rates = [ConfigChange(_broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in BROKERS]
-            lists = [ConfigChange(_topic(t), FOLLOWER_REPLICAS, ConfigOp.DELETE) for t in OURS]
-            one = ConfigChange(
-                _broker(dice.choice(BROKERS)), FOLLOWER_RATE, ConfigOp.SET, THEIR_RATE
+        """Have others set, change and delete rates and lists, and run --verify."""
+        return [
+            ScheduledEvent(
+                self.rates.uniform(1.0, 0.9 * TROUBLED_S), acts.AlterConfigs(self._their_change())
             )
-            changes = dice.choice(((*rates, *lists), (one,)))
-            done.append(
-                ScheduledEvent(
-                    dice.uniform(1.0, 0.9 * TROUBLED_S), acts.AlterConfigs(tuple(changes))
-                )
+            for _ in range(self.rates.randint(1, 8))
+        ]
+
+    def _their_change(self) -> tuple[ConfigChange, ...]:
+        """Choose a change of somebody else; no value of theirs is one of the run's."""
+        dice = self.rates
+        if dice.random() < 0.2:  # as kafka-reassign-partitions --verify
+            rates = (ConfigChange(_broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in BROKERS)
+            lists = (ConfigChange(_topic(t), FOLLOWER_REPLICAS, ConfigOp.DELETE) for t in OURS)
+            return (*rates, *lists)
+        if dice.random() < 0.7:
+            broker, rate = _broker(dice.choice(BROKERS)), dice.randint(3_000_000, 9_000_000)
+            return (ConfigChange(broker, FOLLOWER_RATE, ConfigOp.SET, str(rate)),)
+        op, value = dice.choice(
+            (
+                (ConfigOp.SET, "*"),
+                (ConfigOp.SET, "77:1"),
+                (ConfigOp.APPEND, "77:1,77:2"),
+                (ConfigOp.SUBTRACT, "77:2"),
+                (ConfigOp.DELETE, None),
             )
-        return done
+        )
+        return (ConfigChange(_topic(dice.choice(OURS)), FOLLOWER_REPLICAS, op, value),)
 
     def _commands(self) -> list[tuple[float, Command]]:
         """Have an operator lift all pauses at the end, and maybe set the first rates again."""
@@ -194,6 +218,18 @@ class ChaosRun(TroubledRun):
     def _something_happens(self, written: Sequence[JournalEntry]) -> None:
         if written:
             self._written_at = (self.clock.monotonic(), self.looks)
+        for each in written:
+            if isinstance(each.event, SettingChanged) and self.rates.random() < 0.6:
+                self.cluster.at(self.cluster.now_s + self.rates.uniform(0.0, 20.0), self._take_over)
+
+    def _take_over(self) -> None:
+        """Have an operator set the run's rate in place of somebody else's."""
+        rates = self.rates.choice(("600kB", "700kB", "1MB", "none"))
+        self._asked(SetThrottle(parse_throttle_rates(rates)))
+
+    @property
+    def changed_s(self) -> Mapping[SettingKey, float]:
+        return self.others.changed_s
 
     def _check_one_throttle(self) -> None:
         check_one_throttle(self.state, self.cluster.spec.name, self.run_dir.name)
@@ -495,10 +531,16 @@ class ChaosRun(TroubledRun):
             for key in (*RATES, *REPLICAS):
                 there = now.get(resource, {}).get(key)
                 was = without.get(resource, {}).get(key)
-                theirs = there in (None, "", THEIR_RATE) and (resource, key) in self.others.touched
-                explained = there == was or theirs or (resource, key) in given_up
+                same = there == was or (key in REPLICAS and _same_list(there, was))
+                explained = same or (resource, key) in given_up
                 explained |= was is None and (resource, key, there) in late
-                assert explained, f"{resource} {key} is {there}, was {was}"
+                explained |= self._met_unseen((resource, key))
+                assert explained, f"{resource} {key} is {there}, others have made it {was}"
+
+    def _met_unseen(self, key: SettingKey) -> bool:
+        """Return whether others' last change came between a run's read and its own change."""
+        last_s = self.others.changed_s.get(key)
+        return any(run.judge.overwritten.get(key) == last_s is not None for run in self.runs)
 
 
 class OtherRun(ChaosRun):
@@ -514,6 +556,7 @@ class OtherRun(ChaosRun):
         self, first: ChaosRun, targets: Mapping[TopicPartition, Replicas], *, throttles: bool
     ) -> None:
         self.dice, self.more, self.faults = first.dice, first.more, first.faults
+        self.rates = first.rates
         self.min_isr, self.state, self.turn = first.min_isr, first.state, first.turn
         self.run_dir = self.state.create_run("other")
         self.other = first
@@ -526,6 +569,10 @@ class OtherRun(ChaosRun):
         self.rules = Rules(self, self.min_isr)
         self.acts, self.commands = [], self._commands()
         self._set_up()
+
+
+def _same_list(one: str | None, other: str | None) -> bool:
+    return parse_throttled_list(one or "") == parse_throttled_list(other or "")
 
 
 def _broker(number: int) -> ConfigResource:

@@ -20,10 +20,11 @@ import msgspec
 
 from support.chaos.ends import check_end
 from support.chaos.faults import Fault
-from support.chaos.judge import LAST, MOVES, ON_A_RESUME, ON_MORE, OTHERS
+from support.chaos.judge import GIVEN_BACK, LAST, MOVES, ON_A_RESUME, ON_MORE, OTHERS, TAKEN_OVER
 from support.chaos.run import ChaosRun
 
 COUNT = 2_000
+_REQUESTS = (ON_A_RESUME, ON_MORE, TAKEN_OVER, GIVEN_BACK)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -85,7 +86,11 @@ class Tally:
         return [
             *(fault.value for fault in Fault if not self.fired[fault]),
             *(what for what in (MOVES, LAST, OTHERS) if not self.changed[what]),
-            *(what for what in (ON_A_RESUME, ON_MORE) if not self.requests[what]),
+            *(
+                what
+                for what in (ON_A_RESUME, ON_MORE, TAKEN_OVER, GIVEN_BACK)
+                if not self.requests[what]
+            ),
         ]
 
 

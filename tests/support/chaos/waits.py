@@ -12,6 +12,7 @@ from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import open_request_text
+from ktui.execution.throttle.apply import silent_text
 from ktui.pacing.limits import InternalOrder, Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
@@ -107,7 +108,10 @@ class Waits:
 
     def _awaits_silent(self, track: Track) -> bool:
         """Return whether a partition's reason is a request at a broker that is gone."""
-        return any(track.reason == open_request_text(broker) for broker in self._controller.fenced)
+        return any(
+            track.reason == open_request_text(broker) or silent_text(broker) in track.reason
+            for broker in self._controller.fenced
+        )
 
     def _far_behind(self, track: Track, following: Next | None, begun: list[Track]) -> bool:
         """Return whether a partition is not polled yet: others before it in the queue proceed."""

@@ -58,6 +58,9 @@ class Others:
         configs = run.cluster.controller.configs
         self.touched: set[tuple[ConfigResource, str]] = set()
         """The settings that somebody else has changed since the run began."""
+        self.changed_s: dict[tuple[ConfigResource, str], float] = {}
+        """When somebody else last changed each setting."""
+        self._clock = run.cluster.clock
         self._runs = (run, *beside)
         self._configs = Configs(run.cluster.spec, configs._topics, configs._rules)
         self._configs._dynamic = dict(configs._dynamic)
@@ -73,6 +76,8 @@ class Others:
         def altered(changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
             if not any(run.witness.acts for run in self._runs):
                 self._configs.alter(changes)
+                now_s = self._clock.monotonic()
+                self.changed_s |= {(c.resource, c.key): now_s for c in changes}
                 if any(run.engines for run in self._runs):
                     self.touched |= {(change.resource, change.key) for change in changes}
             return alter(changes)

@@ -91,6 +91,8 @@ class StandingJson(msgspec.Struct, frozen=True, kw_only=True):
     """Of a list, the run's entries. Of a rate, its value, or each value that may be set."""
     sure: bool
     """Whether Kafka has confirmed the value; false while an answer is pending or was lost."""
+    theirs: str | None
+    """The rate that somebody else has set in place of the run's; null where nobody has."""
     before: BeforeJson | None
     """null where the broker did not know the setting."""
 
@@ -167,6 +169,7 @@ def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:
             key=name,
             ours=tuple(sorted(ours.values)),
             sure=not ours.unsure,
+            theirs=throttle.foreign.get((resource, name)),
             before=None
             if ours.before is None
             else BeforeJson(ours.before.value, ours.before.source),

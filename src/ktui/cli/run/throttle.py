@@ -184,7 +184,10 @@ def _rows(throttle: ThrottleStatus) -> Iterator[tuple[str, ...]]:
             there = join_some(sorted(ours.values), most=MOST_ENTRIES)
         sure = " (not confirmed)" if ours.unsure else ""
         on = f"{resource.scope} {resource.name}"
-        yield on, name, f"{there or 'none'}{sure}", clean(_rate(prior_value_text(ours.before)))
+        mine = f"{there or 'none'}{sure}"
+        if (theirs := throttle.foreign.get((resource, name))) is not None:
+            mine = f"none: somebody else set {clean(_rate(theirs))}"
+        yield on, name, mine, clean(_rate(prior_value_text(ours.before)))
 
 
 def _rate(text: str) -> str:

@@ -39,7 +39,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_status import foreign_rates_text, setting_text
+from ktui.execution.run.throttle_status import foreign_rates_text, setting_text, taken_over_text
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import Limits, LimitsProblem, Mode
 from ktui.planning.throttle_rates import ThrottleRates, no_such_brokers
@@ -193,11 +193,12 @@ class CommandHandler:
             return Answer(accepted=False, words=unknown)
         if refusal := self._refused_rates(new):
             return Answer(accepted=False, words=refusal)
+        replaced = taken_over_text(self._run.throttled.foreign, new)
         self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         if not new:
             return Answer(accepted=True, words="lifted: what was set is being put back")
         copying = as_count(self._run.in_flight, "step")
-        words = f"{new.words}, at once; {copying} in flight"
+        words = "; ".join(filter(None, (f"{new.words}, at once", f"{copying} in flight", replaced)))
         return Answer(accepted=True, words=words)
 
     def _throttle_since(self, rates: ThrottleRates) -> str:

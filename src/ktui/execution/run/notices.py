@@ -8,6 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigScope
+from ktui.cluster.resources import SettingKey
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelGate,
@@ -18,6 +20,8 @@ from ktui.execution.run.events import (
     Outage,
     Paused,
     RateChosen,
+    SettingChanged,
+    SettingsFound,
     StateEntered,
     StepGate,
     StepOver,
@@ -37,6 +41,8 @@ class NoticeKind(enum.StrEnum):
     """The health gate or the cancel gate was shut, or opened again."""
     LATE = "late"
     """The run cannot be done by the time of --by, or can again."""
+    THROTTLE = "throttle"
+    """Somebody else changed a throttle of the run, or set a rate that the run replaces."""
     PAUSE = "pause"
     CONTINUE = "continue"
     OUTAGE = "outage"
@@ -55,28 +61,38 @@ class Notice(msgspec.Struct, frozen=True):
     entries: tuple[JournalEntry, ...]
 
 
-def notice_kind(event: AnyRunEvent) -> NoticeKind | None:  # noqa: PLR0911 - a case a kind
+_KINDS: dict[type[AnyRunEvent], NoticeKind] = {
+    StepGate: NoticeKind.GATE,
+    CancelGate: NoticeKind.GATE,
+    RateChosen: NoticeKind.LATE,
+    SettingChanged: NoticeKind.THROTTLE,
+    Paused: NoticeKind.PAUSE,
+    Continued: NoticeKind.CONTINUE,
+    Outage: NoticeKind.OUTAGE,
+    EngineLeft: NoticeKind.LEFT,
+    Ended: NoticeKind.END,
+}
+
+
+def notice_kind(event: AnyRunEvent) -> NoticeKind | None:
     """Return what a notice of an event is about; None for an event without notice."""
     match event:
         case StateEntered(state=State.STALLED):
             return NoticeKind.STALL
         case StateEntered() if event.state in GIVEN_UP:
             return NoticeKind.FAILURE
-        case StepGate() | CancelGate():
-            return NoticeKind.GATE
-        case RateChosen():
-            return NoticeKind.LATE
-        case Paused():
-            return NoticeKind.PAUSE
-        case Continued():
-            return NoticeKind.CONTINUE
-        case Outage():
-            return NoticeKind.OUTAGE
-        case EngineLeft():
-            return NoticeKind.LEFT
-        case Ended():
-            return NoticeKind.END
-    return None
+        case SettingsFound() if _rates_found(event):
+            return NoticeKind.THROTTLE
+    return _KINDS.get(type(event))
+
+
+def _rates_found(event: SettingsFound) -> dict[SettingKey, str | None]:
+    """Return the rates that stood on brokers before the run's."""
+    return {
+        (each.resource, each.key): each.before.own
+        for each in event.found
+        if each.resource.scope is ConfigScope.BROKER and each.before and each.before.own is not None
+    }
 
 
 class NoticeFilter:
@@ -86,6 +102,8 @@ class NoticeFilter:
         self._stalled: set[TopicPartition] = set()
         self._bad: dict[type[RateChosen | StepGate | CancelGate], bool] = {}
         """Whether the run is late, and its gates are shut."""
+        self._rates: dict[SettingKey, str | None] = {}
+        """The rates of others, as last reported."""
 
     def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
         """Return the notices of events that were journalled at once, one for each kind."""
@@ -105,6 +123,13 @@ class NoticeFilter:
                 return not known
             case StateEntered() | StepOver():
                 self._stalled.discard(event.tp)
+            case SettingsFound():
+                found = _rates_found(event)
+                known = found.items() <= self._rates.items()
+                self._rates |= found
+                return not known
+            case SettingChanged():
+                self._rates[event.resource, event.key] = event.found
             case RateChosen(late=bad) | StepGate(shut=bad) | CancelGate(shut=bad):
                 known = self._bad.get(type(event), False) is bad
                 self._bad[type(event)] = bad

@@ -12,6 +12,7 @@ from ktui.cluster.ports import (
     ConfigOp,
     ConfigResource,
     ConfigScope,
+    ConfigSource,
     Setting,
     Verdict,
 )
@@ -42,7 +43,7 @@ class SetByRun(msgspec.Struct, frozen=True):
     """The run's part of one setting."""
 
     before: Setting | None
-    """The setting as last read before the run changed it."""
+    """What everybody else last made of it: read before the run changed it, or found since."""
     values: frozenset[str] = frozenset()
     """The entries of a list that the run has added, or may have; or each value of the run that a
     rate may have."""
@@ -196,7 +197,7 @@ class ThrottleLedger(msgspec.Struct):
                     self._forget((event.resource, key))
 
     def _override_foreign(self) -> None:
-        """Stop respecting the rates of others: the operator wants the run's new rates set."""
+        """Take over the rates of others: the run's are set again, and theirs are restored later."""
         for key in self.foreign.keys() & self.ours.keys():
             self.ours[key] = msgspec.structs.replace(self.ours[key], unsure=True)
         self.foreign.clear()
@@ -207,18 +208,31 @@ class ThrottleLedger(msgspec.Struct):
             if ours is None or not ours.touched:
                 self.ours[found.resource, found.key] = SetByRun(found.before)
 
+    def changed_by_others(self, key: SettingKey, found: str | None) -> bool:
+        """Whether a rate's own value is neither the run's nor the one that the run replaces.
+
+        A value from before the run is back if the run's has certainly been in its place.
+        """
+        ours = self.ours[key]
+        if found in ours.values:
+            return False
+        return found != _own(ours.before) or bool(ours.values and not ours.unsure)
+
     def _changed_by_others(self, event: SettingChanged) -> None:
-        key, ours = (event.resource, event.key), self.ours.get((event.resource, event.key))
-        self.foreign.pop(key, None)
+        key, found = (event.resource, event.key), event.found
+        ours, theirs = self.ours.get(key), self.foreign.pop(key, None)
         if ours is None:
             return
-        is_list = event.resource.scope is ConfigScope.TOPIC
-        present = parse_throttled_list(event.found or "") if is_list else {event.found}
-        if not is_list and event.found is not None and event.found not in ours.values:
-            self.foreign[key] = event.found
-        elif not ours.unsure:
+        is_rate = event.resource.scope is ConfigScope.BROKER
+        if is_rate and (found == theirs or self.changed_by_others(key, found)):
+            ours = msgspec.structs.replace(ours, before=_as_set(found))
+            if found is not None:
+                self.foreign[key] = found
+        if key not in self.foreign and not ours.unsure:
+            present = {found} if is_rate else parse_throttled_list(found or "")
             kept = frozenset(value for value in ours.values if value in present)
-            self.ours[key] = msgspec.structs.replace(ours, values=kept)
+            ours = msgspec.structs.replace(ours, values=kept)
+        self.ours[key] = ours
 
     def forget_unchanged(self) -> None:
         """Forget settings that were read and not changed: others may have changed them since."""
@@ -293,6 +307,14 @@ class ThrottleLedger(msgspec.Struct):
             case _:
                 unsure = False
         self.ours[key] = msgspec.structs.replace(ours, values=values, unsure=unsure)
+
+
+def _own(setting: Setting | None) -> str | None:
+    return None if setting is None else setting.own
+
+
+def _as_set(value: str | None) -> Setting | None:
+    return None if value is None else Setting(value, ConfigSource.OWN)
 
 
 def _adds(change: ConfigChange) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
@@ -13,7 +14,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.quantities import as_count
+from ktui.quantities import as_count, as_rate
 
 
 class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the sending side of leaders is throttled, too."""
     refusal: str = ""
     """Why Kafka refused the last change; empty if it accepted them all."""
+    foreign: Mapping[SettingKey, str] = {}
+    """The rates that somebody else has set in place of the run's."""
     settings: Mapping[SettingKey, SetByRun] = {}
     """The settings that the run has changed or may have changed, brokers before topics."""
     waits: str | None = None
@@ -66,6 +69,7 @@ def throttle_status(run: Run) -> ThrottleStatus:
         bounded=run.throttled.bounded,
         leaders=run.options.throttle_leaders,
         refusal=run.throttled.refusal,
+        foreign=run.throttled.foreign,
         settings=changed,
         waits=_why_waiting(run, changed) if changed else None,
         stays=_why_left(run, changed) if changed else None,
@@ -120,6 +124,24 @@ def foreign_rates_text(foreign: Mapping[SettingKey, str]) -> str:
     """Name where somebody else has set a rate in place of the run's."""
     rates = {key: value for key, value in foreign.items() if key[0].scope is ConfigScope.BROKER}
     return f"someone else has set another rate on {name_resources(rates or foreign)}"
+
+
+def taken_over_text(foreign: Mapping[SettingKey, str], rates: ThrottleRates) -> str:
+    """Name the rates of others that new rates of the run replace; empty for none.
+
+    Args:
+        foreign: the rates that somebody else has set, as Kafka's own text.
+        rates: the new rates.
+    """
+    theirs: defaultdict[str, list[int]] = defaultdict(list)
+    for (resource, _), value in sorted(foreign.items()):
+        if rates.of(broker := int(resource.name)) is not None:
+            theirs[as_rate(int(value)) if value.isdecimal() else value].append(broker)
+    named = [
+        f"{rate} of somebody else on {join_named('broker', brokers)}"
+        for rate, brokers in theirs.items()
+    ]
+    return f"replaces {' and '.join(named)}, put back at the end" if named else ""
 
 
 def prior_value_text(setting: Setting | None) -> str:

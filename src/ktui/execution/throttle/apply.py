@@ -214,18 +214,55 @@ class ThrottleManager:
 
     async def _set(self, seen: Observation, *, begins_step: bool) -> None:
         """Set the missing rates first, and then the missing list entries."""
-        rates = self._left_out(self.resting, self._due(seen).rates())
-        await self._change(rates, begins_step=begins_step)
+        asked_s = self._clock.monotonic()
+        unclear = await self._look_at_rates(seen)
+        rates = [
+            change
+            for change in self._left_out(self.resting, self._due(seen).rates())
+            if (change.resource, change.key) not in unclear
+        ]
+        left_s = FOUND_STALE_S - (self._clock.monotonic() - asked_s)
+        await self._change(rates, begins_step=begins_step, leaves_within_s=left_s)
         if rates:
             await self._guard.ask()
         additions = self._left_out(self.resting, self._due(seen).additions())
         await self._change(additions, begins_step=begins_step)
 
-    async def _change(self, changes: Sequence[ConfigChange], *, begins_step: bool) -> None:
+    async def _look_at_rates(self, seen: Observation) -> set[SettingKey]:
+        """Note changes by others of the rates that the run is about to change again.
+
+        Returns:
+            The rates whose present value may be somebody else's, or may only be read too early.
+        """
+        due = self._left_out(self.resting, self._due(seen).rates())
+        keys = ((change.resource, change.key) for change in due)
+        ours = self._throttled.ours
+        again = [key for key in keys if key in ours and ours[key].touched]
+        found = await self._settings.read(again)
+        known = {key: each for key, each in found.items() if key in self._throttled.ours}
+        settled = {key for key in known if self._settings.settled(key[0])}
+        for key in settled:
+            self._note(key, known[key])
+        return {
+            key
+            for key, setting in known.items()
+            if key not in settled
+            and self._throttled.changed_by_others(key, None if setting is None else setting.own)
+        }
+
+    async def _change(
+        self,
+        changes: Sequence[ConfigChange],
+        *,
+        begins_step: bool,
+        leaves_within_s: float = FOUND_STALE_S,
+    ) -> None:
         """Send changes that steps rely on; values read back before are no longer valid."""
         for change in changes:
             self._read_back_s.pop((change.resource, change.key), None)
-        await self._settings.change(changes, begins_step=begins_step)
+        await self._settings.change(
+            changes, begins_step=begins_step, leaves_within_s=leaves_within_s
+        )
 
     def _lacks(self, seen: Observation) -> bool:
         due, resting = self._due(seen), self.resting
@@ -255,9 +292,10 @@ class ThrottleManager:
                     self._note(key, setting)
 
     def _note(self, key: SettingKey, setting: Setting | None) -> None:
-        is_list = key[1] in RATE_OF
+        throttled, is_list = self._throttled, key[1] in RATE_OF
         found = None if setting is None else (setting.value if is_list else setting.own)
-        self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
+        if is_list or key in throttled.foreign or throttled.changed_by_others(key, found):
+            self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
 
     def _note_rate(self, key: SettingKey, own: str | None) -> None:
         """Note that the run's rate is set again, in place of someone else's."""
@@ -293,8 +331,8 @@ class ThrottleManager:
         for resource in self.resting:
             node = self._settings.unanswered.node(resource)
             refusal = self._throttled.refusals.get(resource) or self._settings.denied
-            silent = f"broker {node} has not answered since it got the change"
-            reason = refusal or (silent if node is not None else "no answer in time")
+            silent = "no answer in time" if node is None else silent_text(node)
+            reason = refusal or silent
             why[resource] = f"{resource.scope} {resource.name}: {reason}"
         if self._run.options.on_foreign_throttle is OnForeignThrottle.HOLD:
             why |= {key[0]: self._foreign_in_words(key) for key in self._throttled.foreign}
@@ -372,8 +410,8 @@ class ThrottleManager:
         resource, name = key
         return (
             f"someone else set {name} of broker {resource.name} to "
-            f"{self._throttled.foreign[key]}. Delete that, or set the run's rate again: "
-            f"ktui throttle {self._run.name} RATE"
+            f"{self._throttled.foreign[key]}. Delete that, or set the run's rate in its place, and "
+            f"have it put back at the end: ktui throttle {self._run.name} RATE"
         )
 
     def _not_sent(self, keys: Collection[SettingKey], full: Collection[SettingKey]) -> WriteResult:
@@ -386,6 +424,11 @@ class ThrottleManager:
         no_room = next((f"{name} of {topic.name} is full" for topic, name in full), "")
         why = self._throttled.refusal or not_allowed or denied or no_room or "no answer in time"
         return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
+
+
+def silent_text(node: int) -> str:
+    """Return why a setting waits that a broker has been asked to change, as text."""
+    return f"broker {node} has not answered since it got the change"
 
 
 def _shows(key: SettingKey, values: frozenset[str], seen: Observation) -> bool:

@@ -22,6 +22,7 @@ from ktui.execution.run.events import (
     Configured,
     EngineLeft,
     RateHeld,
+    SettingChanged,
     SettingsGivenUp,
     ThrottleChanged,
 )
@@ -101,6 +102,7 @@ def test_json_of_throttle_and_status_has_the_settings(tmp_path: Path) -> None:
             "key": FOLLOWER_RATE,
             "ours": [RATE],
             "sure": True,
+            "theirs": None,
             "before": {"value": "1000", "source": "own"},
         },
         {
@@ -109,9 +111,20 @@ def test_json_of_throttle_and_status_has_the_settings(tmp_path: Path) -> None:
             "key": FOLLOWER_REPLICAS,
             "ours": ["0:4"],
             "sure": True,
+            "theirs": None,
             "before": {"value": "", "source": "default"},
         },
     ]
+
+
+def test_ktui_throttle_shows_the_rate_that_somebody_else_has_set(tmp_path: Path) -> None:
+    theirs = SettingChanged(resource=BROKER_4, key=FOLLOWER_RATE, found="300000")
+    run = a_run(tmp_path, *throttled(), theirs)
+
+    set_by_others = "none: somebody else set 300000 (300 kB/s) 300000 (300 kB/s)"
+    assert f"broker 4 {FOLLOWER_RATE} {set_by_others}" in lines(call(run))
+    (rate, _) = json_of(call(run, "--json"))["throttle"]["settings"]
+    assert rate["theirs"] == "300000"
 
 
 def test_throttle_and_status_show_a_refused_setting(tmp_path: Path) -> None:

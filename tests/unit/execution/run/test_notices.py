@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from ktui.cluster.ports import ConfigResource, ConfigScope, ConfigSource, Setting
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelGate,
     Continued,
     Ended,
+    FoundSetting,
     JournalEntry,
     Outage,
     Paused,
     PauseOrigin,
+    SettingChanged,
+    SettingsFound,
     StateEntered,
     StepGate,
 )
@@ -55,6 +60,25 @@ def test_another_reason_for_the_same_stall_or_gate_is_no_news() -> None:
     assert again == []
     assert opened == [(NoticeKind.GATE, 2)]
     assert anew == [(NoticeKind.STALL, 1)]
+
+
+def test_a_rate_of_somebody_else_is_told_and_once_only_where_the_run_finds_it() -> None:
+    notices, broker = NoticeFilter(), ConfigResource(ConfigScope.BROKER, "4")
+
+    def found(rate: str | None) -> SettingsFound:
+        before = None if rate is None else Setting(rate, ConfigSource.OWN)
+        return SettingsFound(found=(FoundSetting(broker, FOLLOWER_RATE, before),))
+
+    def changed(rate: str | None) -> SettingChanged:
+        return SettingChanged(resource=broker, key=FOLLOWER_RATE, found=rate)
+
+    news = [(NoticeKind.THROTTLE, 1)]
+    assert told(notices, found(None)) == []
+    assert told(notices, found("300000")) == news
+    assert told(notices, found("300000")) == []
+    assert told(notices, changed("400000")) == news
+    assert told(notices, found("400000")) == []
+    assert told(notices, changed(None)) == news
 
 
 def test_pauses_and_a_lost_cluster_are_told_with_their_end() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +16,13 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from ktui.execution.journal.commands import Continue, Pause, SetThrottle
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetThrottle
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import SettingsGivenUp
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import events
+from support.runs.killed import Killed
 from support.runs.throttled import IN_5_S, IN_10_S, ONE, TWO, ThrottledStory, change_list, set_rate
 
 SET, APPEND, SUBTRACT, DELETE = ConfigOp.SET, ConfigOp.APPEND, ConfigOp.SUBTRACT, ConfigOp.DELETE
@@ -174,20 +178,96 @@ def test_a_run_reports_the_value_of_somebody_else_that_it_has_left(tmp_path: Pat
     ]
 
 
-def test_a_rate_somebody_has_changed_is_set_again_only_when_the_operator_changes_it(
-    tmp_path: Path,
+IN_100_S = {"messages": 50_000}
+"""Copies last long enough for others' rates to be seen, which a poll reads every 30 s."""
+TAKES_OVER, TO_2_MB, LIFTS = (
+    SetThrottle(rates)
+    for rates in (parse_throttle_rates("600kB"), parse_throttle_rates("2MB"), NO_THROTTLE)
+)
+ROLLS_BACK = CancelMoves(CancelKind.ROLLBACK)
+
+
+@pytest.mark.parametrize("rate_before", [None, 3_000_000])
+def test_a_rate_of_somebody_else_is_replaced_only_if_the_operator_asks_and_put_back_at_the_end(
+    rate_before: int | None, tmp_path: Path
 ) -> None:
-    story = ThrottledStory(tmp_path, ONE)
-    story.cluster.configure([set_rate(4, 3_000_000)])
+    story = ThrottledStory(tmp_path, ONE, cluster=IN_100_S)
+    story.cluster.configure([set_rate(4, rate_before)])
     story.schedule(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
-    story.played(until_s=9.0)
+    story.played(until_s=40.0)
     assert story.rates == {4: "400000"}
-    story.asked(10.0, SetThrottle(parse_throttle_rates("600kB")))
-    story.resumed(until_s=12.0)
+    story.asked(41.0, TAKES_OVER)
+    story.resumed(until_s=43.0)
     assert story.rates == {4: "600000"}
+    (answered,) = story.answers
+    assert answered.answer is not None
+    theirs = "replaces 400 kB/s of somebody else on broker 4, put back at the end"
+    assert (
+        answered.answer.words == f"600 kB/s into each broker, at once; 1 step in flight; {theirs}"
+    )
     assert story.resumed().ended
 
-    assert story.rates == {4: "3000000"}
+    story.assert_left_as_found()
+    assert story.rates == {4: "400000"}
+
+
+TAKEN_OVER: dict[str, dict[float, Any]] = {
+    "the operator asks twice": {41.0: TAKES_OVER, 43.0: TO_2_MB},
+    "the operator lifts the throttle": {41.0: LIFTS},
+    "the operator takes over, and lifts it later": {41.0: TAKES_OVER, 44.0: LIFTS},
+    "the operator takes over and rolls back": {41.0: TAKES_OVER, 43.0: ROLLS_BACK},
+    "they change it again just before the run does": {40.9: set_rate(4, 450_000), 41.0: TAKES_OVER},
+    "they change it after that": {41.0: TAKES_OVER, 44.0: set_rate(4, 450_000)},
+    "they change it, and the operator takes over again": {
+        41.0: TAKES_OVER,
+        44.0: set_rate(4, 450_000),
+        80.0: TO_2_MB,
+    },
+    "they delete theirs after that": {41.0: TAKES_OVER, 44.0: set_rate(4, None)},
+    "they delete theirs, and nobody takes over": {41.0: set_rate(4, None)},
+    "they change it, unseen, before the operator changes the rate": {
+        80.0: set_rate(4, 450_000),
+        81.0: TO_2_MB,
+    },
+}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("what", TAKEN_OVER)
+def test_a_rate_that_a_run_has_replaced_is_in_the_end_what_others_last_made_of_it(
+    what: str, tmp_path: Path, *, killed: bool
+) -> None:
+    limits = Limits(replicas=1, partitions=2)
+    story = ThrottledStory(tmp_path, TWO, limits=limits, cluster=IN_100_S)
+    story.cluster.configure([set_rate(4, 3_000_000)])
+    story.schedule(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
+    theirs = {s: each for s, each in TAKEN_OVER[what].items() if isinstance(each, ConfigChange)}
+    for at_s, change in theirs.items():
+        story.schedule(at_s, events.AlterConfigs((change,)))
+    story.played(until_s=40.5)
+    if killed:
+        story.killed("after writing Configured?")
+
+    while not story.run.ended:
+        for at_s, command in TAKEN_OVER[what].items():
+            if at_s not in theirs and at_s > story.clock.monotonic():
+                story.asked(at_s, command)
+        with suppress(Killed):
+            story.resumed()
+
+    story.assert_left_as_found()
+
+
+def test_a_rate_that_ktui_changes_by_itself_is_not_set_over_somebody_elses(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, partitions=2)
+    story = ThrottledStory(tmp_path, TWO, "total=800kB", limits=limits)
+    # Rates are polled every 30 s, and 4 gets the whole budget once the copy onto 5 is over.
+    story.schedule(6.0, events.AlterConfigs((set_rate(4, 900_000),)))
+
+    story.to_the_end()
+
+    story.assert_left_as_found()
+    assert story.rates == {4: "900000"}
 
 
 def test_a_wildcard_list_set_midway_binds_later_replicas_without_an_entry(tmp_path: Path) -> None:
