@@ -12,11 +12,16 @@ from support.chaos.ends import check_end
 from support.chaos.run import ChaosRun
 from support.chaos.soak import Tally, outcome_of, played
 
-FOUND_BY_SEEDS = {"an alter by an old look": 14, "a request in a suspended broker": 40}
+FOUND_BY_SEEDS = {
+    "an alter by an old look": 14,
+    "a request in a suspended broker": 40,
+    "somebody else's rate taken over": 2,
+    "somebody else's rate moved by a budget": 2,
+}
 """Defects that seeds alone find, and within how many seeds."""
 
 
-SEEDS = (14, 42, 47, 50)
+SEEDS = (3, 26, 1, 28, 0)
 """In these everything happens that can: each kind of fault strikes in one of them at least."""
 
 

@@ -15,9 +15,11 @@ from unittest import mock
 
 import msgspec
 
+from ktui.cluster import left_behind
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
+from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, WriteResult
+from ktui.cluster.throttle_settings import parse_throttled_list
 from ktui.execution.engine import in_flight, request_check
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider
@@ -30,7 +32,8 @@ from ktui.execution.engine.request_check import LastCheck
 from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.host import catalog
 from ktui.execution.run import run
-from ktui.execution.run.events import AnyRunEvent, Configured
+from ktui.execution.run.events import AnyRunEvent, Configured, SettingChanged
+from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.execution.run.track import Track
 from ktui.execution.throttle import write_settings
 from ktui.execution.throttle.apply import ThrottleManager
@@ -127,6 +130,26 @@ async def _sends_what_was_read_once(
     self: SettingsWriter, changes: Sequence[ConfigChange], _leaves_within_s: float
 ) -> dict[ConfigResource, WriteResult]:
     return await _sent(self, changes, FOUND_STALE_S)
+
+
+def _keeps_what_was_found_first(self: ThrottleLedger, event: SettingChanged) -> None:
+    """Note that somebody else has set a rate, and restore the one from before the run."""
+    key, found = (event.resource, event.key), event.found
+    ours = self.ours.get(key)
+    self.foreign.pop(key, None)
+    if ours is None or ours.unsure:  # the operator takes over
+        return
+    is_list = event.resource.scope is ConfigScope.TOPIC
+    present = parse_throttled_list(found or "") if is_list else {found}
+    if not is_list and found is not None and found not in ours.values:
+        self.foreign[key] = found
+    else:
+        kept = frozenset(value for value in ours.values if value in present)
+        self.ours[key] = msgspec.structs.replace(ours, values=kept)
+
+
+async def _looks_at_nothing(_self: ThrottleManager, _seen: Observation) -> set[Any]:
+    return set()
 
 
 DEFECTS = (
@@ -283,5 +306,26 @@ DEFECTS = (
         "SettingsWriter.change counts the time that its journal takes",
         stories.the_journal_is_locked_before_a_rate_is_put_back,
         (SettingsWriter, "_sent", _sends_what_was_read_once),
+    ),
+    Defect(
+        "somebody else's rate taken over",
+        "it is deleted at the end of the run, and their move goes on at full speed",
+        "ThrottleLedger._changed_by_others keeps what others last made of a rate",
+        stories.an_operator_takes_a_rate_over,
+        (ThrottleLedger, "_changed_by_others", _keeps_what_was_found_first),
+    ),
+    Defect(
+        "somebody else's rate moved by a budget",
+        "it is replaced unseen, and deleted at the end of the run",
+        "ThrottleManager._look_at_rates reads a rate before it is set again",
+        stories.a_budget_moves_a_rate_that_somebody_else_has_set,
+        (ThrottleManager, "_look_at_rates", _looks_at_nothing),
+    ),
+    Defect(
+        "throttles that protect a recovering broker",
+        "ktui doctor --clear-throttles removes them, as nothing is being reassigned",
+        "left_behind.CatchingUp counts what binds a replica out of sync as in use",
+        stories.a_broker_comes_back_with_an_empty_disk,
+        (left_behind, "_bound_by", lambda *_, **__: iter(())),
     ),
 )

@@ -8,9 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
+from ktui.cluster.left_behind import unneeded_throttles
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
@@ -40,6 +44,7 @@ from support.runs.stories import Story
 from support.runs.throttle_rules import settings_in
 from support.runs.throttled import ONE, RF3, ThrottledStory, broker, topic
 from support.simulated.moving_clusters import move, tp
+from support.simulated.observations import T0, a_partition, an_observation
 
 UNCLEAN = {"configs": {"unclean.leader.election.enable": "true"}, "messages": 10_000}
 STOP = CancelMoves(CancelKind.STOP)
@@ -545,3 +550,44 @@ def somebody_sets_another_rate(folder: Path) -> None:
 
     assert story.resumed(until_s=600.0).ended
     assert story.at_target("orders-1")
+
+
+def an_operator_takes_a_rate_over(folder: Path) -> None:
+    """Somebody sets another rate in the middle of a copy; the operator sets the run's again."""
+    story = ThrottledStory(folder, cluster={"messages": 50_000})
+    theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "300000")
+    story.schedule(5.0, acts.AlterConfigs((theirs,)))
+    story.asked(60.0, SetThrottle(parse_throttle_rates("2MB")))
+
+    assert story.played().ended
+
+    left = settings_in(story.cluster).get(broker(4), {}).get(FOLLOWER_RATE)
+    assert left == "300000", f"somebody else's rate is {left}"
+
+
+def a_budget_moves_a_rate_that_somebody_else_has_set(folder: Path) -> None:
+    """Two brokers share a budget; somebody sets the rate of one, and the other's copy ends."""
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
+    limits = Limits(replicas=1, partitions=2)
+    story = ThrottledStory(folder, ways, "total=800kB", limits=limits)
+    theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "300000")
+    story.schedule(6.0, acts.AlterConfigs((theirs,)))
+
+    assert story.played().ended
+
+    left = settings_in(story.cluster).get(broker(4), {}).get(FOLLOWER_RATE)
+    assert left == "300000", f"somebody else's rate is {left}"
+
+
+def a_broker_comes_back_with_an_empty_disk(_folder: Path) -> None:
+    """Broker 3 catches up under rates and `*` lists that somebody has set by hand."""
+    brokers = (1, 2, 3)
+    rated = BrokerConfig(follower_throttle_rate=1_000_000, leader_throttle_rate=1_000_000)
+    listed = TopicConfig(follower_throttled_replicas=ALL, leader_throttled_replicas=ALL)
+    seen = msgspec.structs.replace(
+        an_observation([a_partition(T0, replicas=brokers, isr=(1, 2))], 0.0),
+        topic_configs={T0.topic: listed},
+        broker_configs=dict.fromkeys(brokers, rated),
+    )
+
+    assert unneeded_throttles(seen, {}) == set(), "what protects its recovery counts as left behind"
