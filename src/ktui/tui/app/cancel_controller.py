@@ -246,7 +246,7 @@ class CancelController:
 
     def _chosen_foreign(self) -> list[ListedReassignment]:
         """Return what X is about: the foreign ones of the marked, else that under the cursor."""
-        chosen = self._selection.marked or {self._selection.selected}
+        chosen = self._selection.marked or (self._selection.selected,)
         return [move for tp, move in self._foreign_reassignments().items() if tp in chosen]
 
     def _why_not_foreign(self, move: ListedReassignment) -> str | None:
