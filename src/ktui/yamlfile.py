@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
@@ -26,9 +27,25 @@ _WORDS = {
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
+    "date": "a date",
+    "datetime": "a time",
 }
 """Plain words for msgspec's types."""
-_FOR_TEXT = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|bool)`")
+_FIXES = {
+    "character '\\t'": "indent with spaces",
+    "another document": "write one document, without a second ---",
+    "mapping values are not allowed": "put a text with a colon in quotes, or "
+    "indent the line as its neighbours are",
+    "unhashable key": "put a key that begins with [ or { in quotes",
+    "for merging": "<< takes the alias of a mapping",
+    "unexpected end of stream": "close the quotation",
+    "<stream end>": "close the bracket or brace",
+    "cannot start any token": "put a text that begins with % @ or ` in quotes",
+    "alphabetic or numeric": "put a text that begins with * or & in quotes",
+    "base64": "leave out !!binary, or write base64 behind it",
+}
+_OTHER_FIX = "check the indentation, the quotes and the brackets there"
+_FOR_TEXT = re.compile(r"Expected `str(?: \| null)?`(?: as a key)?, got `(?:int|float|bool|date)`")
 _LONGEST_NUMBER = 40
 _LARGE = 100_000
 """Characters; a text of more is a large one."""
@@ -46,9 +63,13 @@ class YamlFile:
 
     def problem(self, keys: KeyPath, problem: str) -> FileProblem:
         """Make the error for the value at `keys`, or for its nearest parent with a known line."""
+        return FileProblem(self.path, self.line(keys), problem)
+
+    def line(self, keys: KeyPath) -> int:
+        """Return the line of the value at `keys`, or of its nearest parent with a known one."""
         while keys and keys not in self._lines:
             keys = keys[:-1]
-        return FileProblem(self.path, self._lines.get(keys, 1), problem)
+        return self._lines.get(keys, 1)
 
     def convert(
         self,
@@ -93,7 +114,8 @@ def read_yaml(path: Path, most_bytes: int = MOST_BYTES) -> YamlFile:
     try:
         loader = _loader(text)
     except yaml.reader.ReaderError as error:
-        words = f"not valid YAML: the character U+{ord(text[error.position]):04X} is not allowed"
+        odd = f"U+{ord(text[error.position]):04X}"
+        words = f"not valid YAML: the character {odd} is not allowed; remove it"
         raise FileProblem(path, text.count("\n", 0, error.position) + 1, words) from None
     try:
         node = loader.get_single_node()
@@ -104,13 +126,14 @@ def read_yaml(path: Path, most_bytes: int = MOST_BYTES) -> YamlFile:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
-        raise FileProblem(path, line, f"not valid YAML: {_without_quoted_values(error)}") from None
+        raise FileProblem(path, line, f"not valid YAML: {_in_plain_words(error)}") from None
     except yaml.YAMLError as error:
         raise FileProblem(path, None, f"not valid YAML: {error}") from None
     except (ValueError, KeyError, AttributeError):
         # PyYAML passes these on for text that looks like a date but is none, or is tagged as one
         hint = "a value looks like a date or a number but is not one; put it in quotes"
-        raise FileProblem(path, None, f"not valid YAML: {hint}") from None
+        line = None if node is None else _odd_line(node)
+        raise FileProblem(path, line, f"not valid YAML: {hint}") from None
     except RecursionError:
         raise FileProblem(path, None, f"nested more than {DEEPEST} deep") from None
     finally:
@@ -143,12 +166,29 @@ def _is_shallow(text: str) -> bool:
     return True
 
 
-def _without_quoted_values(error: yaml.MarkedYAMLError) -> str:
-    """Return PyYAML's message without the tag or alias it quotes: that may be a password."""
+def _odd_line(node: yaml.Node) -> int | None:
+    """Return the line of the first value that cannot be read as what it looks like."""
+    if isinstance(node, yaml.ScalarNode):
+        try:
+            yaml.SafeLoader("").construct_object(node)
+        except (ValueError, KeyError, AttributeError):
+            return int(node.start_mark.line) + 1
+        return None
+    inside = node.value if isinstance(node, yaml.SequenceNode) else itertools.chain(*node.value)
+    return next((line for each in inside if (line := _odd_line(each)) is not None), None)
+
+
+def _in_plain_words(error: yaml.MarkedYAMLError) -> str:
+    """Return PyYAML's message with the fix, and without the value that it quotes.
+
+    A tag or an alias that it quotes may be a password.
+    """
     words = str(error.problem)
     shown = re.sub(r"\b(tag|tag handle|alias|anchor) '.*", r"\1", words, flags=re.DOTALL)
-    hint = "; put a text that begins with ! * or & in quotes" if shown != words else ""
-    return f"{shown}{hint}"
+    if shown != words:
+        return f"{shown}; put a text that begins with ! * or & in quotes"
+    fix = next((fix for part, fix in _FIXES.items() if part in words), _OTHER_FIX)
+    return f"{shown}; {fix}"
 
 
 def _record_lines(path: Path, node: yaml.Node, keys: KeyPath, lines: dict[KeyPath, int]) -> None:
@@ -165,7 +205,7 @@ def _record_lines(path: Path, node: yaml.Node, keys: KeyPath, lines: dict[KeyPat
             key = (*keys, _plain(key_node))
             line = key_node.start_mark.line + 1
             if key in lines:
-                raise FileProblem(path, line, f"{key[-1]!r} is given twice")
+                raise FileProblem(path, line, f"{key[-1]!r} is given twice; remove one")
             lines[key] = line
             _record_lines(path, value, key, lines)
     elif isinstance(node, yaml.SequenceNode):
@@ -192,7 +232,10 @@ def _plain(node: yaml.Node) -> str:
 
 def _split(message: str) -> tuple[str, KeyPath]:
     """Split msgspec's "Expected `float`, got `str` - at `$.a.b[0]`" into message and keys."""
-    text, _, path = message.partition(" - at `$")
+    text, at, path = message.partition(" - at `$")
+    if not at:
+        text, at, path = message.partition(" - at `key` in `$")
+        text = text.replace(", got", " as a key, got") if at else text
     steps = re.findall(r"\.([^.\[`]+)|\[(\d+)\]", path)
     return text, tuple(name or int(index) for name, index in steps)
 
@@ -219,4 +262,6 @@ def _reworded(message: str) -> str:
         else message
     )
     hint = "; put it in quotes" if _FOR_TEXT.fullmatch(message) else ""
+    if message.endswith("got `null`"):
+        hint = "; give it a value, or remove the line"
     return f"{words[:1].lower()}{words[1:]}{hint}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from ktui.cli.main import ktui
 
@@ -102,3 +103,16 @@ def test_what_a_finding_says_would_allow_it_is_an_option_of_the_verb_that_shows_
     assert "--allow-below-min-isr" in has
     if verb not in {"alter-topic", "plan replication-factor"}:  # they are asked for another number
         assert "--allow-replication-factor-change" in has
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("strat plan.json", "start"), ("broker remov 3", "remove"), ("pipeline rnu", "run")],
+)
+def test_a_mistyped_verb_is_answered_with_the_one_that_was_probably_meant(
+    words: str, meant: str
+) -> None:
+    result = CliRunner().invoke(ktui, words.split())
+
+    assert result.exit_code == 2
+    assert f"Did you mean {meant!r}?" in result.stderr

@@ -177,7 +177,7 @@ BAD = {
     ),
     "a key that is given twice": (
         "name: x\nextends: dark\nroles:\n  moving: blue\n  moving: red\n", 5,
-        "'moving' is given twice",
+        "'moving' is given twice; remove one",
     ),
     "a colour with a typo": (
         "name: x\nextends: dark\nroles:\n  moving: blu\n", 4,
@@ -230,11 +230,11 @@ BAD = {
     "an empty file": ("", 1, "a theme file is made of `key: value` lines"),
     "broken YAML": (
         'name: x\nroles: {moving: "blue\n', 3,
-        "not valid YAML: found unexpected end of stream",
+        "not valid YAML: found unexpected end of stream; close the quotation",
     ),
     "a tab": (
         "name: x\nroles:\n\tadding: blue\n", 3,
-        "not valid YAML: found character '\\t' that cannot start any token",
+        "not valid YAML: found character '\\t' that cannot start any token; indent with spaces",
     ),
     "an unknown base": (
         "name: x\nextends: drak\n", 2,

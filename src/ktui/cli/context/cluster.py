@@ -20,7 +20,7 @@ from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import Started
-from ktui.inputfile import Unreadable, expand_home
+from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
 from ktui.kafka.capabilities import Capabilities, Permissions, oldest_release
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
@@ -167,13 +167,17 @@ def _connection(
     command_config: Path | None,
 ) -> Connection:
     properties: Mapping[str, object] = context.properties
-    where = "the options" if name is None else f"{config.path}, context {name}"
-    if command_config is None and context.command_config is not None:
-        command_config = _beside(config, where, context.command_config)
+    where = "the options" if name is None else config.place(name, "properties")
+    places: Mapping[str, str] = {}
+    if name is not None:
+        places = {str(key): config.place(name, "properties", str(key)) for key in properties}
+    if name is not None and command_config is None and context.command_config is not None:
+        command_config = _beside(config, config.place(name, "command_config"), context)
     try:
         return Connection.of(
             properties,
             where=where,
+            places=places,
             folder=config.path.parent,
             file=config.path,
             command_config=command_config,
@@ -184,16 +188,28 @@ def _connection(
         raise BadInput(str(problem)) from problem
 
 
-def _beside(config: Config, where: str, file: str) -> Path:
-    """Return the path of a context's file, which may be relative to the config file."""
+def _beside(config: Config, where: str, context: Context) -> Path:
+    """Return the path of a context's file, which may be relative to the config file.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    file = context.command_config or ""
     try:
-        return config.path.parent / expand_home(file)
+        path = config.path.parent / expand_home(file)
+        with open_input(path, MOST_BYTES):
+            return path
     except Unreadable as why:
-        raise BadInput(f"{where}: command_config: cannot read {clean(file)}: {why}") from None
+        raise BadInput(
+            f"{where}: command_config: cannot read {clean(file)}: {why}. Name a client properties "
+            "file; a relative path begins where config.yaml is"
+        ) from None
 
 
 def _contexts(config: Config) -> str:
     if not config.contexts:
+        if config.file is None:
+            return f"There is no {config.path} yet; contexts are defined there."
         return f"{config.path} defines no contexts yet."
     rows = [f"  {name:<20} {_servers(c)}" for name, c in sorted(config.contexts.items())]
     return "\n".join((f"Contexts of {config.path}:", *rows))

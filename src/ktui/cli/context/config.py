@@ -12,6 +12,7 @@ import platformdirs
 
 from ktui.execution.host.operator_command import CommandProblem, split_command
 from ktui.fileproblem import FileProblem, unknown_key
+from ktui.kafka.connection.property_table import CANONICAL, JAVA_ONLY
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
 from ktui.recording.retention import Retention
@@ -93,9 +94,21 @@ class Config(msgspec.Struct, frozen=True):
         if name in self.contexts:
             return self.contexts[name]
         if not self.contexts:
-            raise FileProblem(self.path, None, f"no context {name!r}. The file defines no contexts")
+            raise FileProblem(self.path, None, f"no context {name!r}. {self.no_contexts}")
         known = ", ".join(sorted(self.contexts))
         raise FileProblem(self.path, None, f"no context {name!r}. Known contexts: {known}")
+
+    @property
+    def no_contexts(self) -> str:
+        """What to do about a file without contexts."""
+        what = "There is no such file" if self.file is None else "The file defines no contexts"
+        return f"{what}. Name the brokers with --bootstrap-server, or write a context into it"
+
+    def place(self, context: str, *keys: str) -> str:
+        """Return where a setting of a context is: "FILE:LINE, context NAME"."""
+        if self.file is None:
+            return f"{self.path}, context {context}"
+        return f"{self.path}:{self.file.line(('contexts', context, *keys))}, context {context}"
 
 
 def config_dir() -> Path:
@@ -160,6 +173,11 @@ def _recordings(file: YamlFile, data: object) -> RecordingsConfig:
 def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
     if not isinstance(data, dict):
         raise file.problem(("contexts",), "contexts: expected a mapping of names to clusters")
+    for name, value in data.items():
+        for key in value if isinstance(value, dict) else ():
+            if key in CANONICAL or key in JAVA_ONLY:
+                hint = f"{key} is a connection setting; put it under properties:"
+                raise file.problem(("contexts", str(name), key), f"contexts.{name}: {hint}")
     contexts = {
         str(name): file.convert(("contexts", str(name)), value or {}, Context)
         for name, value in data.items()

@@ -9,6 +9,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from ktui.planning.names import closest_names
+
 _COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 
 
@@ -54,6 +56,17 @@ class LazyGroup(click.Group):
         module, _, name = self._verbs[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; the error about an unknown one suggests that with the nearest name."""
+        verb = args[0]
+        if ctx.resilient_parsing or verb.startswith("-") or self.get_command(ctx, verb):
+            return super().resolve_command(ctx, args)
+        near = closest_names(verb, self.list_commands(ctx))
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise click.UsageError(f"No such command {verb!r}.{hint}", ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Return the verbs and options that begin so, without the import of any verb."""

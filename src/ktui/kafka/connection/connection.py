@@ -9,7 +9,7 @@ from typing import Any
 
 from ktui.kafka.connection.property_table import PROPERTIES
 from ktui.kafka.connection.secret import Secret, reveal
-from ktui.kafka.connection.sources import RawSetting, from_file, from_mapping
+from ktui.kafka.connection.sources import NO_PLACES, RawSetting, from_file, from_mapping
 from ktui.kafka.connection.validate import check_complete, check_values, unused_settings
 
 DEFAULT_TIMEOUT_S = 10.0
@@ -64,11 +64,12 @@ class Connection:
         self.warnings = warnings + idle
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - a source each, and its place
         cls,
         properties: Mapping[str, object] | None = None,
         *,
         where: str = "properties",
+        places: Mapping[str, str] = NO_PLACES,
         folder: Path | None = None,
         file: Path | None = None,
         command_config: Path | None = None,
@@ -83,6 +84,8 @@ class Connection:
             properties: librdkafka's names and values; a value may be `{file: PATH}`,
                 `{env: NAME}` or `{command: LINE}`.
             where: the name of `properties` in errors: "config.yaml, context prod".
+            places: the place of each of `properties` whose line is known: "config.yaml:7, context
+                prod".
             folder: the base of relative paths in `properties`; the current folder if None.
             file: the file that holds `properties`; None if no file does.
             command_config: a client properties file, Java's or librdkafka's.
@@ -99,7 +102,7 @@ class Connection:
             where = where if properties else str(command_config)
             if ignored:
                 warnings = (f"{command_config}: not used by ktui: {', '.join(ignored)}",)
-        settings |= from_mapping(properties or {}, where, folder or Path(), file)
+        settings |= from_mapping(properties or {}, where, folder or Path(), file, places=places)
         if bootstrap_server is not None:
             option = RawSetting(bootstrap_server, "--bootstrap-server", Path())
             settings["bootstrap.servers"] = option

@@ -138,17 +138,20 @@ def fetch_value(source: Mapping[object, object], where: str, key: str, folder: P
     Raises:
         ConnectionProblem: the source has another form, or the value cannot be read, or is empty.
     """
-    if len(source) != 1 or (kind := str(*source)) not in _SOURCES:
+    given = next(iter(source.values()), None)
+    named = isinstance(given, str) or (isinstance(given, list) and "command" in source)
+    if len(source) != 1 or (kind := str(*source)) not in _SOURCES or not named:
         raise ConnectionProblem(
             where, key, "a mapping here must name the value's source", f"Write {_FORMS}"
         )
     try:
         value = _SOURCES[kind](source[kind], folder)
     except _Missing as missing:
-        raise ConnectionProblem(where, key, str(missing)) from None
+        raise ConnectionProblem(where, key, str(missing), _FIXES[kind]) from None
     value = value.removesuffix("\n").removesuffix("\r")
     if not value:
-        raise ConnectionProblem(where, key, f"the {kind} that it points to is empty")
+        problem = f"the {kind} that it points to is empty"
+        raise ConnectionProblem(where, key, problem, _FIXES[kind])
     return value
 
 
@@ -194,6 +197,11 @@ def _split(line: str) -> list[str]:
         raise _Missing(f"the command cannot be split into words: {error}") from None
 
 
+_FIXES = {
+    "file": "Name a file that holds the value; a relative path begins where config.yaml is",
+    "env": "Set the variable where ktui runs",
+    "command": "Give a command that prints the value and ends",
+}
 _SOURCES: Mapping[str, Callable[[object, Path], str]] = {
     "file": _from_file,
     "env": _from_environment,

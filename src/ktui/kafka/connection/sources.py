@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ktui.inputfile import Unreadable, read_input
@@ -97,6 +98,9 @@ def _unquoted(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 
+NO_PLACES: Mapping[str, str] = MappingProxyType({})
+
+
 class FileEntry(NamedTuple):
     """One setting of a file, with the number of its first line."""
 
@@ -151,21 +155,32 @@ class RawSetting(NamedTuple):
 
 
 def from_mapping(
-    properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
+    properties: Mapping[str, object],
+    where: str,
+    folder: Path,
+    file: Path | None = None,
+    places: Mapping[str, str] = NO_PLACES,
 ) -> dict[str, RawSetting]:
     """Read a context's `properties`, which `file` holds; an unknown name is an error.
 
+    Args:
+        properties: the settings.
+        where: the place of all of them.
+        folder: the base of relative paths in values.
+        file: the file that holds them; None if no file does.
+        places: the place of each setting whose line is known.
+
     Raises:
-        ConnectionProblem: a name or a value is wrong; names `where` and the key.
+        ConnectionProblem: a name or a value is wrong; names its place and the key.
     """
-    given = {
-        str(name): RawSetting(
-            _text(value, where, str(name), folder), where, folder, _kept_in(value, folder, file)
-        )
-        for name, value in properties.items()
-    }
-    for name in given.keys() - CANONICAL.keys() - JAVA_ONLY:
-        raise ConnectionProblem(where, name, "is not a connection setting", _suggestion(name))
+    given: dict[str, RawSetting] = {}
+    for key, value in properties.items():
+        name = str(key)
+        place = places.get(name, where)
+        if name not in CANONICAL and name not in JAVA_ONLY:
+            raise ConnectionProblem(place, name, "is not a connection setting", _suggestion(name))
+        text = _text(value, place, name, folder)
+        given[name] = RawSetting(text, place, folder, _kept_in(value, folder, file))
     return _translated(given)
 
 

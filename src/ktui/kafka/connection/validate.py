@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from ktui.inputfile import Unreadable, expand_home, open_input
@@ -44,7 +45,8 @@ def check_values(settings: Mapping[str, RawSetting]) -> dict[str, str | Secret]:
 
 def _value(prop: Property, setting: RawSetting) -> str | Secret:
     if not setting.value.strip():
-        raise ConnectionProblem(setting.where, prop.name, "is empty")
+        fix = "Give it a value, or remove the line"
+        raise ConnectionProblem(setting.where, prop.name, "is empty", fix)
     if prop.kind is ValueKind.SECRET:
         return Secret(setting.value)
     check = _BY_NAME.get(prop.name) or _BY_KIND.get(prop.kind)
@@ -85,7 +87,10 @@ def _file(prop: Property, setting: RawSetting) -> str:
                 pass
     except Unreadable as why:
         problem = f"cannot read {path}: {why}"
-        raise ConnectionProblem(setting.where, prop.name, problem) from None
+        fix = "Name a file that can be read"
+        if setting.folder != Path():
+            fix += "; a relative path begins where config.yaml is"
+        raise ConnectionProblem(setting.where, prop.name, problem, fix) from None
     return str(path)
 
 
