@@ -14,6 +14,8 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.execution.engine.command_handler import DEFECT
+from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.file import connect
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
@@ -49,6 +51,10 @@ class WitnessedJournal(Journal):
         entries = super().append(events)
         self.on_entries(entries)
         return entries
+
+    def answer(self, number: int, answer: Answer) -> None:
+        super().answer(number, answer)
+        assert not answer.words.startswith(DEFECT), answer.words
 
 
 class _Watched(Observer):

@@ -47,6 +47,9 @@ from ktui.quantities import as_count
 
 log = logging.getLogger(__name__)
 
+DEFECT = "it cannot be carried out"
+"""How the answer to a command begins that ktui itself has failed to carry out."""
+
 
 class CommandHandler:
     """Carries out the commands that wait in the journal, and answers each.
@@ -98,7 +101,9 @@ class CommandHandler:
             raise
         except Exception as error:
             log.exception("command %d of %s cannot be carried out", asked.id, asked.who)
-            words = f"it cannot be carried out, and the run goes on without it: {error!r:.200}"
+            words = (
+                f"{DEFECT}, though a part of it may be in force; the run goes on: {error!r:.200}"
+            )
             return Answer(accepted=False, words=words)
 
     def _carry_out(self, asked: StoredCommand) -> Answer:  # noqa: C901, PLR0911 - one case per command
