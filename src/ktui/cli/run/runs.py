@@ -130,7 +130,16 @@ def _list(state: StateDir, *, json: bool) -> None:
             name = next(run.name for run in runs if run.cluster_id == gate.cluster_id)
             click.echo(gate_line(gate, state, name))
     else:
-        click.echo(f"No runs in {state.path} yet. Start one: ktui start PLAN")
+        click.echo(_why_none(state))
+
+
+def _why_none(state: StateDir) -> str:
+    """Return why no run is listed: a state directory that was mistyped has none, either."""
+    if not state.path.exists():
+        return f"No runs: there is no folder {state.path}. A start makes it: ktui start PLAN"
+    if not state.runs.exists() and any(state.path.iterdir()):
+        return f"No runs: ktui has never run a plan in {state.path}. Name another: --state-dir DIR"
+    return f"No runs in {state.path} yet. Start one: ktui start PLAN"
 
 
 def owner_json(owner: Holder | None) -> OwnerJson | None:

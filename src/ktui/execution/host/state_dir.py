@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import shlex
+import stat
 from pathlib import Path
 
 import msgspec
@@ -281,7 +282,7 @@ def resolve_state_dir(option: Path | str | None) -> StateDir:
     An empty KTUI_STATE_DIR counts as unset.
 
     Raises:
-        StateDirProblem: the option is empty, or names the home of an unknown user.
+        StateDirProblem: the option is empty, or names a file or the home of an unknown user.
     """
     if option == "":
         raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
@@ -291,6 +292,12 @@ def resolve_state_dir(option: Path | str | None) -> StateDir:
     except Unreadable as why:
         fix = f"Name another: --state-dir DIR, or {STATE_DIR}"
         raise StateDirProblem(f"{clean(str(named))}: {why}. {fix}") from None
+    found = _stat(path)
+    if found is not None and not stat.S_ISDIR(found.st_mode):
+        raise StateDirProblem(
+            f"{clean(str(path))}: is a file, not a state directory. Name its folder: --state-dir "
+            f"DIR, or {STATE_DIR}"
+        )
     return StateDir(path.absolute())
 
 

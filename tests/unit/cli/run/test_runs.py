@@ -58,9 +58,36 @@ def row(text: str, name: str) -> str:
 
 
 def test_ktui_runs_without_a_run_shows_how_to_start_one(here: StateDir) -> None:
-    assert runs(here).stdout == f"No runs in {here.path} yet. Start one: ktui start PLAN\n"
+    assert runs(here).stdout == (
+        f"No runs: there is no folder {here.path}. A start makes it: ktui start PLAN\n"
+    )
     assert json.loads(runs(here, "--json").stdout)["runs"] == []
     assert not here.path.exists()
+    here.runs.mkdir(parents=True)
+    assert runs(here).stdout == f"No runs in {here.path} yet. Start one: ktui start PLAN\n"
+
+
+def test_a_folder_that_is_no_state_directory_does_not_read_as_one_without_runs(
+    here: StateDir,
+) -> None:
+    here.path.mkdir()
+    (here.path / "notes.txt").touch()
+
+    assert f"ktui has never run a plan in {here.path}. Name another" in runs(here).stdout
+
+
+def test_a_file_in_the_place_of_the_state_directory_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "drain.json"
+    file.touch()
+    monkeypatch.setenv("KTUI_STATE_DIR", str(file))
+
+    done = CliRunner().invoke(ktui, ["runs"])
+
+    assert f"{file}: is a file, not a state directory. Name its folder: --state-dir" in str(
+        done.exception
+    )
 
 
 def test_each_run_is_a_row_with_its_progress_and_its_owner(here: StateDir) -> None:
