@@ -243,6 +243,7 @@ def events() -> list[AnyRunEvent]:
         ),
         Continued(by=PauseOrigin.OPERATOR, topics=("audit",), command=5, who=WHO),
         Paused(by=PauseOrigin.FAILURE, reason="orders-4 failed"),
+        Paused(by=PauseOrigin.OTHERS, reason="others cancelled 3 steps"),
         Added(
             plan="more.json", plan_sha256="1" * 64, partitions=2,
             on_conflict=OnConflict.RETARGET, command=6, who=WHO,

@@ -15,6 +15,7 @@ from ktui.cluster.ports import ConfigResource, WriteResult
 from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.gates import (
+    CancelsByOthers,
     CancelsOnly,
     Deadline,
     closed_gate_reason,
@@ -96,6 +97,7 @@ class Decider:
         self._deadline = Deadline(self._memory, prior)
         self._promise = Promise(run, prior)
         self._cancels_only = CancelsOnly(self._memory)
+        self._cancels_by_others = CancelsByOthers(run)
         self._suspected = SuspectedBrokers()
         self._absent = AbsentBrokers()
         self._others = NOTHING_FOREIGN
@@ -230,6 +232,9 @@ class Decider:
         events = self._steps.judge(observed)
         self._deadline.learn(events, seen.at)
         self._promise.learn(events, seen.at)
+        events += self._cancels_by_others.pause(
+            self._steps.cancelled_by_others, self._roster.in_flight.values(), seen.monotonic_s
+        )
         landed = {event.tp for event in events if isinstance(event, StepOver)}
         waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
         events += self._between.judge(waiting, observed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from datetime import datetime
+from math import inf
 
 from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
@@ -18,12 +19,18 @@ from ktui.execution.run.track import Track
 from ktui.insights.prior import Prior
 from ktui.pacing.decision import Decision, Move
 from ktui.progress.health import Health, health
+from ktui.quantities import as_count
 
 _LOST = {
     State.FAILED: "has failed",
     State.CHANGED_ELSEWHERE: "was changed by someone else",
     State.TOPIC_GONE: "was deleted with its topic",
 }
+
+SEVERAL = 3
+"""As many cancels by others, within a few polls, pause the run."""
+TOGETHER_S, TOGETHER_POLLS = 5.0, 3
+"""For how long cancels by others count together, in seconds or polls, whichever is longer."""
 
 FASTER = 1.1
 """Factor by which the pace has to rise before partitions held as too late are judged again."""
@@ -100,6 +107,61 @@ def _is_lost(event: StateEntered, run: Run) -> bool:
 
 def _is_submitted(track: Track) -> bool:
     return track.under_way or track.state.ended
+
+
+class CancelsByOthers:
+    """Pauses a run whose steps others cancel: all of those in flight, or several of them.
+
+    Somebody has an emergency, and the run must not begin the next steps against it. A step that
+    was alone in flight counts as all of them. Cancels count together if they come within a few
+    polls: they are seen one by one where metadata lags, or where they are sent one by one.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._began_s = -inf
+        """When the first cancel of those that count together was seen."""
+        self._cancelled: set[TopicPartition] = set()
+        self._uncancelled: set[TopicPartition] = set()
+        """The steps that were in flight then, and that nobody has cancelled."""
+
+    def pause(
+        self,
+        cancelled: Collection[TopicPartition],
+        in_flight: Iterable[Move],
+        now_s: float,
+    ) -> list[Paused]:
+        """Return the pause that follows from a poll.
+
+        Args:
+            cancelled: the partitions whose steps others have cancelled, by this poll.
+            in_flight: the steps that are in flight still.
+            now_s: the time of the poll, in monotonic seconds.
+        """
+        if not cancelled:
+            return []
+        if now_s - self._began_s > max(TOGETHER_S, TOGETHER_POLLS * self._run.poll_s):
+            self._began_s, self._cancelled = now_s, set()
+            self._uncancelled = {move.tp for move in in_flight if move.step.alters}
+        self._cancelled |= set(cancelled)
+        self._uncancelled -= self._cancelled
+        count = len(self._cancelled)
+        if self._uncancelled and count < SEVERAL:
+            return []
+        going = sum(not track.state.ended for track in self._run.tracks.values()) - len(cancelled)
+        if PauseOrigin.OTHERS in self._run.pauses.whole or not going:
+            return []
+        self._began_s = -inf
+        which = f"{min(self._cancelled)} and {count - 1:,} more" if count > 1 else str(*cancelled)
+        steps = as_count(count, "step")
+        every = "" if self._uncancelled else ", all that were in flight"
+        fix = f"ktui continue {self._run.name} goes on with the rest"
+        return [
+            Paused(
+                by=PauseOrigin.OTHERS,
+                reason=f"others cancelled {steps}{every} ({which}). {fix}",
+            )
+        ]
 
 
 class Deadline:

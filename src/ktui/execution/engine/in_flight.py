@@ -150,6 +150,8 @@ class StepsInFlight:
         self._elections: list[Elect] = []
         self._cancels: dict[TopicPartition, str] = {}
         """The steps to cancel, each with the reason. A read made for the cancel decides."""
+        self.cancelled_by_others: list[TopicPartition] = []
+        """The partitions whose steps were cancelled by others, by the last poll."""
 
     def take_elections(self) -> list[Elect]:
         """Return the elections that the last poll called for; the caller sends them.
@@ -202,7 +204,7 @@ class StepsInFlight:
 
     def judge(self, observed: Observed) -> list[AnyRunEvent]:
         """Judge every step in flight."""
-        self._elections, self._cancels = [], {}
+        self._elections, self._cancels, self.cancelled_by_others = [], {}, []
         self._now_s = observed.seen.monotonic_s
         self._memory.unanswered.note_poll(self._now_s)
         self._stalls.update(observed)
@@ -317,6 +319,7 @@ class StepsInFlight:
                 return self._end_step(track, situation, reached=False, reason="it was cancelled")
             case _:
                 changed = how is StepOutcome.CHANGED
+                self.cancelled_by_others += [] if changed else [track.tp]
                 what = f"gave it {_listed(state.replicas)}" if changed else "cancelled its step"
                 return self._left_to_others(track, state, what)
 

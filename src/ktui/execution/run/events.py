@@ -261,6 +261,8 @@ class PauseOrigin(enum.StrEnum):
     """A partition failed under --stop-on-failure; or a permission is missing."""
     RECOVERY = "recovery"
     """The journal was damaged: commands for pauses and limits may be lost."""
+    OTHERS = "others"
+    """Others cancelled several steps in flight, or all of them."""
 
     @property
     def words(self) -> str:
@@ -274,6 +276,7 @@ _PAUSE_ORIGINS = {
     PauseOrigin.UNTIL: "the time given with --until",
     PauseOrigin.FAILURE: "a failure",
     PauseOrigin.RECOVERY: "the recovery of a damaged journal",
+    PauseOrigin.OTHERS: "others",
 }
 
 

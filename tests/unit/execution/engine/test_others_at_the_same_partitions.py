@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.run.events import Replanned
+from ktui.execution.journal.commands import CancelMoves, Continue
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Paused, PauseOrigin, Replanned
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated import events
@@ -60,6 +62,7 @@ def test_a_queued_partition_changed_by_someone_else_is_replanned_if_configured(
 def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
     story.schedule(5.5, cancel("orders-0"))
+    story.asked(30.0, Continue())
 
     assert story.played().ended
 
@@ -74,6 +77,7 @@ def test_a_foreign_cancel_is_recognized_even_if_the_steps_answer_was_lost(tmp_pa
     story = Story(tmp_path, TWO, cluster={"messages": 60_000})
     story.schedule(0.0, events.LoseAnswer())
     story.schedule(20.5, cancel("orders-0"))
+    story.asked(60.0, Continue())
 
     assert story.played().ended
 
@@ -160,9 +164,100 @@ def test_a_foreign_change_is_accepted_without_fresh_metadata_once_it_has_lasted(
     story = Story(tmp_path, TWO)
     story.schedule(0.0, events.Deny("describe_quorum"))
     story.schedule(5.5, cancel("orders-0"))
+    story.asked(30.0, Continue())
 
     assert story.played().ended
 
     assert story.reason("orders-0") == "someone else cancelled its step"
     (given_up,) = story.seconds(lambda e: getattr(e, "state", None) is State.CHANGED_ELSEWHERE)
     assert 7.5 <= given_up <= 9.5
+
+
+SIX = {f"orders-{n}": ((1, 2, 3), (4 + n % 3, 2, 3)) for n in range(6)}
+NINE = SIX | {f"orders-{n}": ((1, 2, 3), (4 + n % 3, 2, 3)) for n in range(6, 9)}
+
+
+def paused_by_others(story: Story) -> list[str]:
+    return [
+        event.reason
+        for event in story.events
+        if isinstance(event, Paused) and event.by is PauseOrigin.OTHERS
+    ]
+
+
+@pytest.mark.parametrize("others", ["skip", "replan"])
+def test_a_run_all_of_whose_steps_others_cancel_pauses_and_begins_nothing_until_continue(
+    tmp_path: Path, others: str
+) -> None:
+    story = Story(tmp_path, NINE, Limits(partitions=6), on_foreign_change=others)
+    story.schedule(5.5, *(cancel(name) for name in SIX))
+
+    story.played(until_s=60.0)
+
+    (reason,) = paused_by_others(story)
+    assert reason == (
+        "others cancelled 6 steps, all that were in flight (orders-0 and 5 more). "
+        "ktui continue run goes on with the rest"
+    )
+    assert story.folded.pauses.reason == reason
+    assert [story.sent(f"orders-{n}") for n in range(6, 9)] == [[], [], []]
+
+    assert story.reopened(Continue()).ended
+    assert story.at_target("orders-6", "orders-7", "orders-8")
+
+
+def test_cancels_of_others_that_are_seen_one_after_the_other_count_together(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, NINE, Limits(partitions=6))
+    for n, name in enumerate(SIX):
+        story.schedule(5.5 + n, cancel(name))
+
+    story.played(until_s=60.0)
+
+    (reason,) = paused_by_others(story)
+    assert reason.startswith("others cancelled 3 steps (orders-0 and 2 more)")
+    assert len([n for n in range(6, 9) if story.sent(f"orders-{n}")]) <= 2
+
+
+def test_two_of_six_steps_that_others_cancel_do_not_pause_a_run(tmp_path: Path) -> None:
+    story = Story(tmp_path, NINE, Limits(partitions=6))
+    story.schedule(5.5, cancel("orders-0"), cancel("orders-1"))
+
+    assert story.played().ended
+
+    assert paused_by_others(story) == []
+    assert story.at_target(*(f"orders-{n}" for n in range(2, 9)))
+
+
+def test_a_step_that_is_alone_in_flight_counts_as_all_of_them(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.schedule(5.5, cancel("orders-0"))
+
+    story.played(until_s=60.0)
+
+    (reason,) = paused_by_others(story)
+    assert reason.startswith("others cancelled 1 step, all that were in flight (orders-0)")
+    assert story.sent("orders-1") == []
+
+
+def test_cancels_of_others_after_which_nothing_is_left_end_a_run(tmp_path: Path) -> None:
+    story = Story(tmp_path, SIX, Limits(partitions=6))
+    story.schedule(5.5, *(cancel(name) for name in SIX))
+
+    assert story.played().ended
+
+    assert paused_by_others(story) == []
+
+
+def test_a_deleted_topic_and_cancels_of_the_operator_are_no_cancels_of_others(
+    tmp_path: Path,
+) -> None:
+    audit = {f"audit-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(4)}
+    story = Story(tmp_path, {**audit, **TWO}, Limits(partitions=4))
+    story.schedule(3.5, events.DeleteTopic("audit"))
+    story.asked(12.0, CancelMoves(CancelKind.STOP, topics=("orders",)))
+
+    assert story.played().ended
+
+    assert paused_by_others(story) == []
