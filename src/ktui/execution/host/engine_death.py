@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ktui.cluster.text import clean
@@ -13,21 +15,38 @@ from ktui.execution.run.run import Run
 _MOST_BYTES = 4096
 
 
+_INNOCENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z (?:DEBUG|INFO) ")
+"""The beginning of a line of the log that reports what goes as it should, and its time in UTC."""
+
+
 def engine_death(folder: RunDir, run: Run) -> str:
     """Return how the engine of a run that nobody owns died; empty if it left by itself.
 
     An engine that leaves says why in the journal. One that is killed, or whose host goes down,
-    says nothing; then the time of its last poll is all there is.
+    says nothing; then the times of its last poll and of its last line are all there is. A line
+    below WARNING is no cause: it is merely the last thing that the engine did.
     """
     if run.owner is None or run.left is not None or run.ended:
         return ""
-    if error := _last_line(folder, run.owner.since):
-        return error
+    line = _last_line(folder, run.owner.since)
+    if cause := "".join(possible_causes([line])):
+        return clean(cause)
+    words = "it was killed, or its host went down"
     polled = last_poll_at(folder)
-    if polled is None or polled < run.owner.since:
-        return "it was killed, or its host went down"
-    at = polled.astimezone().strftime("%H:%M:%S")
-    return f"it was killed, or its host went down, after {at}"
+    if polled is not None and polled >= run.owner.since:
+        words += f", after {polled.astimezone():%H:%M:%S}"
+    if innocent := _INNOCENT.match(line):
+        ends = datetime.fromisoformat(f"{innocent[1]}+00:00").astimezone()
+        words += f"; its log ends at {ends:%H:%M:%S}"
+    return words
+
+
+def possible_causes(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a log that may say why its process has ended.
+
+    These are the warnings and errors, and what the interpreter wrote.
+    """
+    return [line for line in lines if line.strip() and not _INNOCENT.match(line)]
 
 
 def _last_line(folder: RunDir, since: datetime) -> str:
@@ -41,4 +60,4 @@ def _last_line(folder: RunDir, since: datetime) -> str:
             lines = log.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    return clean(lines[-1].strip()) if lines else ""
+    return lines[-1].strip() if lines else ""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.engine_death import possible_causes
 from ktui.execution.host.operator_command import exit_text
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.follower import RunFollower
@@ -87,7 +88,7 @@ class EngineProcess:
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError as error:
             return f"its log cannot be read: {error.strerror}"
-        return "\n".join(lines[-_LAST_WORDS:]) or "it wrote nothing to its log"
+        return "\n".join(possible_causes(lines)[-_LAST_WORDS:]) or "its log names no error"
 
     def leave(self) -> None:
         """Make the process leave the run at once; what is in flight goes on."""

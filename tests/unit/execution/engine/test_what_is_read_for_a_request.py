@@ -14,6 +14,7 @@ from ktui.execution.engine.absent_brokers import RESTARTS_S, AbsentBrokers
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import why_not_sent
 from ktui.execution.errors import JournalProblem, RunProblem
+from ktui.execution.journal.commands import Continue
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Answered, Ended, Outage, Planned, Request, StepBegun
 from ktui.execution.run.states import State
@@ -216,7 +217,8 @@ def test_an_engine_that_loses_its_journal_removes_throttles_nothing_in_flight_ne
 
     assert story.lists.get("follower.replication.throttled.replicas", "") in {"", "0:4"}
     story.whole = True
-    story.resumed()
+    story.resumed(until_s=100.0)  # the cancel of others pauses it
+    story.reopened(Continue())
     story.assert_left_as_found()
 
 
