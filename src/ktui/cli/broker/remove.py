@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from ktui.cli.broker.plans import read_plan_layout
 from ktui.cli.broker.read import broker_argument, exclude_option
 from ktui.cli.broker.removal_preview import RemovalPreview
 from ktui.cli.broker.removal_request import (
@@ -27,7 +28,8 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Verb, grouped
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
-from ktui.cli.plan.make_options import rack_aware_option
+from ktui.cli.plan.make_options import EXCLUDE, rack_aware_option
+from ktui.cli.plan.wanted import check_names
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.options import StartOptions, start_options
 from ktui.execution.broker.removal import RemovalFile
@@ -90,6 +92,7 @@ def command(
     for you; 1 when something failed or is not known; 2 when nothing was sent; 130 when it was left.
     """
     request = _read_request(broker, choice, wanted, allowed, how)
+    _check_excluded(request)
     try:
         if how.dry_run:
             _preview(request, undo=undo)
@@ -137,6 +140,17 @@ def _read_request(
         file=file,
         cluster=cluster,
     )
+
+
+def _check_excluded(request: RemovalRequest) -> None:
+    """Check that --exclude matches topics: a mistyped one would be moved.
+
+    Raises:
+        BadInput: a name or pattern matches none; names the closest topics.
+        ClusterError: the topics cannot be read.
+    """
+    if request.options.exclude:
+        check_names(EXCLUDE, request.options.exclude, read_plan_layout(request.target.cluster))
 
 
 def _preview(request: RemovalRequest, *, undo: bool) -> None:

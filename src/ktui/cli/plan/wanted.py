@@ -27,8 +27,8 @@ def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
     Raises:
         BadInput: a pattern matches no topic, or racks are to be kept that brokers do not have.
     """
-    _check_patterns(named_by, options.topics, layout)
-    _check_patterns(EXCLUDE, options.exclude, layout)
+    check_names(named_by, options.topics, layout)
+    check_names(EXCLUDE, options.exclude, layout)
     unracked = without_rack(layout)
     if options.rack_aware and unracked:
         raise BadInput(
@@ -60,7 +60,12 @@ def weighted(layout: Layout, options: MakeOptions) -> Layout:
     return msgspec.structs.replace(layout, weights=options.weights)
 
 
-def _check_patterns(named_by: str, patterns: Sequence[str], layout: Layout) -> None:
+def check_names(named_by: str, patterns: Sequence[str], layout: Layout) -> None:
+    """Check that each name or shell pattern of an option matches a topic.
+
+    Raises:
+        BadInput: one does not; names the option and the closest topics.
+    """
     try:
         check_patterns(layout, patterns)
     except CannotMake as problem:

@@ -293,6 +293,14 @@ def test_a_topic_that_is_left_out_stays_and_the_rest_is_drained(sandbox: Removal
     assert sandbox.call("empty", "3").exit_code == WAITS
 
 
+def test_a_mistyped_topic_to_leave_out_is_refused_before_anything_is_sent(
+    sandbox: RemovalSandbox,
+) -> None:
+    assert "--exclude: no topic matches 'adit'; did you mean audit?" in refusal(
+        sandbox, "--exclude", "adit"
+    )
+
+
 def test_a_broker_that_keeps_what_is_left_out_is_not_unregistered(
     sandbox: RemovalSandbox,
 ) -> None:
