@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
+from operator import attrgetter
 from pathlib import Path
 
 import click
@@ -48,6 +49,7 @@ from ktui.pacing.limits import Limits, LimitsProblem, Mode, Shape, parse_limits
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.quantities import as_count
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -269,14 +271,17 @@ async def _check_lists(
     full = [*lists_without_room(targets, before, theirs, at_once)]
     if not full:
         return
-    if fitting := min(each.fitting for each in full):
+    full.sort(key=attrgetter("fitting"))
+    if fitting := full[0].fitting:
         way = (
             "A run lists only what is in flight: use --as-run, or submit fewer at once: "
             f"--reassignment-batch-size {fitting}"
         )
     else:
         way = "Others have filled it. `ktui doctor` shows which entries are left behind"
-    raise RunRefused(f"{join_some(each.sentence for each in full)}. Nothing was sent. {way}")
+    others = as_count(len(full) - 1, "other list")
+    rest = f"; {others} cannot hold the plan either" if len(full) > 1 else ""
+    raise RunRefused(f"{full[0].sentence}{rest}. Nothing was sent. {way}")
 
 
 def _listed(setting: Setting | None) -> frozenset[str]:
