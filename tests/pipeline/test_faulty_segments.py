@@ -97,6 +97,20 @@ def test_a_faulty_segment_is_named_and_those_of_all_clusters_are_read(
 
 
 @pytest.mark.usefixtures("no_stages")
+def test_recordings_named_by_a_path_with_dots_are_read_without_a_problem(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    recorded, lake = record(tmp_path / "recorded", looks(2)), tmp_path / "lake"
+    (tmp_path / "here").mkdir()
+
+    outcome = into_lake(spark, lake, tmp_path / "here" / ".." / recorded.relative_to(tmp_path))
+
+    assert outcome.problems == ()
+    assert rows(lake, SAMPLES, ["t"])
+    assert not into_lake(spark, lake, recorded).written  # the same files by another name
+
+
+@pytest.mark.usefixtures("no_stages")
 def test_a_segment_in_a_newer_format_is_read_as_soon_as_ktui_knows_the_format(
     spark: SparkSession, tmp_path: Path
 ) -> None:
