@@ -115,6 +115,7 @@ async def test_an_unfinished_run_is_offered_at_startup_and_resumed(tmp_path: Pat
         await abandon_run(first)
     async with watching_runs(cluster, tmp_path) as watch:
         await watch.say("Run drain-3 waits to be resumed")
+        assert "1 partition has more replicas than before and after" in watch.text
         assert "R resume now" in watch.text
         await watch.press("R")
         await watch.until(lambda: watch.app.attached is not None)

@@ -45,6 +45,7 @@ def test_a_preflight_fits_a_narrow_terminal_in_blocks() -> None:
         "leader epoch bumps      1                 2",
         "extra replicas at peak  1                 1",
         "most of one partition   4                 4",
+        "until they are dropped, monitors see the extra replicas as a higher factor",
         "",
         "time  21 s (11 s-51 s), in about 2 batches",
         "      at least 20 s (10 s-50 s), as broker 4 gets 954 MiB",

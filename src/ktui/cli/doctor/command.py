@@ -23,6 +23,7 @@ from ktui.cli.doctor.findings import (
     Level,
     judge_abilities,
     judge_cluster,
+    judge_extra_replicas,
     judge_permissions,
 )
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
@@ -126,7 +127,7 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         sections["permissions"] = judge_permissions(await capabilities.permissions())
         facts = await gather_facts(reader, capabilities.visible_topics)
         sections["cluster"] = judge_cluster(facts)
-        sections["cluster"] += await _canaries(reader, facts.replication_factors, state)
+        sections["cluster"] += await _runs(reader, facts.replication_factors, state)
         sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
         sections["cluster"] += await _late(reader, state)
         sections["ownership"] = await _ownership(cluster, reader, state)
@@ -156,15 +157,15 @@ async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
         return [DoctorFinding(Level.WARNING, f"could not check for late requests: {problem}")]
 
 
-async def _canaries(
+async def _runs(
     reader: ClusterReader, topics: Collection[str], state: StateDir
 ) -> list[DoctorFinding]:
     try:
         live, resumable = live_and_resumable(state, (await reader.describe_cluster()).cluster_id)
     except (ClusterError, RunProblem) as problem:
-        return [DoctorFinding(Level.WARNING, f"could not check for canaries: {problem}")]
+        return [DoctorFinding(Level.WARNING, f"could not check the runs: {problem}")]
     names = ({run.name for run in runs} for runs in (live, resumable))
-    return judge_canaries(topics, *names)
+    return [*judge_canaries(topics, *names), *judge_extra_replicas(resumable)]
 
 
 async def _throttles(

@@ -35,7 +35,7 @@ async def gather_facts(reader: ClusterReader, visible: Visible) -> DoctorFacts:
     listed = await _tried(reader.list_reassignments(), unread)
     dirs = await _per_broker(alive, [reader.log_dirs(b, ()) for b in alive], unread)
     configs = await _per_broker(alive, [reader.broker_config(b) for b in alive], unread)
-    factors, suspects, healthy = await _scan(reader, listed or {}, unread)
+    factors, counts, suspects, healthy = await _scan(reader, listed or {}, unread)
     topics = await _tried(reader.topic_configs(factors), unread)
     lost = await _tried(_out_of_reach(reader, visible, factors, topics), unread) or frozenset()
     if topics is not None:
@@ -49,6 +49,7 @@ async def gather_facts(reader: ClusterReader, visible: Visible) -> DoctorFacts:
         broker_configs=configs,
         topic_configs=topic_configs,
         replication_factors=factors,
+        mixed_factors={topic: each for topic, each in counts.items() if len(each) > 1},
         health=found + Counter({Health.OK: healthy}),
         out_of_reach=lost,
         unread=tuple(unread),
@@ -91,9 +92,13 @@ async def _per_broker(
 
 async def _scan(
     reader: ClusterReader, listed: Mapping[TopicPartition, Reassignment], unread: list[str]
-) -> tuple[dict[str, int], list[PartitionState], int]:
-    """Return each topic's replication factor, the partitions to judge, and the healthy count."""
+) -> tuple[dict[str, int], dict[str, Counter[int]], list[PartitionState], int]:
+    """Return each topic's replication factor, the partitions to judge, and the healthy count.
+
+    The second value has each topic's partitions at rest, counted by their number of replicas.
+    """
     factors: dict[str, int] = {}
+    counts: dict[str, Counter[int]] = {}
     suspects: list[PartitionState] = []
     healthy = 0
     try:
@@ -102,10 +107,12 @@ async def _scan(
             for tp, state in page.partitions.items():
                 true = state.with_reassignment(listed[tp]) if tp in listed else state
                 factors[tp.topic] = min(len(true.original), factors.get(tp.topic, 1_000_000))
+                if not true.reassigning:
+                    counts.setdefault(tp.topic, Counter())[len(true.replicas)] += 1
                 if true.leader is None or true.out_of_sync:
                     suspects.append(true)
                 else:
                     healthy += 1
     except ClusterError as error:
         unread.append(str(error))
-    return factors, suspects, healthy
+    return factors, counts, suspects, healthy

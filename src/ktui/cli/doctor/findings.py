@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.catalog import RunSummary
 from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
 from ktui.progress.health import Health
 
@@ -50,6 +51,8 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Every topic whose settings could be read."""
     replication_factors: Mapping[str, int]
     """For each topic, the smallest replication factor of its partitions."""
+    mixed_factors: Mapping[str, Mapping[int, int]] = {}
+    """Topics whose partitions at rest have different numbers of replicas: how many have each."""
     health: Mapping[Health, int] = msgspec.field(default_factory=dict)
     """Partition counts, each partition in its worst class; empty if none could be read."""
     out_of_reach: frozenset[str] = frozenset()
@@ -70,6 +73,7 @@ def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
         *_movers(facts),
         *_broker_settings(facts.broker_configs),
         *_min_insync(facts),
+        *_mixed_factors(facts.mixed_factors),
     ]
 
 
@@ -206,6 +210,28 @@ def _min_insync(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         )
 
 
+def _mixed_factors(topics: Mapping[str, Mapping[int, int]]) -> Iterator[DoctorFinding]:
+    """Find partitions with another number of replicas than most others of their topic."""
+    for topic, counts in sorted(topics.items())[:SHOWN]:
+        usual = max(counts, key=lambda factor: (counts[factor], -factor))
+        others = ", ".join(
+            f"{_count(count, 'partition')} with {factor}"
+            for factor, count in sorted(counts.items())
+            if factor != usual
+        )
+        yield DoctorFinding(
+            Level.WARNING,
+            f"topic {topic} has {_count(counts[usual], 'partition')} with {usual} replicas, and "
+            f"{others}, at rest",
+            "Between two steps a run has extra replicas, and a killed one leaves them. Resume it "
+            "where it was started, or roll it back: ktui cancel RUN --rollback --all. If they are "
+            "of no run, start a plan with the replicas that they are to have.",
+        )
+    if len(topics) > SHOWN:
+        more = _count(len(topics) - SHOWN, "more topic")
+        yield DoctorFinding(Level.WARNING, f"{more} with different numbers of replicas at rest", "")
+
+
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
@@ -215,6 +241,20 @@ def name_some(what: str, names: Sequence[int] | Sequence[str]) -> str:
     shown = ", ".join(map(str, names[:SHOWN]))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{what}{'' if len(names) == 1 else 's'} {shown}{more}"
+
+
+def judge_extra_replicas(waiting: Iterable[RunSummary]) -> list[DoctorFinding]:
+    """Name the runs without an engine whose partitions rest with extra replicas."""
+    return [
+        DoctorFinding(
+            Level.WARNING,
+            f"run {run.name} has no engine: {run.extra_replicas}",
+            f"`ktui resume {run.name}` goes on with it, and `ktui cancel {run.name} --rollback "
+            "--all` takes everything back.",
+        )
+        for run in waiting
+        if run.extra_replicas is not None
+    ]
 
 
 def judge_abilities(abilities: Sequence[BrokerAbilities]) -> list[DoctorFinding]:

@@ -79,6 +79,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     """The partitions with a request that may take effect after the run has ended."""
     throttle_left: str | None
     """The throttles that stay though nothing is left to move, or the run has no engine; and why."""
+    extra_replicas: str | None
+    """How many partitions keep extra replicas since the run has no engine; null for none."""
     recording: RecordingJson
     note: str | None
     """The last note of an operator."""
@@ -188,7 +190,7 @@ def _print_table(runs: list[RunSummary]) -> None:
             what = clean(event_sentence(run.note.event))
             click.echo(f"run {clean(run.name)}: {what}, {local_time(run.note.at)}")
     for run in runs:
-        for words in filter(None, (run.problem, run.silence, _late(run))):
+        for words in filter(None, (run.problem, run.silence, run.extra_replicas, _late(run))):
             click.echo(f"ktui: run {clean(run.name)}: {clean(words)}", err=True)
 
 
@@ -248,6 +250,7 @@ def _run_json(run: RunSummary) -> RunJson:
         throttle=rates_json(run.throttle),
         open_requests=tuple(f"{each.topic}-{each.partition}" for each in run.open_requests),
         throttle_left=run.throttle_left,
+        extra_replicas=run.extra_replicas,
         recording=recording_json(run.recording),
         note=None if run.note is None else run.note.event.text,
         problem=run.problem,

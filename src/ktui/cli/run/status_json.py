@@ -22,7 +22,7 @@ from ktui.cli.run.runs import (
 from ktui.cli.run.status_facts import StatusFacts
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.forecast.wait_text import Waiting
-from ktui.execution.host.catalog import RunState
+from ktui.execution.host.catalog import RunState, extra_replicas_text
 from ktui.execution.run.additions import AddedPlan
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict, PauseOrigin
@@ -183,6 +183,8 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     limits_since_batch: int
     """The first decision that the limits bind."""
     throttle: ThrottleJson
+    extra_replicas: str | None
+    """How many partitions keep extra replicas since the run has no engine; null for none."""
     options: RunOptions
     until: str | None
     """Nothing begins unless it is expected to end by this time."""
@@ -243,6 +245,7 @@ def status_json(status: StatusFacts) -> StatusJson:
         limits=run.limits,
         limits_since_batch=run.limits_changed_at + 1,
         throttle=throttle_json(throttle_status(run), owned=status.owned),
+        extra_replicas=extra_replicas_text(run, status.owner),
         options=run.options,
         until=_utc(run.until),
         schedule=schedule_json(run.schedule, status.now),

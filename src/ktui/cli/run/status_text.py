@@ -12,7 +12,7 @@ from ktui.cluster.text import clean
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS
 from ktui.execution.forecast.progress_text import copied_text, least_text, outage_text
 from ktui.execution.forecast.wait_text import Waiting
-from ktui.execution.host.catalog import RunState
+from ktui.execution.host.catalog import RunState, extra_replicas_text
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.event_text import (
     KIND_IN_WORDS,
@@ -102,6 +102,8 @@ def _ownership(status: StatusFacts) -> Iterator[tuple[str, str]]:
         yield "owner", f"none{why}; to resume it: ktui resume {run.name}"
     if status.silent is not None:
         yield "engine", status.silent
+    if (extra := extra_replicas_text(run, status.owner)) is not None:
+        yield "replicas", extra
 
 
 def _settings(status: StatusFacts) -> Iterator[tuple[str, str]]:

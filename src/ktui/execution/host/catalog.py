@@ -22,6 +22,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import name_resources, throttle_status
 from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.quantities import as_count
 
 
 def unfinished_with_partitions(
@@ -213,6 +214,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     throttle_left: str | None = None
     """Which throttles stay set although nothing is left to move, or no process owns the run, and
     why."""
+    extra_replicas: str | None = None
+    """How many partitions keep extra replicas since no process owns the run, in words."""
     recording: Recording = NOT_RECORDED
     """Whether the process records its observations, and why it has stopped."""
     note: Note | None = None
@@ -325,9 +328,27 @@ def _summary(
         counts={state: run.counts[state] for state in State if run.counts[state]},
         throttle=throttle.bounded,
         throttle_left=throttle.remaining(owned=owner is not None),
+        extra_replicas=extra_replicas_text(run, owner),
         recording=recording_now(run, owner),
         note=run.notes[-1] if run.notes else None,
         problem=damage or run.damage,
+    )
+
+
+def extra_replicas_text(run: Run, owner: Holder | None) -> str | None:
+    """Say how many partitions a run without an engine leaves with extra replicas; None for none.
+
+    Between two steps a partition has more replicas than before and after the run, and nothing but
+    the run takes them away.
+    """
+    left = run_state(run, owner) is RunState.RESUMABLE
+    count = run.with_extra_replicas if left else 0
+    if not count:
+        return None
+    have = "has" if count == 1 else "have"
+    return (
+        f"{as_count(count, 'partition')} {have} more replicas than before and after the run, until "
+        "it is resumed or rolled back"
     )
 
 

@@ -111,6 +111,16 @@ def remains_not_begun(request: Request, answer: Answered | WriteResult, track: T
     return first and nothing_was_sent(request, answer, track)
 
 
+def _most(track: Track) -> int:
+    """Return how many replicas a partition has as far as the run knows, once its step is over."""
+    held = track.replicas if track.step is None or track.sent is None else track.sent
+    return len(held)
+
+
+def _usual(track: Track) -> int:
+    return max(len(track.original), len(track.target))
+
+
 class Run(msgspec.Struct, eq=False):
     """Everything that is known of a run; `apply` adds the next entry of its journal.
 
@@ -200,6 +210,15 @@ class Run(msgspec.Struct, eq=False):
     def in_flight(self) -> int:
         """How many steps are in flight."""
         return len(self.tracks_in_flight)
+
+    @property
+    def with_extra_replicas(self) -> int:
+        """How many partitions have more replicas than before the run and by its plan.
+
+        A partition with a step in flight counts as if that step were over: Kafka ends it also
+        while the run has no engine.
+        """
+        return sum(_most(track) > _usual(track) for track in self.tracks.values())
 
     @property
     def left_to_kafka(self) -> bool:

@@ -14,6 +14,7 @@ from ktui.planning.simulate.copy_rates import Span
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 _HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT PEAK")
+_SEEN_BY_MONITORS = "until they are dropped, monitors see the extra replicas as a higher factor"
 _SHORTEST_COMPARED_S = 1.0
 """The shortest least time that a run's is compared with; beside less, any run seems slow."""
 
@@ -83,11 +84,12 @@ def room_text(room: int | None) -> str:
 def shape_lines(preflight: Preflight) -> list[str]:
     """Show both shapes side by side; without R, they are the same."""
     in_force = preflight.in_force
+    seen = [_SEEN_BY_MONITORS] if in_force.peak_extra_replicas else []
     if preflight.limits.replicas is None:
-        return _side_by_side(["all at once"], [in_force])
+        return [*_side_by_side(["all at once"], [in_force]), *seen]
     others = [cost for cost in preflight.shapes if cost is not in_force]
     names = [f"{in_force.shape}, in force", *(cost.shape for cost in others)]
-    return _side_by_side(names, [in_force, *others])
+    return [*_side_by_side(names, [in_force, *others]), *seen]
 
 
 def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]:

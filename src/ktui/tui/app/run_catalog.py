@@ -99,6 +99,10 @@ class RunCatalog:
             more = f" of {len(live)} live ones; r shows all" if len(live) > 1 else ""
             self._feed.report_news(f"Attached to run {live[0].name}{more}.")
             await self.attach(state_dir.run(live[0].name))
+            for left in waiting:
+                if left.extra_replicas is not None:
+                    words = f"Run {left.name} has no engine: {left.extra_replicas}."
+                    self._feed.report_news(words, "warning")
         elif waiting:
             run, problem = state_dir.run(waiting[0].name), self.resume_problem
 

@@ -8,7 +8,10 @@ import pytest
 
 from ktui.cli.doctor.facts import gather_facts
 from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import TopicConfigsAnswer
+from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.reader import SimulatedReader
 from support.simulated.moving_clusters import a_cluster
@@ -29,6 +32,24 @@ async def test_topics_that_all_requests_know_are_within_reach(cluster: Simulated
     found = await gather_facts(cluster.reader(), visible)
 
     assert (found.out_of_reach, found.unread) == (frozenset(), ())
+
+
+async def test_topics_with_different_numbers_of_replicas_at_rest_are_counted() -> None:
+    topics: dict[str, list[tuple[int, ...]]] = {
+        "orders": [(1, 2, 3), (1, 2, 3, 4), (1, 2, 3)],
+        "payments": [(2, 3, 1), (2, 3, 1)],
+    }
+    cluster = a_cluster(topics)
+    cluster.do(events.Alter({TopicPartition("payments", 1): (2, 3, 4)}))
+    assert isinstance(cluster.clock, VirtualClock)
+    cluster.clock.pass_time(1.0)
+
+    async def all_of_them(names: Collection[str] | None) -> Collection[str]:
+        return set(topics) if names is None else set(names)
+
+    found = await gather_facts(cluster.reader(), all_of_them)
+
+    assert found.mixed_factors == {"orders": {3: 2, 4: 1}}
 
 
 async def test_a_topic_whose_settings_belong_to_another_name_is_out_of_reach(

@@ -5,9 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.cli.doctor.findings import DoctorFacts, DoctorFinding, Level, judge_cluster
+from ktui.cli.doctor.findings import (
+    DoctorFacts,
+    DoctorFinding,
+    Level,
+    judge_cluster,
+    judge_extra_replicas,
+)
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.catalog import RunState, RunSummary
 from ktui.progress.health import Health
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -153,3 +160,24 @@ def test_a_long_list_of_brokers_is_cut_and_the_rest_counted() -> None:
 
 def test_a_single_replica_topic_gets_no_warning_of_no_spare_replica() -> None:
     assert bad(judge_cluster(facts(replication_factors={"orders": 1}))) == []
+
+
+def test_partitions_at_rest_with_another_number_of_replicas_than_their_topic_are_found() -> None:
+    (found,) = bad(judge_cluster(facts(mixed_factors={"orders": {3: 47, 4: 13}})))
+
+    assert found.level is Level.WARNING
+    assert found.what == (
+        "topic orders has 47 partitions with 3 replicas, and 13 partitions with 4, at rest"
+    )
+    assert "ktui cancel RUN --rollback --all" in found.fix
+
+
+def test_a_killed_run_whose_partitions_keep_an_extra_replica_is_named_with_the_way_out() -> None:
+    words = "13 partitions have more replicas than before and after the run"
+    waits = RunSummary(name="drain", state=RunState.RESUMABLE, extra_replicas=words)
+    usual = RunSummary(name="other", state=RunState.RESUMABLE)
+
+    (found,) = judge_extra_replicas([usual, waits])
+
+    assert found.what == f"run drain has no engine: {words}"
+    assert "`ktui resume drain`" in found.fix

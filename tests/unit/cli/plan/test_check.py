@@ -107,6 +107,7 @@ def test_a_sound_plan_is_summarised(plan_sandbox: PlanSandbox) -> None:
         "leader epoch bumps      4                 6\n"
         "extra replicas at peak  4                 3\n"
         "most of one partition   5                 4\n"
+        "until they are dropped, monitors see the extra replicas as a higher factor\n"
         "\n"
         "time  1m 2s (32 s-2m 32s), in about 4 batches\n"
         "      at least 1m (30 s-2m 30s), as broker 4 takes part in 2.8 GiB, with W 32 MiB\n"

@@ -24,11 +24,22 @@ from ktui.execution.run.events import (
     Paused,
     PauseOrigin,
     StateEntered,
+    StepBegun,
 )
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from support.journals.journals import CLUSTER, a_start, ended, planned, started, written
+from support.journals.journals import (
+    CLUSTER,
+    a_start,
+    accepted,
+    ended,
+    over,
+    planned,
+    started,
+    step,
+    written,
+)
 
 
 @pytest.fixture
@@ -209,3 +220,33 @@ def test_unreadable_runs_are_shown_beside_readable_ones(here: StateDir) -> None:
     assert "not an SQLite file" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     assert "odd\\x1b[31m" in done.stdout
+
+
+def test_partitions_that_a_killed_run_leaves_with_an_extra_replica_are_counted(
+    here: StateDir,
+) -> None:
+    """orders-0 rests between two steps; Kafka ends the step of orders-1 without the run."""
+    killed = a_run(here, "drain", step(0), accepted(0), over(0), step(1), accepted(1))
+    words = "2 partitions have more replicas than before and after the run"
+
+    assert f"run drain: {words}, until it is resumed or rolled back" in runs(here).stderr
+    (listed,) = json.loads(runs(here, "--json").stdout)["runs"]
+    assert listed["extra_replicas"].startswith(words)
+
+    with own_run(killed):
+        assert words not in runs(here).stderr
+
+
+def test_a_killed_run_that_has_dropped_what_it_added_leaves_no_extra_replica(
+    here: StateDir,
+) -> None:
+    dropped = msgspec.structs.replace(over(0), replicas=(1, 2, 4))
+    a_run(here, "drain", step(0), accepted(0), over(0), dropping(0), dropped)
+
+    assert "more replicas" not in runs(here).stderr
+
+
+def dropping(partition: int) -> StepBegun:
+    return msgspec.structs.replace(
+        step(partition), replicas=(1, 2, 4), adding=(), removing=(3,), before=(1, 2, 3, 4)
+    )

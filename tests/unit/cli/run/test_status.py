@@ -114,6 +114,16 @@ def test_status_shows_that_a_run_does_not_own_its_cluster(tmp_path: Path, *, off
     assert ("does not ask who owns" in status(run, "--events").stdout) is off
 
 
+def test_status_counts_the_partitions_that_a_killed_run_leaves_with_an_extra_replica(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path, step(0), accepted(0), over(0))
+    words = "1 partition has more replicas than before and after the run"
+
+    assert f"replicas {words}, until it is resumed or rolled back" in text(status(run))
+    assert parsed(status(run, "--json"))["extra_replicas"].startswith(words)
+
+
 def test_status_shows_why_a_partition_waits(tmp_path: Path) -> None:
     step_begun = step(0, 4)
     run = a_run(

@@ -58,6 +58,8 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
     def _paragraphs(self) -> Iterator[str]:
         run, more = self._waiting[0], len(self._waiting) - 1
         yield _words(run)
+        if run.extra_replicas is not None:
+            yield f"{run.extra_replicas}."
         if more:
             others = figures.as_count(more, "other run")
             wait = "waits" if more == 1 else "wait"
