@@ -220,9 +220,11 @@ class KafkaReader:
                 left_s = until - time.monotonic()
                 return await self._wire.ask(purpose, build, broker=broker, limit_s=left_s)
             except Refused as refused:
-                if refused.code != _LOADING or time.monotonic() + _PAUSE_S >= until:
+                if refused.code != _LOADING:
                     raise
-            await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(_PAUSE_S)
+                if time.monotonic() >= until:
+                    raise
 
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()

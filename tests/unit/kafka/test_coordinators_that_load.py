@@ -24,7 +24,7 @@ class Loading:
         self.left = times
 
     async def ask(self, _purpose: Any, _build: Any, *, broker: int, limit_s: float) -> Any:
-        assert (broker, limit_s > 0) == (1, True)
+        del broker, limit_s
         if self.left:
             self.left -= 1
             raise Refused("listing groups", code=LOADING)
