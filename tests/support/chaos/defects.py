@@ -121,9 +121,13 @@ _sent = SettingsWriter._sent
 
 
 async def _changes_and_forgets_nothing(
-    self: ThrottleManager, changes: Sequence[ConfigChange], *, begins_step: bool
+    self: ThrottleManager,
+    changes: Sequence[ConfigChange],
+    *,
+    begins_step: bool,
+    leaves_within_s: float = FOUND_STALE_S,
 ) -> None:
-    await self._settings.change(changes, begins_step=begins_step)
+    await self._settings.change(changes, begins_step=begins_step, leaves_within_s=leaves_within_s)
 
 
 async def _sends_what_was_read_once(
