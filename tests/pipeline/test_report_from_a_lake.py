@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -245,6 +246,17 @@ def test_a_report_is_written_to_the_requested_file(ktui: Ktui, tmp_path: Path) -
     assert done.exit_code == 0, done.output
     assert re.fullmatch(rf"{output}: 24 moves, [\d.]+ MiB\n", done.stdout)
     assert "<h1>Run drain-4</h1>" in output.read_text(encoding="utf-8")
+
+
+def test_a_report_is_written_through_a_link_to_a_device_and_leaves_it(
+    ktui: Ktui, tmp_path: Path
+) -> None:
+    (tmp_path / "out").symlink_to(os.devnull)
+
+    done = ktui("--run", "drain-4", "-o", str(tmp_path / "out"))
+
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out").readlink() == Path(os.devnull)
 
 
 @pytest.mark.parametrize(

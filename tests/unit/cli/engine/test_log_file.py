@@ -59,6 +59,19 @@ def test_a_library_writes_to_the_new_file_after_a_rotation(log: Path) -> None:
     assert messages(log)[-1] == "library complains"
 
 
+def test_no_rotation_replaces_what_is_no_regular_file(log: Path) -> None:
+    os.mkfifo(log.with_name("engine.log.2"))
+    log.with_name("engine.log.1").symlink_to("elsewhere")
+
+    with an_engine(log, 10) as engine:
+        for number in range(3):
+            engine.info("decision %d", number)
+
+    assert log.with_name("engine.log.2").is_fifo()
+    assert log.with_name("engine.log.1").is_symlink()
+    assert len(messages(log)) == 3
+
+
 def test_output_that_goes_elsewhere_rotates_no_log(log: Path) -> None:
     log.write_text("another engine's " * 100, encoding="utf-8")
     elsewhere = log.with_name("terminal")

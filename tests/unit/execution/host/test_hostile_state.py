@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from fcntl import LOCK_EX, flock
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ktui.execution.cancel.foreign_log import CancelLog, read_cancels
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import RunState, all_runs
@@ -47,6 +49,18 @@ def test_an_unusable_gate_file_keeps_the_gate_shut(tmp_path: Path, body: bytes) 
     words = gate_with(body, tmp_path).words()
     assert words is not None
     assert words.startswith("someone at ")
+
+
+def test_a_named_pipe_in_the_place_of_the_log_of_cancels_is_refused_and_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    os.mkfifo(tmp_path / "cancels.jsonl")
+    state = StateDir(tmp_path)
+
+    with pytest.raises(RunProblem, match="it is not a regular file"):
+        read_cancels(state, "c")
+    with pytest.raises(RunProblem, match="it is not a regular file"):
+        CancelLog(state, "c", "ada", VirtualClock()).write_asked(())
 
 
 def test_the_name_of_who_shut_the_gate_cannot_control_a_terminal(tmp_path: Path) -> None:
