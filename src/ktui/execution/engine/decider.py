@@ -233,7 +233,10 @@ class Decider:
         self._deadline.learn(events, seen.at)
         self._promise.learn(events, seen.at)
         events += self._cancels_by_others.pause(
-            self._steps.cancelled_by_others, self._roster.in_flight.values(), seen.monotonic_s
+            self._steps.cancelled_by_others,
+            self._roster.in_flight.values(),
+            events,
+            seen.monotonic_s,
         )
         landed = {event.tp for event in events if isinstance(event, StepOver)}
         waiting = (tp for tp in self._to_poll - landed if tp in self._roster)

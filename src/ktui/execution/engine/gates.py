@@ -115,6 +115,9 @@ class CancelsByOthers:
     Somebody has an emergency, and the run must not begin the next steps against it. A step that
     was alone in flight counts as all of them. Cancels count together if they come within a few
     polls: they are seen one by one where metadata lags, or where they are sent one by one.
+
+    A run of `ktui reassign` is not paused: it is submitted as a whole, and no engine is there to
+    wait for an operator. Of its batches none follows (`pause_after_failure`).
     """
 
     def __init__(self, run: Run) -> None:
@@ -129,6 +132,7 @@ class CancelsByOthers:
         self,
         cancelled: Collection[TopicPartition],
         in_flight: Iterable[Move],
+        events: Iterable[AnyRunEvent],
         now_s: float,
     ) -> list[Paused]:
         """Return the pause that follows from a poll.
@@ -136,9 +140,10 @@ class CancelsByOthers:
         Args:
             cancelled: the partitions whose steps others have cancelled, by this poll.
             in_flight: the steps that are in flight still.
+            events: the events of this poll, which the run has not applied yet.
             now_s: the time of the poll, in monotonic seconds.
         """
-        if not cancelled:
+        if not cancelled or self._run.left_to_kafka:
             return []
         if now_s - self._began_s > max(TOGETHER_S, TOGETHER_POLLS * self._run.poll_s):
             self._began_s, self._cancelled = now_s, set()
@@ -148,11 +153,13 @@ class CancelsByOthers:
         count = len(self._cancelled)
         if self._uncancelled and count < SEVERAL:
             return []
-        going = sum(not track.state.ended for track in self._run.tracks.values()) - len(cancelled)
+        over = {e.tp for e in events if isinstance(e, StateEntered) and e.state.ended}
+        tracks = self._run.tracks.items()
+        going = any(not track.state.ended and tp not in over for tp, track in tracks)
         if PauseOrigin.OTHERS in self._run.pauses.whole or not going:
             return []
         self._began_s = -inf
-        which = f"{min(self._cancelled)} and {count - 1:,} more" if count > 1 else str(*cancelled)
+        which = f"{min(self._cancelled)}{f' and {count - 1:,} more' if count > 1 else ''}"
         steps = as_count(count, "step")
         every = "" if self._uncancelled else ", all that were in flight"
         fix = f"ktui continue {self._run.name} goes on with the rest"

@@ -250,6 +250,21 @@ def test_cancels_of_others_after_which_nothing_is_left_end_a_run(tmp_path: Path)
     assert paused_by_others(story) == []
 
 
+def test_a_run_whose_other_steps_complete_beside_cancels_of_others_ends_and_is_not_paused(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, SIX, Limits(partitions=6))
+    story.played(until_s=3.0)
+    story.cluster.do(cancel("orders-0", "orders-1", "orders-2"))
+    story.clock.pass_time(60.0)  # without an engine: the next poll shows all at once
+    story.cluster.catch_up()
+
+    story.resumed()
+
+    assert [story.state(f"orders-{n}") for n in (0, 3)] == [State.CHANGED_ELSEWHERE, State.DONE]
+    assert paused_by_others(story) == []
+
+
 def test_a_deleted_topic_and_cancels_of_the_operator_are_no_cancels_of_others(
     tmp_path: Path,
 ) -> None:

@@ -469,3 +469,17 @@ def test_settling_cancels_a_retargeted_move_and_leaves_its_new_target_for_later(
     submits(story).resumed()
 
     assert story.sent("orders-0") == [(4, 2, 3), None, (7, 2, 3)]
+
+
+def test_cancels_of_others_do_not_keep_the_next_plan_from_being_submitted(tmp_path: Path) -> None:
+    ways = {f"orders-{n}": (RF3, (4 + n, 2, 3)) for n in range(6)}
+    story = AddingStory(tmp_path, ways, WHOLE, {"messages": 100_000})
+    submits(story).played()
+    story.cluster.do(cancel("orders-0", "orders-1", "orders-2"))
+    settled(story, 2.0)
+    assert story.folded.left == GOES_ON
+
+    submits(story).reopened(story.add({"orders-0": (7, 2, 3)}, OnConflict.RETARGET))
+
+    assert story.folded.left == SUBMITTED
+    assert story.sent("orders-0") == [(4, 2, 3), (7, 2, 3)]
