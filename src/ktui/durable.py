@@ -171,6 +171,17 @@ def write_whole(path: Path, content: bytes, *, mode: int | None = 0o600) -> None
     _replace(place, content, mode)
 
 
+def check_replaceable(path: Path) -> None:
+    """Check that a rename onto a path of ktui's own replaces a regular file, or nothing.
+
+    Raises:
+        OSError: a link, a named pipe, a device or the like is there.
+    """
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        words = "it is not a regular file. Remove it, or move it away"
+        raise OSError(errno.EINVAL, words, str(path))
+
+
 def _replace(place: Place, content: bytes, mode: int | None) -> None:
     path, old = place.path, place.old
     beside = path.with_name(f".ktui-{secrets.token_hex(8)}.tmp")

@@ -7,7 +7,7 @@ import os
 import zlib
 from pathlib import Path
 
-from ktui.durable import sync_folder
+from ktui.durable import check_replaceable, sync_folder
 from ktui.recording.unzipping import GZIP
 
 LEVEL = 4
@@ -50,6 +50,7 @@ class SegmentWriter:
         try:
             self._put(self._zip.flush())
             os.fsync(self._file)
+            check_replaceable(self.path)
             self._unfinished.rename(self.path)
             sync_folder(self.path.parent)
         finally:

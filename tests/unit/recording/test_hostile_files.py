@@ -18,6 +18,7 @@ from ktui.recording.reading import MOST_BAD, BadLine, find_segments, find_sessio
 from ktui.recording.sealing import seal
 from ktui.recording.segments import session_folder
 from ktui.recording.unzipping import Unzipped
+from ktui.recording.writing import SegmentWriter
 from support.recordings.recordings import Recording, bad, files_in, good
 
 MIB = 1024 * 1024
@@ -64,6 +65,17 @@ HEAD = (
     b'{"kind":"head","seq":0,"at":1,"ms":1,"schema_version":1,"session":"s","segment":0,'
     b'"cluster_id":"c"'
 )
+
+
+def test_a_whole_segment_replaces_no_named_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "000000.jsonl.gz")
+    writer = SegmentWriter(tmp_path / "000000.jsonl.gz", ".tmp")
+    writer.write(b"{}\n")
+
+    with pytest.raises(OSError, match="it is not a regular file"):
+        writer.close()
+
+    assert (tmp_path / "000000.jsonl.gz").is_fifo()
 
 
 def test_a_file_of_line_feeds_is_abandoned_after_a_thousand_of_them(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from typing import TextIO
 
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
+from ktui.durable import check_replaceable
 from ktui.execution.errors import JournalProblem
 from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import (
@@ -113,8 +113,8 @@ class LogFile(logging.StreamHandler[TextIO]):
             if status.st_size < self._most_bytes or not _is_at(self._path, status):
                 return
             older, old = (self._path.with_name(f"{self._path.name}{end}") for end in _ASIDE)
-            if not all(map(_may_be_replaced, (older, old))):
-                return
+            check_replaceable(older)
+            check_replaceable(old)
             if old.exists():
                 old.replace(older)
             self._path.replace(old)
@@ -123,10 +123,6 @@ class LogFile(logging.StreamHandler[TextIO]):
             for output in self._outputs:
                 os.dup2(new, output)
             os.close(new)
-
-
-def _may_be_replaced(path: Path) -> bool:
-    return not os.path.lexists(path) or stat.S_ISREG(path.lstat().st_mode)
 
 
 class WarningReader:
