@@ -2,7 +2,7 @@
 # kafka-topics --alter --partitions gives new partitions more replicas than the topic has while one of it moves.
 #
 # Apache Kafka 4.4.0 (org.apache.kafka:kafka-tools). CreatePartitions without an assignment takes the number of
-# replicas of partition 0. While that one is being reassigned, its replica list holds those to be added and those to
+# replicas of one of the topic's partitions. While that one is being reassigned, its replica list holds those to be added and those to
 # be removed together, so new partitions get as many replicas as that longer list. They keep them when the move is
 # over or is cancelled: partitions of one topic then differ in their replication factor, and nothing says so.
 #
