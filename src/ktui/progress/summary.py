@@ -36,7 +36,9 @@ class Totals(msgspec.Struct, frozen=True):
     """The work as a whole. Ended moves count as long as their timelines are kept."""
 
     moving: int = 0
-    """Listed and healthy; stalled and settling moves are counted apart."""
+    """Listed and not stalled; settling moves are counted apart."""
+    held_up: int = 0
+    """A part of `moving`: a replica cannot copy now, as onto a broker that is down."""
     stalled: int = 0
     falling_behind: int = 0
     """A part of `moving`."""
@@ -128,6 +130,7 @@ def totals(progress: Progress) -> Totals:
     rates = [lane.rate_bytes_s for lane in adding if lane.rate_bytes_s is not None]
     return Totals(
         moving=phases[Phase.MOVING],
+        held_up=sum(t.phase is Phase.MOVING and t.held_up for t in open_),
         stalled=phases[Phase.STALLED],
         falling_behind=sum(
             timeline.phase is Phase.MOVING and _falls_behind(timeline) for timeline in open_

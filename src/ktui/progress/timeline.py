@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 
 import msgspec
 
@@ -63,6 +65,10 @@ class Cause(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+HINDRANCES = frozenset({Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER})
+"""Causes that one poll shows: the replica cannot copy at all, however long it has waited."""
+
+
 class StallKind(enum.StrEnum):
     """How a replica fails to catch up: two alarms, and a wait that only calls for patience."""
 
@@ -101,6 +107,11 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
     def alarm(self) -> bool:
         """Whether the stall calls for the operator, rather than for patience."""
         return self.kind is not StallKind.WAITING
+
+    @property
+    def held_up(self) -> bool:
+        """Whether the replica cannot copy now, and has not waited for long enough to be stalled."""
+        return self.kind is StallKind.WAITING and self.cause in HINDRANCES
 
 
 class Range(msgspec.Struct, frozen=True, gc=False):
@@ -178,6 +189,11 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     """0 news, 1 warning, 2 trouble."""
 
 
+def in_time_order(*events: Iterable[Event]) -> list[Event]:
+    """Return events of several sources by time; each may be out of order, as its clock was."""
+    return sorted(chain.from_iterable(events), key=attrgetter("at"))
+
+
 class Timeline(msgspec.Struct, frozen=True, gc=False):
     """One partition, from the first poll that saw it moving until now."""
 
@@ -248,6 +264,12 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
         if not lefts or any(left is None for left in lefts):
             return None
         return max((x for x in lefts if x is not None), key=lambda left: left.middle)
+
+    @property
+    def held_up(self) -> bool:
+        """Whether a replica cannot copy now, and that is not yet a stall."""
+        stall = self.stall
+        return stall is not None and stall.held_up
 
     @property
     def stall(self) -> Stall | None:

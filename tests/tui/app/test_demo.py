@@ -122,7 +122,8 @@ async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_chan
     async with a_demo(tmp_path, PACED) as demo:
         await demo.until(lambda: "run story" in demo.text and "step 1/2" in demo.text)
         assert "R 1  P 1  gentle rolling" in demo.text
-        assert demo.text.count("queued") == 2
+        assert "1 copying  2 queued" in demo.text
+        assert demo.text.count("queued (") == 2
         await demo.press("p", "y")
         await demo.until(lambda: "PAUSED" in demo.text)
         await demo.press("p", "y")

@@ -37,8 +37,8 @@ async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
         assert "copied into all brokers 3.0 MB/s · last 1 minute" in watch.text
         assert "1.0/2.0 MB/s" in watch.line("b4  ")
         assert "RUNNING" in watch.text
-        assert "▓ 2 moving  · 3 queued" in watch.line("partitions 5")
-        assert watch.line("orders  ").split()[1] == "▓···"
+        assert "▒ 2 copying  · 3 queued" in watch.line("partitions 5")
+        assert watch.line("orders  ").split()[1] == "▒···"
 
         await watch.press("down", "right", "right")
         assert "orders-2  queued" in watch.text

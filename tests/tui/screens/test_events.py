@@ -106,6 +106,16 @@ async def test_a_long_topic_keeps_its_partition_number() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
+async def test_what_a_group_is_about_is_never_cut_within_a_word(size: tuple[int, int]) -> None:
+    topics = [TopicPartition(topic, 0) for topic in "abcdefgh"]
+    alike = tuple(Event(BEGAN, "broker 7 joined the ISR", tp, broker=7) for tp in topics)
+    app = host()
+    async with app.run_test(size=size) as pilot:
+        (line,) = listed(await shown(pilot, app, alike))
+    assert "· 8 partitions  " in line
+
+
+@pytest.mark.parametrize("size", SIZES)
 async def test_the_events_screen_opens_at_the_newest_event_and_follows_new_ones(
     size: tuple[int, int],
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from ktui.cluster.broker import TopicConfig
@@ -10,7 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import fold as folding
 from ktui.progress.news import PER_TIMELINE, EventSeverity
-from ktui.progress.timeline import Progress
+from ktui.progress.timeline import Event, Progress, in_time_order
 from ktui.simulated import events as acts
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import START, T0, a_move, a_partition, an_observation, folded
@@ -267,3 +269,13 @@ def test_the_number_of_ended_timelines_is_bounded(monkeypatch: pytest.MonkeyPatc
         polls.append(an_observation([done, *map(a_move, tps[n + 1 :])], 1.0 + n))
     polls.append(an_observation([], 9.0))
     assert list(folded(polls).timelines) == tps[3:]
+
+
+def test_events_of_several_sources_stand_in_the_order_of_time_whatever_their_clocks_did() -> None:
+    def at(second: float) -> Event:
+        return Event(START + timedelta(seconds=second), f"at {second}")
+
+    set_back = [at(3), at(1), at(5)]
+    assert [e.what for e in in_time_order(set_back, [at(2), at(4)])] == [
+        "at 1", "at 2", "at 3", "at 4", "at 5",
+    ]  # fmt: skip

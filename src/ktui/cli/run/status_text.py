@@ -28,7 +28,7 @@ from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.held_text import held_text, reason_text
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
-from ktui.execution.run.states import State
+from ktui.execution.run.states import Stage, State, count_stages
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.planning.objective import Objective
@@ -203,6 +203,10 @@ def _notes(run: Run) -> Iterator[tuple[str, str]]:
 def _progress(status: StatusFacts) -> list[str]:
     run, copied = status.run, status.copied
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
+    between = sum(t.state is State.QUEUED and t.under_way for t in run.tracks.values())
+    stages = count_stages(run.counts, between)
+    others = [f"{count:,} {stage}" for stage, count in stages.items() if stage is not Stage.DONE]
+    done = ", ".join((done, *others))
     sizes = f", {copied_text(run, copied)}" if run.copies.whole else ""
     rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
     by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""

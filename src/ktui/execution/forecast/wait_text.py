@@ -97,7 +97,7 @@ def _reason_in_turn(  # noqa: PLR0911 - one for each cause
         case Full():
             return _full_reason(cause, track)
         case WaitsForCut():
-            return _cut_reason(cause)
+            return _cut_reason(cause, run)
         case WaitsForOthers():
             return WaitReason(
                 "internal: last",
@@ -260,7 +260,15 @@ def _bytes_reason(full: Full) -> WaitReason:
     )
 
 
-def _cut_reason(cut: WaitsForCut) -> WaitReason:
+def _cut_reason(cut: WaitsForCut, run: Run) -> WaitReason:
+    left = len(run.tracks) - run.over
+    if left < cut.together:
+        are = "is" if cut.ready == 1 else "are"
+        return WaitReason(
+            f"cut: {cut.ready:,} of {left:,} ready",
+            f"It has all its new replicas. The {left:,} that are left are cut once nothing is"
+            f" adding any more ({cut.ready:,} {are} ready by now).",
+        )
     have = "does" if cut.ready == 1 else "do"
     return WaitReason(
         f"cut: {cut.ready:,} of {cut.together:,} ready",

@@ -180,6 +180,11 @@ class RunState(enum.StrEnum):
     UNREADABLE = "unreadable"
     """There is a folder, but its contents are no readable run."""
 
+    @property
+    def words(self) -> str:
+        """What a run in that state does, in a sentence: `is running`, `waits for resume`."""
+        return "waits for resume" if self is RunState.RESUMABLE else f"is {self.value}"
+
 
 _LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
 

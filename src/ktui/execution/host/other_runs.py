@@ -1,18 +1,40 @@
-"""Name the run of this state directory that reassigns a partition: no run is "someone else"."""
+"""The other unfinished runs of a cluster: no run of this state directory is "someone else"."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import RunState, run_state
+from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 
 Movers = Mapping[TopicPartition, str]
 """The run that has a step of a partition in flight, by partition."""
+
+
+class OtherRun(msgspec.Struct, frozen=True):
+    """A run that lives, or waits to be resumed, as its journal has it."""
+
+    name: str
+    state: RunState
+    over: int
+    """How many of its partitions have ended."""
+    partitions: int
+    states: Mapping[TopicPartition, State]
+    """The partitions that are under way, or in trouble."""
+
+    @property
+    def stalled(self) -> int:
+        """How many of its partitions are stalled."""
+        return sum(state is State.STALLED for state in self.states.values())
 
 
 class OtherRuns:
@@ -40,22 +62,32 @@ class OtherRuns:
 
     def movers(self) -> Movers:
         """Return which run moves which partition; a run that cannot be read moves none."""
+        movers: dict[TopicPartition, str] = {}
         with self._lock:
-            return {} if self._closed else self._movers()
+            for folder, run in self._unfinished():
+                movers |= dict.fromkeys((*run.tracks_in_flight, *run.cancelling), folder.name)
+        return movers
 
-    def _movers(self) -> Movers:
+    def alive(self) -> list[OtherRun]:
+        """Return the runs that live or wait to be resumed, the live ones first, by name."""
+        with self._lock:
+            found = [_other_run(folder, run) for folder, run in self._unfinished()]
+        known = [each for each in found if each is not None]
+        return sorted(known, key=lambda each: (each.state is RunState.RESUMABLE, each.name))
+
+    def _unfinished(self) -> Iterator[tuple[RunDir, Run]]:
+        if self._closed:
+            return
         try:
             folders = {run.name: run for run in self._state.run_dirs()}
         except RunProblem:
-            return {}
+            return
         for name in self._followers.keys() - folders.keys():
             self._followers.pop(name).close()
-        movers: dict[TopicPartition, str] = {}
         for name, folder in folders.items():
             run = None if name in self._others else self._read(folder)
             if run is not None:
-                movers |= dict.fromkeys((*run.tracks_in_flight, *run.cancelling), name)
-        return movers
+                yield folder, run
 
     def _read(self, folder: RunDir) -> Run | None:
         """Return a run with its newest events; None where it is none of these, or unreadable."""
@@ -83,6 +115,27 @@ class OtherRuns:
         for follower in self._followers.values():
             follower.close()
         self._followers.clear()
+
+
+def _other_run(folder: RunDir, run: Run) -> OtherRun | None:
+    """Return a run as others see it; None where it goes on elsewhere, or cannot be read."""
+    try:
+        state = run_state(run, holder(folder))
+    except RunProblem:
+        return None
+    if run.started is None or state in (RunState.EXPORTED, RunState.ENDED):
+        return None
+    return OtherRun(
+        name=folder.name,
+        state=state,
+        over=sum(run.counts[each] for each in State if each.ended),
+        partitions=len(run.tracks),
+        states={
+            tp: track.state
+            for tp, track in run.tracks.items()
+            if not track.state.ended and (track.under_way or track.cancel is not None)
+        },
+    )
 
 
 def find_movers(state: StateDir, cluster_id: str, but: str = "") -> Movers:

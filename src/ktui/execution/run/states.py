@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ktui.execution.run.cancel_kind import CancelKind
 
@@ -55,6 +57,79 @@ class State(enum.StrEnum):
     def in_flight(self) -> bool:
         """Whether a step of the partition is in flight."""
         return self in _IN_FLIGHT
+
+
+class Stage(enum.StrEnum):
+    """What people count a run's partitions by: the same on every screen and in `ktui status`."""
+
+    QUEUED = "queued"
+    """No step of it was ever begun."""
+    WAITING = "waiting"
+    """Between two steps."""
+    BLOCKED = "blocked"
+    """No step is possible now: for lack of a broker, or as somebody else reassigns it."""
+    STALLED = "stalled"
+    HELD_UP = "held up"
+    """A step is in flight, and a replica cannot copy now, as onto a broker that is down."""
+    BEHIND = "behind"
+    """A step is in flight, and more is written than is copied."""
+    COPYING = "copying"
+    """A step is in flight: also one that drops replicas, or moves the leader."""
+    READY = "ready"
+    DONE = "done"
+    CALLED_OFF = "called off"
+    """An operator has cancelled it, or its cancel is under way."""
+    FAILED = "failed"
+    LEFT_OUT = "left out"
+    """Changed by somebody else, or its topic is gone."""
+
+
+STAGES: Mapping[State, Stage] = MappingProxyType(
+    {
+        State.QUEUED: Stage.QUEUED,
+        State.BLOCKED: Stage.BLOCKED,
+        State.FOREIGN: Stage.BLOCKED,
+        State.REFUSED: Stage.BLOCKED,
+        State.STALLED: Stage.STALLED,
+        State.ADDING: Stage.COPYING,
+        State.DROPPING: Stage.COPYING,
+        State.ELECTING: Stage.COPYING,
+        State.READY: Stage.READY,
+        State.DONE: Stage.DONE,
+        State.STOPPING: Stage.CALLED_OFF,
+        State.ROLLING_BACK: Stage.CALLED_OFF,
+        State.STOPPED: Stage.CALLED_OFF,
+        State.ROLLED_BACK: Stage.CALLED_OFF,
+        State.FAILED: Stage.FAILED,
+        State.CHANGED_ELSEWHERE: Stage.LEFT_OUT,
+        State.TOPIC_GONE: Stage.LEFT_OUT,
+    }
+)
+
+
+_NO_POLLS: Mapping[Stage, int] = MappingProxyType({})
+
+
+def count_stages(
+    counts: Mapping[State, int], between_steps: int, copies: Mapping[Stage, int] = _NO_POLLS
+) -> dict[Stage, int]:
+    """Count a run's partitions by stage, in the order of the stages; those without any left out.
+
+    Args:
+        counts: the partitions by state.
+        between_steps: how many of the queued ones have begun, and wait for their next step.
+        copies: the partitions that are adding replicas, by what polls show of them; those without
+            a poll are copying.
+    """
+    stages = dict.fromkeys(Stage, 0)
+    for state, count in counts.items():
+        stages[STAGES[state]] += count
+    stages[Stage.QUEUED] -= between_steps
+    stages[Stage.WAITING] += between_steps
+    for stage, count in copies.items():
+        stages[Stage.COPYING] -= count
+        stages[stage] += count
+    return {stage: count for stage, count in stages.items() if count}
 
 
 UNWELL = (

@@ -38,7 +38,7 @@ class Abilities:
             "pause": lambda: run.why_not() is None,
             "pause_partition": lambda: run.why_not() is None,
             "note": self._may_write_on_run,
-            "cancel": self._may_write_on_run,
+            "cancel": lambda: self._may_write_on_run() and not run.elsewhere,
             "mark": lambda: self._may_write_on_run() or cancels.may_cancel_foreign,
             "resume_run": self._may_resume,
             "start_plan": lambda: runs.state_dir is not None and runs.resume_problem is None,

@@ -311,10 +311,12 @@ class KtuiApp(App[None], Services):
         if self.progress.last is not None:
             self._stale_throttles.note(self.progress.last, self._run.throttles)
             self._down.note(self.overview.down, self.progress.last.monotonic_s)
-        if self.attached is None:
+        if self.attached is None or self.attached.run.ended:
             self._alerts.note_stalls(self.overview.totals.stalled)
         self.draw_screens()
-        self._set_terminal_title(terminal_title.title(self.overview, self.run_status))
+        self._set_terminal_title(
+            terminal_title.title(self.overview, self.run_status, self._run.others)
+        )
 
     def forget_polls(self) -> None:
         """Forget what earlier polls reported: the next ones do not continue them."""
@@ -539,6 +541,7 @@ class KtuiApp(App[None], Services):
             last=self.progress.last,
             overview=self.overview,
             run=self._run.status,
+            others=self._run.others,
             foreign=len(self._run.foreign),
             foreign_of_runs=self._run.foreign_of_runs,
             foreign_stalled=tuple(t.tp for t in self._run.foreign if t.phase is Phase.STALLED),

@@ -80,6 +80,9 @@ class CancelController:
             hint = messages.foreign_hint(self._run.mover(foreign.tp))
             words = f"{foreign.tp} is not in run {attached.name}. {hint}"
             self._app.notify(words, severity="warning")
+        elif elsewhere := self._run.elsewhere:
+            words = f"{elsewhere} {messages.ROLLS_BACK.format(attached.name)}"
+            self._app.notify(words, severity="warning")
         else:
             ended = attached.status.state is RunState.ENDED
             await self.open_dialog(attached, CancelAction.ROLLBACK if ended else CancelAction.STOP)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from typing import Any
 
 from textual.app import App
@@ -19,7 +17,7 @@ from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.notes import write_note
-from ktui.execution.host.other_runs import Movers, OtherRuns
+from ktui.execution.host.other_runs import Movers, OtherRun, OtherRuns
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.host.undo import undo_last
@@ -27,7 +25,7 @@ from ktui.execution.journal.commands import Add, Command, Continue, Pause, SetLi
 from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
-from ktui.progress.timeline import Event, Progress, Timeline
+from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
@@ -75,6 +73,8 @@ class RunController:
         self._others: OtherRuns | None = None
         """The other runs of the state directory, followed for what they move."""
         self._others_read_s = -_OTHERS_EVERY_S
+        self.others: Sequence[OtherRun] = ()
+        """Once the run has ended: those of its cluster that live or wait, the live ones first."""
         self._commands: dict[int, str] = {}
         """Commands without an answer yet, by number, each with its name in notifications."""
 
@@ -161,7 +161,7 @@ class RunController:
         if self._others is not None:  # in a thread, for it may be reading
             closing = asyncio.to_thread(self._others.close)
             self._app.run_worker(closing, group="movers", exit_on_error=False)
-        self._others, self._others_read_s = None, -_OTHERS_EVERY_S
+        self._others, self._others_read_s, self.others = None, -_OTHERS_EVERY_S, ()
         self._alerts.follow()
         self._changes += 1
 
@@ -187,22 +187,30 @@ class RunController:
         self._feed.settings_changed(*attached.throttle_news.changed())
 
     def _find_movers(self, attached: AttachedRun) -> None:
-        """Find out now and then which other run of the state directory moves what is foreign."""
+        """Find out now and then which other run of the state directory moves what is foreign.
+
+        Once the run has ended, also which others live or wait.
+        """
         now_s, started = self._clock.monotonic(), attached.run.started
-        if not self.foreign:
+        if not self.foreign and not attached.run.ended:
             attached.rows.movers = {}
         elif started is not None and now_s - self._others_read_s >= _OTHERS_EVERY_S:
             self._others_read_s = now_s
             if self._others is None:
                 self._others = OtherRuns.beside(attached.folder, started.cluster_id)
-            reading = self._read_movers(attached, self._others)
+            reading = self._read_others(attached, self._others)
             self._app.run_worker(reading, group="movers", exit_on_error=False)
 
-    async def _read_movers(self, attached: AttachedRun, others: OtherRuns) -> None:
+    async def _read_others(self, attached: AttachedRun, others: OtherRuns) -> None:
         movers = await asyncio.to_thread(others.movers)
-        if attached is self.attached and movers != attached.rows.movers:
-            attached.rows.movers = movers
-            self._show_run(set(movers))
+        alive = await asyncio.to_thread(others.alive) if attached.run.ended else ()
+        if attached is not self.attached:
+            return
+        touched = attached.rows.take_others(alive)
+        if movers != attached.rows.movers or touched or alive != self.others:
+            attached.rows.movers, self.others = movers, alive
+            self._show_run(touched | set(movers))
+            self._feed.draw_screens()
 
     @property
     def movers(self) -> Movers:
@@ -225,7 +233,7 @@ class RunController:
             return events
         known, changes, merged = self._merged
         if known is not events or changes != self._changes:
-            merged = tuple(heapq.merge(self.attached.events, events, key=attrgetter("at")))
+            merged = tuple(in_time_order(self.attached.events, events))
             self._merged = (events, self._changes, merged)
         return merged
 
@@ -301,7 +309,17 @@ class RunController:
             return messages.NO_RUN
         status = self.attached.status
         unchangeable = None if without_engine else messages.why_unchangeable(status)
+        if unchangeable and (elsewhere := self.elsewhere):
+            unchangeable = elsewhere
         return self._permission.problem or unchangeable
+
+    @property
+    def elsewhere(self) -> str:
+        """Which other runs the keys are for, as the one shown has ended; empty where none."""
+        attached = self.attached
+        if attached is None or not attached.run.ended or not self.others:
+            return ""
+        return messages.look_at_others(attached.name, self.others)
 
     def may_change(self) -> AttachedRun | None:
         """Return the run if commands may be sent to it; else notify why not."""
@@ -343,8 +361,8 @@ class RunController:
         await self._app.push_screen(ToolCommandsScreen(tool_commands(self.attached.run)))
 
     async def _open(self, screen: LimitsScreen | ThrottleScreen) -> None:
-        if self.attached is None:
-            self._app.notify(messages.NO_RUN, severity="warning")
+        if self.attached is None or self.elsewhere:
+            self._app.notify(self.elsewhere or messages.NO_RUN, severity="warning")
             return
         await self._app.push_screen(screen)
         screen.show_run(self.attached, set())

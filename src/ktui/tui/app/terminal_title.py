@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ktui.execution.host.catalog import RunState
+from ktui.execution.host.other_runs import OtherRun
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.overview import Overview
 from ktui.tui.run_view.attached import RunStatus
@@ -11,10 +14,11 @@ KEEP_TITLE, RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 """Escape sequences for xterm's stack of titles; other terminals ignore them."""
 
 
-def title(overview: Overview, run: RunStatus | None) -> str:
+def title(overview: Overview, run: RunStatus | None, others: Sequence[OtherRun] = ()) -> str:
     """Return the terminal's title: how far the run is, or what is moving."""
     if run is not None:
-        return _run_title(run)
+        also = [f"run {each.name} {each.state.words}" for each in others[:1]]
+        return ", ".join((_run_title(run), *also))
     if not overview.open:
         return "nothing is moving"
     sums = overview.totals

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from heapq import merge
-from operator import attrgetter
 
 import msgspec
 
@@ -19,7 +17,7 @@ from ktui.progress.flows import RESTART_S, merge_flows
 from ktui.progress.fold import fold
 from ktui.progress.memory import MoveMemory
 from ktui.progress.slots import recent_grid, start_slots
-from ktui.progress.timeline import Mark, Progress, Timeline
+from ktui.progress.timeline import Mark, Progress, Timeline, in_time_order
 
 MOST_LOOKS = 100_000
 """The most partition states to fold, the newest: some seconds of work.
@@ -109,6 +107,6 @@ def merge_history(
     return msgspec.structs.replace(
         own,
         timelines={**own.timelines, **older},
-        events=tuple(merge(past_news, own_news, key=attrgetter("at"))),
+        events=tuple(in_time_order(past_news, own_news)),
         flows=merge_flows(past.flows, own.flows, goes_on=goes_on),
     )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from collections.abc import Sequence
 from datetime import datetime
-from operator import attrgetter
 
 import msgspec
 
 from ktui.progress.news import EventSeverity
-from ktui.progress.timeline import Event
+from ktui.progress.timeline import Event, in_time_order
 from ktui.tui.draw import format as figures
 
 _KEPT = 1_000
-_at = attrgetter("at")
 
 
 class ClusterOutage(msgspec.Struct, frozen=True):
@@ -80,6 +76,6 @@ class Outages:
         if not self._events:
             return events
         if self._merged is None or self._merged_with is not events:
-            both: tuple[Sequence[Event], ...] = (self._events, events)
-            self._merged, self._merged_with = tuple(heapq.merge(*both, key=_at)), events
+            self._merged_with = events
+            self._merged = tuple(in_time_order(self._events, events))
         return self._merged

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
 
 import msgspec
 
@@ -28,10 +26,10 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import Stage, State
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits, LimitsProblem, Mode
-from ktui.progress.timeline import Event, Progress
+from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.run_view.run_events import cancel_events, shown_events
 from ktui.tui.run_view.throttle import Inflows, ThrottleNow, run_inflows, throttle_now
@@ -62,6 +60,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     batches: int | None = None
     partitions: int = 0
     counts: Mapping[State, int] = {}
+    stages: Mapping[Stage, int] = {}
+    """The partitions by stage."""
     not_started: int = 0
     """Of those that were stopped, the ones that had not begun."""
     in_flight: int = 0
@@ -124,6 +124,7 @@ class AttachedRun:
         self.inflows: Inflows = {}
         """The traffic into each broker by the steps in flight, as of the last poll."""
         self._throttle = ThrottleNow()
+        self._timelines: Mapping[TopicPartition, Timeline] = {}
         self._holder: Holder | None = None
         self._problem: str | None = None
         self._death = ""
@@ -177,11 +178,11 @@ class AttachedRun:
         """Return the events of a partition in the run, oldest first."""
         own = (event for event in self.events if event.tp == tp)
         cancels = (event for partitions, event in self._cancels if tp in partitions)
-        return list(heapq.merge(own, cancels, self.throttle_news.of(tp), key=attrgetter("at")))
+        return in_time_order(own, cancels, self.throttle_news.of(tp))
 
     def note_poll(self, progress: Progress) -> None:
         """Update from a poll: the steps in flight, and reassignments of others."""
-        now = self.now
+        now, self._timelines = self.now, progress.timelines
         self._estimate.update(now, progress.timelines)
         self.inflows = run_inflows(self.run, progress)
         self._throttle = throttle_now(self.run, progress, self.inflows, self._throttle)
@@ -267,6 +268,7 @@ class AttachedRun:
             batches=_batches(run, self.rows),
             partitions=len(run.tracks),
             counts={each: run.counts[each] for each in State if run.counts[each]},
+            stages=self.rows.count_stages(self._timelines),
             not_started=_not_started(run),
             in_flight=run.in_flight,
             rolling_back=sum(t.cancel is CancelKind.ROLLBACK for t in run.cancelling.values()),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.catalog import RunState
+from ktui.execution.host.other_runs import OtherRun
 from ktui.planning.names import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
@@ -18,6 +19,7 @@ NOT_FOREIGN = "No one else is reassigning this partition. To cancel the run's ow
 NOT_ON_BROKER = "Run {} has no partition that holds, gains or loses a replica on broker {}."
 NOT_PAUSED_ON_BROKER = "Nothing of run {} that has to do with broker {} is paused by itself."
 NOT_CURRENT = "The cluster does not answer: this is the last known state."
+ROLLS_BACK = "To roll back run {}, choose it there and press c."
 SHUTS_GATE = (
     "This also shuts the cluster's cancel gate: until you open it with O, no run of this cluster"
     " submits anything but cancels and rollbacks."
@@ -30,6 +32,12 @@ GATE_SHUT = (
     "The cluster's cancel gate is shut {}: nothing can be started or added until it is open. Leave"
     " with esc, then open it with O."
 )
+
+
+def look_at_others(ended: str, others: Sequence[OtherRun]) -> str:
+    """Return that a run has ended, and how to get to those that have not."""
+    named = join_some([f"run {each.name} {each.state.words}" for each in others], most=4)
+    return f"Run {ended} has ended; {named}. Press r, and ↵ to attach the view."
 
 
 def foreign_words(mover: str | None) -> str:

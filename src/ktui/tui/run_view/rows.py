@@ -6,12 +6,13 @@ import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.forecast.waits import BETWEEN, Waits
-from ktui.execution.host.other_runs import Movers
+from ktui.execution.host.other_runs import Movers, OtherRun
 from ktui.execution.run.destination import find_goal
 from ktui.execution.run.events import (
     Cancel,
@@ -29,14 +30,14 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import STAGES, Stage, State, count_stages
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.expected import expected_situation
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
 from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
-from ktui.progress.timeline import Mark, Phase, Slots, Timeline
+from ktui.progress.timeline import Mark, Phase, Slots, StallKind, Timeline
 
 _NEVER_POLLED = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
 _OF_PARTITION = (Cancel, Elect, StateEntered, UrgencyChanged, Replanned, StepBegun, StepOver)
@@ -116,6 +117,33 @@ class StepRecord(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+class MovedElsewhere(NamedTuple):
+    """How another run has a partition that it moves."""
+
+    run: str
+    state: State
+
+
+def stage_of(track: Track, timeline: Timeline | None) -> Stage:
+    """Return the stage of a partition of a run, by its journal and the last poll."""
+    if track.state is State.QUEUED and track.under_way:
+        return Stage.WAITING
+    if track.state is State.ADDING and timeline is not None:
+        return stage_of_copy(timeline)
+    return STAGES[track.state]
+
+
+def stage_of_copy(timeline: Timeline) -> Stage:
+    """Return the stage of a partition that is adding replicas."""
+    stall = timeline.stall
+    if timeline.phase is Phase.STALLED:
+        return Stage.STALLED
+    if stall is not None and stall.held_up:
+        return Stage.HELD_UP
+    behind = stall is not None and stall.kind is StallKind.FALLING_BEHIND
+    return Stage.BEHIND if behind else Stage.COPYING
+
+
 class RunRows:
     """The list's figures of a run's partitions, apart from those that polls show."""
 
@@ -136,6 +164,8 @@ class RunRows:
         """Partitions whose step was over at the last read of the journal."""
         self.movers: Movers = {}
         """The other runs of the state directory that reassign partitions."""
+        self.elsewhere: Mapping[TopicPartition, MovedElsewhere] = {}
+        """Once this run has ended: the partitions that another one has under way."""
         self.waits: Waits | None = None
         """Why partitions wait, as of the last poll."""
         self.steps_begun = 0
@@ -208,6 +238,17 @@ class RunRows:
         """Return a partition's timeline as if it had never been polled; None outside the run."""
         return self._unpolled.get(tp)
 
+    def take_others(self, others: Sequence[OtherRun]) -> set[TopicPartition]:
+        """Note what others do once this run has ended; return the partitions that changed."""
+        before = self.elsewhere
+        self.elsewhere = {
+            tp: MovedElsewhere(other.name, state)
+            for other in others
+            for tp, state in other.states.items()
+        }
+        every = before.keys() | self.elsewhere.keys()
+        return {tp for tp in every if before.get(tp) != self.elsewhere.get(tp)}
+
     def track(self, tp: TopicPartition) -> Track | None:
         """Return a partition as the run has it; None where it is not in the run."""
         return self.run.tracks.get(tp)
@@ -215,6 +256,13 @@ class RunRows:
     def place(self, track: Track) -> int | None:
         """Return the place in the queue, from 1; None for a partition that has begun."""
         return self._places.place(track)
+
+    def count_stages(self, timelines: Mapping[TopicPartition, Timeline]) -> dict[Stage, int]:
+        """Count the run's partitions by stage, by its journal and the last poll."""
+        copying = (t for t in self.run.tracks_in_flight.values() if t.state is State.ADDING)
+        copies = Counter(stage_of(track, timelines.get(track.tp)) for track in copying)
+        waiting = sum(track.state is State.QUEUED for track in self.between_steps.values())
+        return count_stages(self.run.counts, waiting, copies)
 
     @property
     def queued(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -20,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ktui.progress.timeline import Event
-from ktui.tui.draw.cells import partition_text
+from ktui.tui.draw.cells import cut, partition_text
 from ktui.tui.screens.event_groups import splice
 from ktui.tui.screens.event_rows import EventRow, EventRows
 from ktui.tui.widgets.bindings import give_ids
@@ -114,6 +114,7 @@ class EventList(ScrollView, can_focus=True):
         self._widest = max(lasting, self._widest)
         self.events = events
         dropped_lines = self._lines.update(events)
+        self._widen()
         if self._measure() != self._columns:
             self._wrap()
             dropped_lines = 0
@@ -131,6 +132,14 @@ class EventList(ScrollView, can_focus=True):
     def _wrap(self) -> None:
         self._columns = self._measure()
         self._lines.wrap(self._columns.text if self._columns.width else 0)
+        self._widen()
+        if self._measure() != self._columns:  # what the groups are about needs more room
+            self._columns = self._measure()
+            self._lines.wrap(self._columns.text)
+
+    def _widen(self) -> None:
+        grouped = (cell_len(row.subject) for row in self._rows if row.subject)
+        self._widest = max(self._widest, max(grouped, default=0))
 
     def _measure(self) -> Columns:
         width = self.scrollable_content_region.width or self.size.width
@@ -263,4 +272,4 @@ def subject(event: Event) -> str:
 def _fitted(row: EventRow, width: int) -> str:
     if row.event.tp is not None and not row.subject:
         return partition_text(row.event.tp, width)
-    return set_cell_size(row.subject or subject(row.event), width)
+    return cut(row.subject or subject(row.event), "", width)

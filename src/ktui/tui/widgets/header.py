@@ -206,10 +206,11 @@ def _brokers(overview: Overview) -> HeaderPart:
 
 def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: bool) -> list[Piece]:
     wrong = troubles(status)
-    chip = _chip(status.run, keys.get("show_runs", "")) if with_sums else HeaderPart(())
+    key, beside = keys.get("show_runs", ""), bool(status.others)
+    chip = _chip(status.run, key, beside=beside) if with_sums else HeaderPart(())
     room = width - 3 - pieces_width(chip.pieces)
     if wrong and chip.pieces and pieces_width(fit_troubles(wrong, _UNLIMITED, keys)) >= room:
-        chip = _chip(status.run, keys.get("show_runs", ""), short=True)
+        chip = _chip(status.run, key, beside=beside, short=True)
         room = width - 3 - pieces_width(chip.pieces)
     shown = HeaderPart(tuple(fit_troubles(wrong, room, keys)))
     parts = [shown] if wrong else []
@@ -219,12 +220,15 @@ def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: b
     return line(parts, chip, width)
 
 
-def _chip(run: RunStatus | None, key: str, *, short: bool = False) -> HeaderPart:
+def _chip(
+    run: RunStatus | None, key: str, *, beside: bool = False, short: bool = False
+) -> HeaderPart:
     """Show a run that has ended, small: it must not hide what goes on without it."""
     if run is None or run.state is not RunState.ENDED:
         return HeaderPart(())
     done = run.counts.get(State.DONE, 0)
     sign, role = ("✓", "in-sync") if done == run.partitions else ("■", "cancelled")
+    role = "dim" if beside else role  # green is for what needs no eye
     at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
     counts = [f"done {done:,}/{run.partitions:,}"]
     ends = {**run.counts, State.STOPPED: run.stopped}
@@ -289,8 +293,8 @@ def _ended(sums: Totals) -> str:
 
 def _sums(status: Status) -> Iterator[HeaderPart]:
     sums = status.overview.totals
-    if sums.moving:
-        yield _part(f"{sums.moving:,} moving", "moving", bold=True)
+    if moving := sums.moving - sums.held_up:
+        yield _part(f"{moving:,} moving", "moving", bold=True)
     if sums.falling_behind:
         yield _part(f"{sums.falling_behind:,} falling behind", "falling-behind")
     if sums.settling:

@@ -12,6 +12,7 @@ from textual.worker import Worker
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.other_runs import OtherRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command
 from ktui.execution.run.run import Run
@@ -45,6 +46,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     overview: Overview
     run: RunStatus | None = None
     """The run that the view follows."""
+    others: Sequence[OtherRun] = ()
+    """Once that run has ended: the runs of its cluster that live or wait, the live ones first."""
     foreign: int = 0
     """Partitions being reassigned that are none of that run's steps in flight."""
     foreign_of_runs: Mapping[str, int] = {}

@@ -59,6 +59,7 @@ def troubles(status: Status) -> list[Trouble]:
         *_lost_partitions(status),
         *_down(status),
         *_stalls(status),
+        *_held_up(status),
         *_of_throttle(status.run),
         *_reduced(status),
         *_denied(status),
@@ -138,6 +139,12 @@ def _stalls(status: Status) -> Iterator[Trouble]:
     others = [tp for tp in status.foreign_stalled if tp not in status.movers]
     if others:
         yield Trouble(f"{len(others):,} STALLED, foreign: {_named(others)}", _FOREIGN)
+
+
+def _held_up(status: Status) -> Iterator[Trouble]:
+    """Yield what cannot copy now: it may pass by itself, and counts as stalled after 30 s."""
+    if count := status.overview.totals.held_up:
+        yield Trouble(f"{count:,} held up", (Help("open", "detail"),), "falling-behind")
 
 
 def _named(partitions: Sequence[TopicPartition]) -> str:

@@ -206,7 +206,7 @@ def test_status_counts_states_and_names_partitions_in_trouble_with_the_reason(
 
     lines = text(status(a_run(tmp_path, done, changed, blocked_at(2))))
 
-    assert "done 1 of 4 partitions" in lines
+    assert "done 1 of 4 partitions, 1 queued, 1 blocked, 1 left out" in lines
     assert {"queued 1", "blocked 1", "done 1", "changed elsewhere 1"} <= set(lines)
     assert "in trouble: 2 partitions" in lines
     rows = [line for line in lines if line.startswith("orders-")]
@@ -370,7 +370,7 @@ def test_status_lists_cancelled_partitions_with_current_and_original_replicas(
 
     lines, answer = text(status(run)), parsed(status(run, "--json"))
 
-    assert "done 0 of 4 partitions" in lines
+    assert "done 0 of 4 partitions, 2 queued, 2 called off" in lines
     assert "stopped 1" in lines
     at = lines.index("cancelled: 2 partitions")
     first, second = lines[at + 2 : at + 4]

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ktui.execution.run.states import State
+from ktui.execution.run.states import STAGES, Stage, State
 from ktui.execution.run.track import Track
-from ktui.progress.timeline import Phase, StallKind, Timeline
+from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw.cells import Cell
+from ktui.tui.run_view.rows import stage_of, stage_of_copy
 from ktui.tui.screens.watch.row_context import RowContext
 
 
@@ -19,17 +20,23 @@ class MapState(enum.IntEnum):
 
     OFFLINE = 0
     STALLED = 1
-    UNHEALTHY = 2
-    BLOCKED = 3
-    BEHIND = 4
-    FOREIGN = 5
-    STOPPING = 6
-    MOVING = 7
-    QUEUED = 8
-    STOPPED = 9
-    ROLLED_BACK = 10
-    DONE = 11
-    AT_REST = 12
+    FAILED = 2
+    UNHEALTHY = 3
+    BLOCKED = 4
+    HELD_UP = 5
+    BEHIND = 6
+    FOREIGN = 7
+    STOPPING = 8
+    MOVING = 9
+    """Not of the run."""
+    COPYING = 10
+    READY = 11
+    WAITING = 12
+    QUEUED = 13
+    STOPPED = 14
+    ROLLED_BACK = 15
+    DONE = 16
+    AT_REST = 17
 
     @property
     def trouble(self) -> bool:
@@ -48,10 +55,15 @@ MAP_CELLS: Final[Mapping[int, Cell]] = MappingProxyType(
         MapState.STALLED: Cell("!", "stalled"),
         MapState.UNHEALTHY: Cell("░", "out-of-sync"),
         MapState.BLOCKED: Cell("■", "falling-behind"),
+        MapState.FAILED: Cell("F", "stalled"),
+        MapState.HELD_UP: Cell("□", "falling-behind"),
         MapState.BEHIND: Cell("▽", "falling-behind"),
         MapState.FOREIGN: Cell("◇", "foreign"),
         MapState.STOPPING: Cell("<", "cancelled"),
         MapState.MOVING: Cell("▓", "moving"),
+        MapState.COPYING: Cell("▒", "moving"),
+        MapState.READY: Cell("▙", "in-sync"),
+        MapState.WAITING: Cell(":", "waiting"),
         MapState.QUEUED: Cell("·", "waiting"),
         MapState.STOPPED: Cell("×", "cancelled"),  # noqa: RUF001 - as in the timelines
         MapState.ROLLED_BACK: Cell("↩", "in-sync"),
@@ -59,21 +71,27 @@ MAP_CELLS: Final[Mapping[int, Cell]] = MappingProxyType(
         MapState.AT_REST: Cell("-", "dim"),
     }
 )
-_OF_RUN = {
-    State.QUEUED: MapState.QUEUED,
-    State.BLOCKED: MapState.BLOCKED,
+_OF_STAGE = {
+    Stage.QUEUED: MapState.QUEUED,
+    Stage.WAITING: MapState.WAITING,
+    Stage.BLOCKED: MapState.BLOCKED,
+    Stage.STALLED: MapState.STALLED,
+    Stage.HELD_UP: MapState.HELD_UP,
+    Stage.BEHIND: MapState.BEHIND,
+    Stage.COPYING: MapState.COPYING,
+    Stage.READY: MapState.READY,
+    Stage.DONE: MapState.DONE,
+    Stage.CALLED_OFF: MapState.STOPPING,
+    Stage.FAILED: MapState.FAILED,
+    Stage.LEFT_OUT: MapState.FOREIGN,
+}
+_OF_STATE = {
     State.FOREIGN: MapState.FOREIGN,
-    State.STALLED: MapState.STALLED,
-    State.STOPPING: MapState.STOPPING,
-    State.ROLLING_BACK: MapState.STOPPING,
-    State.REFUSED: MapState.BLOCKED,
     State.STOPPED: MapState.STOPPED,
     State.ROLLED_BACK: MapState.ROLLED_BACK,
-    State.DONE: MapState.DONE,
-    State.CHANGED_ELSEWHERE: MapState.FOREIGN,
     State.TOPIC_GONE: MapState.STOPPED,
-    State.FAILED: MapState.STALLED,
 }
+"""The states that the map tells apart within a stage."""
 _OF_PHASE = {
     Phase.SETTLED: MapState.AT_REST,
     Phase.STALLED: MapState.STALLED,
@@ -89,8 +107,13 @@ def map_state(timeline: Timeline, context: RowContext) -> MapState:
     health = context.health(timeline)
     if timeline.phase is not Phase.TOPIC_GONE and health.offline:
         return MapState.OFFLINE
-    track = context.track(timeline)
-    state = _moving(timeline) if track is None else _in_run(track, timeline)
+    track, elsewhere = context.track(timeline), context.elsewhere(timeline)
+    if track is not None:
+        state = _in_run(track, timeline)
+    elif elsewhere is not None and elsewhere.state is not State.ADDING:
+        state = _OF_STAGE[STAGES[elsewhere.state]]
+    else:
+        state = _moving(timeline)
     if timeline.phase is Phase.STALLED:
         return MapState.STALLED
     unwell = health.severe or (state is MapState.AT_REST and health.unhealthy)
@@ -100,12 +123,11 @@ def map_state(timeline: Timeline, context: RowContext) -> MapState:
 def _in_run(track: Track, timeline: Timeline) -> MapState:
     if track.state is State.STOPPED and not track.begun:
         return MapState.AT_REST
-    return _OF_RUN.get(track.state, _moving(timeline))
+    return _OF_STATE.get(track.state) or _OF_STAGE[stage_of(track, timeline)]
 
 
 def _moving(timeline: Timeline) -> MapState:
     if timeline.phase in _OF_PHASE:
         return _OF_PHASE[timeline.phase]
-    stall = timeline.stall
-    behind = stall is not None and stall.kind is StallKind.FALLING_BEHIND
-    return MapState.BEHIND if behind else MapState.MOVING
+    stage = stage_of_copy(timeline)
+    return MapState.MOVING if stage is Stage.COPYING else _OF_STAGE[stage]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +15,15 @@ from ktui.execution.run.destination import find_goal
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.progress.causes import advice
-from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind, Timeline
+from ktui.progress.timeline import (
+    Cause,
+    Event,
+    Phase,
+    Stall,
+    StallKind,
+    Timeline,
+    in_time_order,
+)
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import SignAt, replica_pieces
 from ktui.tui.draw.paint import content
@@ -122,7 +128,7 @@ def _with_run(timeline: Timeline, of_run: RunDetail) -> Timeline:
         original=track.original,
         original_ordered=True,
         target=destination.replicas,
-        events=tuple(heapq.merge(of_run.events, timeline.events, key=attrgetter("at"))),
+        events=tuple(in_time_order(of_run.events, timeline.events)),
     )
 
 

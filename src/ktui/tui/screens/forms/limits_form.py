@@ -74,6 +74,7 @@ class LimitsForm(Vertical):
         }
         & LimitInput:focus { background-tint: $primary 25%; border: none; }
         & .use { width: 15; padding: 0 1; }
+        & .now, & .use { text-wrap: nowrap; text-overflow: ellipsis; }
         & .note { width: 1fr; color: $dim; text-wrap: nowrap; text-overflow: ellipsis; }
         & .heading { color: $header; }
         & .-wrong .label { color: $error; text-style: bold; }

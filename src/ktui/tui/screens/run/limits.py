@@ -167,7 +167,7 @@ def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
     weights = _bytes_by_receiver(run)
     at_brokers = weights + _bytes_by_leader(run)
     return {
-        "replicas": _most(max(adds, default=0), "one partition"),
+        "replicas": f"{max(adds, default=0):,}",
         "partitions": f"{run.in_flight:,}",
         "leader-movements": f"{sum(step.moves_leader for step in begun):,}",
         "replica-movements": f"{sum(adds):,}",

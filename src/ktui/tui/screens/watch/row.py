@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ktui.execution.run.states import State
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import (
@@ -19,7 +20,7 @@ from ktui.tui.draw.cells import (
 )
 from ktui.tui.screens.watch.columns import Column, ColumnLayout
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.words import OF_OTHERS, run_reason, run_state
+from ktui.tui.screens.watch.words import OF_OTHERS, held_up, run_reason, run_state, state_piece
 
 CURSOR = "▌"
 _FIGURES = (Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT)
@@ -85,12 +86,20 @@ def state_cell(timeline: Timeline, context: RowContext) -> Piece:
     if track is not None and context.run is not None:
         stalled_s = context.stalled_s(track)
         return run_state(track, context.run, timeline, context.now_s, stalled_s)
-    if timeline.phase in _ENDED:
+    elsewhere = context.elsewhere(timeline)
+    if elsewhere is not None and timeline.phase is not Phase.STALLED:
+        if elsewhere.state is State.STALLED:
+            return Piece("STALLED", "stalled", bold=True)
+        if elsewhere.state not in (State.ADDING, State.QUEUED):
+            return state_piece(elsewhere.state)
+    if timeline.phase in _ENDED and elsewhere is None:
         return Piece(*_ENDED[timeline.phase])
     return _moving(timeline, context)
 
 
 def _moving(timeline: Timeline, context: RowContext) -> Piece:
+    if timeline.held_up and (waits := timeline.stall) is not None:
+        return held_up(waits, context.now_s)
     stall = timeline.stall if timeline.stall is not None and timeline.stall.alarm else None
     age = "" if stall is None else f" {figures.as_age(context.now_s - stall.since_s)}"
     if timeline.phase is Phase.STALLED:
@@ -137,7 +146,9 @@ def _foreign_stall(timeline: Timeline, context: RowContext) -> Piece | None:
 
 def _of_run(timeline: Timeline, context: RowContext) -> str:
     """Return the name of the other run that moves a partition, before a reason."""
+    elsewhere = context.elsewhere(timeline)
     mover = None if context.run is None else context.run.movers.get(timeline.tp)
+    mover = mover or (None if elsewhere is None else elsewhere.run)
     return "" if mover is None else f"run {mover}: "
 
 
@@ -256,7 +267,12 @@ def _left(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
 
 
 def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Piece | None:
-    """Return when a partition ended and how long it took, in words that are not cut."""
+    """Return when a partition ended and how long it took, in words that are not cut.
+
+    Return which run moves it, where that is not the one shown.
+    """
+    if (elsewhere := context.elsewhere(timeline)) is not None:
+        return Piece(f"run {elsewhere.run}", "foreign")
     track = context.track(timeline)
     if track is not None:
         over_at = track.since if track.state.ended else None

@@ -14,7 +14,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw.cells import CANCEL_SIGNS, SignAt, WaitedSpan
-from ktui.tui.run_view.rows import RunRows
+from ktui.tui.run_view.rows import MovedElsewhere, RunRows
 from ktui.tui.screens.watch.words import HealthWords, health_words, reported_by_run
 
 
@@ -36,8 +36,14 @@ class RowContext(msgspec.Struct, frozen=True):
 
     def track(self, timeline: Timeline) -> Track | None:
         """Return the run's track of the partition; None if the run does not report on it."""
+        if self.elsewhere(timeline) is not None:
+            return None
         track = None if self.run is None else self.run.track(timeline.tp)
         return track if track is not None and reported_by_run(track, timeline) else None
+
+    def elsewhere(self, timeline: Timeline) -> MovedElsewhere | None:
+        """Return the other run that moves the partition, now that the one shown has ended."""
+        return None if self.run is None else self.run.elsewhere.get(timeline.tp)
 
     def stalled_s(self, track: Track) -> float | None:
         """Return the monotonic second since which the run reports a step as stalled."""

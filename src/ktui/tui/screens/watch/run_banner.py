@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -13,8 +13,9 @@ from textual.widget import Widget
 
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
 from ktui.execution.host.catalog import RunState
+from ktui.execution.host.other_runs import OtherRun
 from ktui.execution.run.events import RateHeld
-from ktui.execution.run.states import State
+from ktui.execution.run.states import Stage, State
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.pacing.limits import (
     LETTERS,
@@ -32,6 +33,7 @@ from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow
 from ktui.tui.widgets.header import HeaderPart, line
+from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import own_stalls
 
@@ -67,6 +69,8 @@ _NOTABLE_STATES = (
 )
 
 
+_STAGES = (Stage.READY, Stage.COPYING, Stage.WAITING, Stage.QUEUED)
+"""The stages of partitions that are well, and neither done nor called off."""
 _STOPPING_THE_RUN = (State.STALLED, State.BLOCKED, State.REFUSED)
 """While partitions are in one of these, nobody can predict when the run ends."""
 
@@ -79,10 +83,11 @@ class _Rank(enum.IntEnum):
     SHARE = 2
     WHY = 3
     COUNTS = 4
-    SPREAD = 5
-    SIZES = 6
-    BATCH = 7
-    BAR = 8
+    STAGES = 5
+    SPREAD = 6
+    SIZES = 7
+    BATCH = 8
+    BAR = 9
     # the second line
     THROTTLE = 11
     LIMIT = 12
@@ -115,11 +120,15 @@ _NOTHING_ABOVE = ShownAbove()
 
 
 class RunLines(Widget):
-    """Draws a `RunStatus`; takes no room while there is none."""
+    """Draws a `RunStatus`; takes no room while there is none.
+
+    Once that run has ended, its place is for those that have not.
+    """
 
     DEFAULT_CSS = """
     RunLines { height: 2; background: $background; display: none; }
     RunLines.-shown { display: block; }
+    RunLines.-others { display: block; height: 1; }
     """
 
     def __init__(self) -> None:
@@ -127,6 +136,7 @@ class RunLines(Widget):
         self._status: RunStatus | None = None
         self._stale = False
         self._above = _NOTHING_ABOVE
+        self._others: Sequence[OtherRun] = ()
 
     def show(self, status: RunStatus | None) -> None:
         """Show the present status of the run, grey while the cluster does not answer.
@@ -135,10 +145,14 @@ class RunLines(Widget):
             status: the status; None hides the banner.
         """
         stale = services(self).outage is not None
-        above = ShownAbove.of(services(self).cluster_status())
-        if (status, stale, above) != (self._status, self._stale, self._above):
-            self._status, self._stale, self._above = status, stale, above
-            self.set_class(status is not None and not _is_chip(status), "-shown")
+        seen = services(self).cluster_status()
+        above, others = ShownAbove.of(seen), () if seen is None else seen.others
+        before = (self._status, self._stale, self._above, self._others)
+        if (status, stale, above, others) != before:
+            self._status, self._stale, self._above, self._others = status, stale, above, others
+            shown = status is not None and not _is_chip(status)
+            self.set_class(shown, "-shown")
+            self.set_class(bool(others) and not shown, "-others")
             self.refresh()
 
     def render(self) -> Content:
@@ -149,6 +163,10 @@ class RunLines(Widget):
         seen = services(self).cluster_status()
         if seen is None:
             return Content("")
+        if _is_chip(self._status):
+            key = key_names(self.screen).get("show_runs", "")
+            others = others_line(self._others, key, width)
+            return content(faded(others) if self._stale else others)
         first = first_line(self._status, seen.now, width, self._above)
         second = second_line(self._status, width)
         if self._stale:
@@ -176,6 +194,21 @@ def first_line(
 def second_line(status: RunStatus, width: int = _WIDE) -> list[Piece]:
     """Draw the limits and the throttle of a run in one line of `width` cells."""
     return line(list(_second(status)), _NONE, width)
+
+
+def others_line(others: Sequence[OtherRun], key: str, width: int = _WIDE) -> list[Piece]:
+    """Name the runs that live or wait while the one shown has ended, with the key to them."""
+    parts = [HeaderPart((Piece("▶ now:", "moving", bold=True),))]
+    for each in others:
+        word, role = _STATES[each.state]
+        pieces = [Piece("run ", "dim"), Piece(each.name, bold=True), Piece(f" {word}", role)]
+        parts.append(HeaderPart(tuple(pieces)))
+        parts.append(HeaderPart((Piece(f"{each.over:,}/{each.partitions:,}"),), rank=1, gap=1))
+        if each.stalled:
+            words = Piece(f"{each.stalled:,} STALLED", "stalled", bold=True)
+            parts.append(HeaderPart((words,), gap=1))
+    attach = HeaderPart((Piece(key, "moving", bold=True), Piece(" attaches", "dim")))
+    return line(parts, attach if key else _NONE, width)
 
 
 def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[HeaderPart]:
@@ -263,6 +296,10 @@ def _counts(status: RunStatus, elsewhere: Container[State]) -> Iterator[HeaderPa
             rank = 0 if state in _STOPPING_THE_RUN else _Rank.COUNTS
             words = Piece(f"{count:,} {word}", role, bold=role == "stalled")
             yield HeaderPart((words,), rank=rank)
+    for stage in _STAGES:
+        if count := status.stages.get(stage, 0):
+            words = Piece(f"{count:,} {stage}", "dim")
+            yield HeaderPart((words,), rank=_Rank.STAGES)
     if status.not_started:
         words = Piece(f"{status.not_started:,} not started", "dim")
         yield HeaderPart((words,), rank=_Rank.COUNTS)

@@ -110,20 +110,37 @@ def run_state(
         since_s = stalled_s if stall is None else as_reported_by_run(stall, stalled_s).since_s
         age = "" if since_s is None else f" {figures.as_age(now_s - since_s)}"
         return Piece(f"STALLED{age}", "stalled", bold=True)
-    if track.state is State.ADDING and (stall := timeline.stall) is not None and stall.alarm:
-        return Piece(f"behind {figures.as_age(now_s - stall.since_s)}", "falling-behind")
     if track.state is State.ADDING:
-        return Piece(_step(track, rows, timeline), "moving")
+        return _copying(track, rows, timeline, now_s)
     if track.state is State.STOPPED and not track.begun:
         return Piece("not started", "dim")
-    word, role = _WORDS[track.state]
+    return state_piece(track.state)
+
+
+def state_piece(state: State) -> Piece:
+    """Return the word for a state that needs no figures."""
+    word, role = _WORDS[state]
     return Piece(word, role, bold=role == "stalled")
+
+
+def _copying(track: Track, rows: RunRows, timeline: Timeline, now_s: float) -> Piece:
+    stall = timeline.stall
+    if stall is not None and stall.held_up:
+        return held_up(stall, now_s)
+    if stall is not None and stall.alarm:
+        return Piece(f"behind {figures.as_age(now_s - stall.since_s)}", "falling-behind")
+    return Piece(_step(track, rows, timeline), "moving")
+
+
+def held_up(stall: Stall, now_s: float) -> Piece:
+    """Return the word for a copy that cannot go on now."""
+    return Piece(f"held up {figures.as_age(now_s - stall.since_s)}", "falling-behind")
 
 
 def _queued(track: Track, rows: RunRows) -> str:
     place = rows.place(track)
     if place is None:
-        return f"queued {track.steps}/{track.steps + rows.steps_left(track)}"
+        return f"waits {track.steps}/{track.steps + rows.steps_left(track)}"
     return f"queued ({place:,})" if place < 1_000 else f"queued {place}"  # noqa: PLR2004 - what fits
 
 
