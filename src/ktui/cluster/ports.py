@@ -398,8 +398,8 @@ class ClusterWriter(Protocol):
 
         Brokers take changes of their own settings only. Nobody can read those of a broker that is
         down, so this deletes blindly: ACCEPTED also where a setting was not there, and then none of
-        them is (measured with 3.9.2, 4.2.2 and 4.3.1). For a broker that is not registered, a
-        controller refuses with BROKER_ID_NOT_REGISTERED.
+        them is (measured with 3.9.2, 4.2.2, 4.3.1 and 4.4.0). A controller refuses it for a broker
+        that is not registered, with BROKER_ID_NOT_REGISTERED.
 
         Raises:
             ClusterError: no controller was reached; nothing was sent.

@@ -111,7 +111,10 @@ async def delete_unseen(writer: ClusterWriter, broker: int, names: Collection[st
     try:
         result = await writer.delete_broker_settings(broker, names, leaves_within_s=LEAVES_WITHIN_S)
     except ClusterError as error:
-        return f"{error}. To name a controller: --bootstrap-controller HOST:PORT"
+        return (
+            f"{error}. To name a controller: --bootstrap-controller HOST:PORT, with its connection "
+            "settings in --controller-config FILE"
+        )
     if result.verdict is Verdict.ACCEPTED:
         return None
     if result.verdict is Verdict.UNKNOWN:

@@ -15,6 +15,7 @@ from kafka.protocol.metadata import MetadataResponse
 from ktui.cluster.errors import Unsupported
 from ktui.cluster.text import clean
 from ktui.kafka.requests.fresh_metadata import quorum_request
+from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
@@ -30,6 +31,16 @@ class ControllerWire(Wire):
 
     def _hello(self) -> Any:
         return describe_request()
+
+    def _check_cluster(self, purpose: Purpose, hello: Any) -> None:
+        if hello.error_code:  # a broker answers MISMATCHED_ENDPOINT_TYPE, without a cluster id
+            raise Unsupported(
+                purpose.attempted,
+                where=", ".join(self.connection.bootstrap_servers),
+                answer=error_codes.describe_error(hello.error_code, hello.error_message),
+                fix="Name a controller there, not a broker",
+            )
+        super()._check_cluster(purpose, hello)
 
     def _take_nodes(self, answer: Any) -> None:
         nodes = [
