@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from typing import cast
+
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documented names
     PartitionMetadata,
     TopicMetadata,
 )
 
+from ktui.kafka import canary
 from ktui.kafka.canary import led_elsewhere, preferred_leaders
 from ktui.kafka.canary_topic import canary_replicas, min_isr_problem
+from ktui.kafka.connection.connection import Connection
 
 
 def a_topic(*partitions: tuple[list[int], list[int], int]) -> TopicMetadata:
@@ -42,3 +47,28 @@ def test_a_partition_led_elsewhere_is_found_once_its_own_broker_could_lead() -> 
     assert led_elsewhere(topic) == [1, 3]
     assert preferred_leaders(topic) == [1, 2, 3, 4]
     assert preferred_leaders(None) == []
+
+
+def test_a_canary_begins_again_after_a_failure_of_an_unknown_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(canary, "_AGAIN_S", 0.0)
+    deleted: list[str] = []
+    monkeypatch.setattr(canary, "delete_topics", lambda _connection, topics: deleted.extend(topics))
+    again = threading.Event()
+    looks: list[str] = []
+
+    def leaders(self: canary.Canary) -> list[int]:
+        looks.append(self.problem)
+        if len(looks) > 1:
+            again.set()
+        raise KeyError("odd")
+
+    monkeypatch.setattr(canary.Canary, "_leaders", leaders)
+    writing = canary.Canary(cast("Connection", None), "drain")
+    writing.start()
+
+    assert again.wait(60.0)
+    assert looks[1] == "the canary: KeyError('odd')"
+    writing.close()
+    assert deleted == [writing.topic]

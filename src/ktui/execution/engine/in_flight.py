@@ -99,10 +99,15 @@ class Stalls:
         self._down_since = {b: self._down_since.get(b, now_s) for b in down}
 
     def of(self, track: Track) -> Stall | None:
-        """Return the stall of a step; None while the step makes progress."""
+        """Return the stall of a step; None while the step makes progress.
+
+        A step onto a broker that is down counts at once: nothing comes of it by waiting.
+        """
         timeline = self._memory.progress.timelines.get(track.tp)
         stall = None if timeline is None else timeline.stall
-        return stall if stall is not None and stall.kind is StallKind.STALLED else None
+        if stall is None or (stall.kind, stall.cause) == (StallKind.WAITING, Cause.TARGET_DOWN):
+            return stall
+        return stall if stall.kind is StallKind.STALLED else None
 
     def cancel_reason(self, stall: Stall) -> str | None:
         """Return why a stalled step is to be cancelled; None while the run waits for it.
@@ -403,7 +408,8 @@ class StepsInFlight:
             self._memory.roster.stall(track.tp, stalled=True)
             return self._cancel_step(track, state, _BY_OPERATOR)
         stall = self._stalls.of(track)
-        self._memory.roster.stall(track.tp, stalled=stall is not None)
+        lasts = stall is not None and stall.kind is StallKind.STALLED
+        self._memory.roster.stall(track.tp, stalled=lasts)  # cuts wait for a broker that restarts
         if stall is None:
             goes_on = state_when_cancelled(_adding(state), track.cancel)
             hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}

@@ -29,8 +29,15 @@ _LAST_READS = 16
 _LOOK_S = 0.1
 """Seconds between two looks whether a command has ended while a child keeps its output open."""
 _LONGEST_WORDS = 200
-_WATCHER = 'read _ || { sleep "$1"; kill -s KILL -- "-$0"; }'
-"""Waits for a line, which says that a command has ended. Without one, this process has ended."""
+_WATCHER = """
+read group && [ "$group" ] || exit
+read _ && exit
+left=$0
+while [ "$left" -gt 0 ] && kill -s 0 -- "-$group"; do sleep 1; left=$((left - 1)); done
+kill -s KILL -- "-$group"
+"""
+"""Reads the process group of a command, then a line which says that it has ended. Without that
+line, this process has ended; the command has as many seconds left as $0 says."""
 
 
 class CommandProblem(ValueError):
@@ -94,25 +101,32 @@ def command_output(words: Sequence[str], timeout_s: float) -> tuple[str, str | N
 def _run(
     words: Sequence[str], timeout_s: float, given: bytes, outlives_s: int
 ) -> tuple[str, str | None]:
-    try:
-        with tempfile.TemporaryFile() as standard_input:
-            standard_input.write(given)
-            standard_input.seek(0)
-            process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
-                words,
-                stdin=standard_input,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd="/",
-                env=without_secrets(),
-                start_new_session=True,
-            )
-    except OSError as error:
-        return "", f"cannot be run: {error.strerror}"
+    with _killed_with_us(outlives_s) as watch:
+        try:
+            with tempfile.TemporaryFile() as standard_input:
+                standard_input.write(given)
+                standard_input.seek(0)
+                process = subprocess.Popen(  # noqa: S603 - the operator's command, without a shell
+                    words,
+                    stdin=standard_input,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd="/",
+                    env=without_secrets(),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            return "", f"cannot be run: {error.strerror}"
+        watch(process.pid)
+        return _outcome(process, timeout_s)
+
+
+def _outcome(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, str | None]:
+    """Wait for a command, and return the end of its standard output, and what went wrong."""
     assert process.stdout is not None  # noqa: S101 - for mypy: both were asked for
     assert process.stderr is not None  # noqa: S101
-    with process.stdout, process.stderr, _killed_with_us(process.pid, outlives_s):
-        output, errors = bytearray(), bytearray()
+    output, errors = bytearray(), bytearray()
+    with process.stdout, process.stderr:
         try:
             code = _follow(process, {process.stdout: output, process.stderr: errors}, timeout_s)
         except BaseException as error:
@@ -168,24 +182,31 @@ def _read(pipe: IO[bytes], end: bytearray) -> bool:
 
 
 @contextmanager
-def _killed_with_us(group: int, outlives_s: int) -> Iterator[None]:
-    """Have a command and its children killed if this process ends before they do, also by SIGKILL.
+def _killed_with_us(outlives_s: int) -> Iterator[Callable[[int], None]]:
+    """Yield what has a command and its children killed if this process ends first, also by SIGKILL.
 
-    A shell of its own waits for a line from this process; the end of the pipe is that of the
-    process.
+    A shell of its own, begun before the command, waits for a line from this process; the end of the
+    pipe is that of the process.
     """
     watcher = None
     with suppress(OSError):  # no process can be begun: the command still has its time limit
         watcher = subprocess.Popen(  # noqa: S603 - a shell with a text of ours
-            ["/bin/sh", "-c", _WATCHER, str(group), str(outlives_s)],
+            ["/bin/sh", "-c", _WATCHER, str(outlives_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
             start_new_session=True,
         )
+
+    def watch(group: int) -> None:
+        if watcher is not None and watcher.stdin is not None:
+            with suppress(OSError):
+                watcher.stdin.write(f"{group}\n".encode())
+                watcher.stdin.flush()
+
     try:
-        yield
+        yield watch
     finally:
         if watcher is not None:
             watcher.communicate(b"\n")

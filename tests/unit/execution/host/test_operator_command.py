@@ -28,6 +28,20 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
+def an_engine(words: list[str], outlives_s: int = 0) -> subprocess.Popen[bytes]:
+    """Return a process that runs a command, and waits for it by now."""
+    waits = (
+        "from ktui.execution.host import operator_command as commands\n"
+        "follow = commands._follow\n"
+        "commands._follow = lambda *how: print('waits', flush=True) or follow(*how)\n"
+        f"commands.run_command({words!r}, 600, outlives_s={outlives_s})\n"
+    )
+    process = subprocess.Popen(python(waits), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"waits\n"
+    return process
+
+
 def test_of_what_a_command_prints_only_the_end_is_kept_and_nothing_goes_to_a_disk() -> None:
     prints = "print('x' * 5_000_000); print(7)"
     smallest_files = f"ulimit -f 1; exec {shlex.join(python(prints))}"
@@ -71,15 +85,29 @@ def test_a_command_and_its_children_end_with_an_engine_that_is_killed(tmp_path: 
     held = tmp_path / "held"
     os.mkfifo(held)
     hangs = ["sh", "-c", f"(exec 3> {held}; sleep 600) & exec 3> {held}; echo here >&3; sleep 600"]
-    engine = python(
-        f"from ktui.execution.host.operator_command import run_command; run_command({hangs!r}, 600)"
-    )
-    process = subprocess.Popen(engine)
+    process = an_engine(hangs)
     with held.open() as file:
         assert file.readline() == "here\n"
         process.send_signal(signal.SIGKILL)
         assert file.read() == ""  # which comes once nothing of the command is left
-    process.wait()
+    process.communicate()
+
+
+def test_a_command_that_hands_a_notice_on_may_still_do_so_once_its_engine_is_killed(
+    tmp_path: Path,
+) -> None:
+    gate, out = tmp_path / "gate", tmp_path / "out"
+    for path in (gate, out):
+        os.mkfifo(path)
+    hands_on = ["sh", "-c", f"exec 3> {out}; echo begun >&3; cat {gate}; echo handed on >&3"]
+    process = an_engine(hands_on, outlives_s=600)
+    with out.open() as file:
+        assert file.readline() == "begun\n"
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        with gate.open("w"):
+            pass
+        assert file.read() == "handed on\n"
 
 
 def test_a_command_does_not_get_the_variables_that_hold_secrets(
