@@ -12,7 +12,6 @@ import platformdirs
 
 from ktui.execution.host.operator_command import CommandProblem, split_command
 from ktui.fileproblem import FileProblem, unknown_key
-from ktui.kafka.connection.property_table import CANONICAL, JAVA_ONLY
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
 from ktui.recording.retention import Retention
@@ -175,7 +174,7 @@ def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
         raise file.problem(("contexts",), "contexts: expected a mapping of names to clusters")
     for name, value in data.items():
         for key in value if isinstance(value, dict) else ():
-            if key in CANONICAL or key in JAVA_ONLY:
+            if "." in str(key):  # as in the names of all of Kafka's settings, and in none of ours
                 hint = f"{key} is a connection setting; put it under properties:"
                 raise file.problem(("contexts", str(name), key), f"contexts.{name}: {hint}")
     contexts = {
