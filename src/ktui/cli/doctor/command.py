@@ -19,11 +19,13 @@ from ktui.cli.doctor.clear_throttles import clear
 from ktui.cli.doctor.connection_findings import check_connection
 from ktui.cli.doctor.facts import gather_facts
 from ktui.cli.doctor.findings import (
+    DoctorFacts,
     DoctorFinding,
     Level,
     judge_abilities,
     judge_cluster,
     judge_extra_replicas,
+    judge_mixed_factors,
     judge_permissions,
 )
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
@@ -127,7 +129,7 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         sections["permissions"] = judge_permissions(await capabilities.permissions())
         facts = await gather_facts(reader, capabilities.visible_topics)
         sections["cluster"] = judge_cluster(facts)
-        sections["cluster"] += await _runs(reader, facts.replication_factors, state)
+        sections["cluster"] += await _runs(reader, facts, state)
         sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
         sections["cluster"] += await _late(reader, state)
         sections["ownership"] = await _ownership(cluster, reader, state)
@@ -157,15 +159,19 @@ async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
         return [DoctorFinding(Level.WARNING, f"could not check for late requests: {problem}")]
 
 
-async def _runs(
-    reader: ClusterReader, topics: Collection[str], state: StateDir
-) -> list[DoctorFinding]:
+async def _runs(reader: ClusterReader, facts: DoctorFacts, state: StateDir) -> list[DoctorFinding]:
+    mixed = facts.mixed_factors
     try:
         live, resumable = live_and_resumable(state, (await reader.describe_cluster()).cluster_id)
     except (ClusterError, RunProblem) as problem:
-        return [DoctorFinding(Level.WARNING, f"could not check the runs: {problem}")]
-    names = ({run.name for run in runs} for runs in (live, resumable))
-    return [*judge_canaries(topics, *names), *judge_extra_replicas(resumable)]
+        failed = DoctorFinding(Level.WARNING, f"could not check the runs: {problem}")
+        return [failed, *judge_mixed_factors(mixed, ())]
+    names, left = ({run.name for run in runs} for runs in (live, resumable))
+    return [
+        *judge_canaries(facts.replication_factors, names, left),
+        *judge_extra_replicas(resumable),
+        *judge_mixed_factors(mixed, names),
+    ]
 
 
 async def _throttles(

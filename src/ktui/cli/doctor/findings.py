@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, onlin
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunSummary
 from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
+from ktui.planning.names import join_named
 from ktui.progress.health import Health
 
 SUPPORTED = ("3.9", "4.0", "4.1", "4.2", "4.3")
@@ -73,7 +74,6 @@ def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
         *_movers(facts),
         *_broker_settings(facts.broker_configs),
         *_min_insync(facts),
-        *_mixed_factors(facts.mixed_factors),
     ]
 
 
@@ -210,8 +210,24 @@ def _min_insync(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         )
 
 
-def _mixed_factors(topics: Mapping[str, Mapping[int, int]]) -> Iterator[DoctorFinding]:
-    """Find partitions with another number of replicas than most others of their topic."""
+def judge_mixed_factors(
+    topics: Mapping[str, Mapping[int, int]], live: Collection[str]
+) -> Iterator[DoctorFinding]:
+    """Find partitions with another number of replicas than most others of their topic.
+
+    Args:
+        topics: for each topic with such partitions at rest, how many have each number.
+        live: the live runs of this state directory; a gentle one holds extra replicas on purpose.
+    """
+    level = Level.NOTE if live else Level.WARNING
+    fix = (
+        f"{join_named('run', sorted(live))} may hold extra replicas until a cut. If they stay "
+        "after the run, start a plan with the replicas that they are to have."
+        if live
+        else "Between two steps a run has extra replicas, and a killed one leaves them. Resume it "
+        "where it was started, or roll it back: ktui cancel RUN --rollback --all. If they are of "
+        "no run, start a plan with the replicas that they are to have."
+    )
     for topic, counts in sorted(topics.items())[:SHOWN]:
         usual = max(counts, key=lambda factor: (counts[factor], -factor))
         others = ", ".join(
@@ -219,17 +235,11 @@ def _mixed_factors(topics: Mapping[str, Mapping[int, int]]) -> Iterator[DoctorFi
             for factor, count in sorted(counts.items())
             if factor != usual
         )
-        yield DoctorFinding(
-            Level.WARNING,
-            f"topic {topic} has {_count(counts[usual], 'partition')} with {usual} replicas, and "
-            f"{others}, at rest",
-            "Between two steps a run has extra replicas, and a killed one leaves them. Resume it "
-            "where it was started, or roll it back: ktui cancel RUN --rollback --all. If they are "
-            "of no run, start a plan with the replicas that they are to have.",
-        )
+        usually = f"{_count(counts[usual], 'partition')} with {usual} replicas"
+        yield DoctorFinding(level, f"topic {topic} has {usually}, and {others}, at rest", fix)
     if len(topics) > SHOWN:
         more = _count(len(topics) - SHOWN, "more topic")
-        yield DoctorFinding(Level.WARNING, f"{more} with different numbers of replicas at rest", "")
+        yield DoctorFinding(level, f"{more} with different numbers of replicas at rest", "")
 
 
 def _count(number: int, what: str) -> str:

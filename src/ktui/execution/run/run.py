@@ -216,9 +216,11 @@ class Run(msgspec.Struct, eq=False):
         """How many partitions have more replicas than before the run and by its plan.
 
         A partition with a step in flight counts as if that step were over: Kafka ends it also
-        while the run has no engine.
+        while the run has no engine. Those that have ended keep what they have: the run takes
+        nothing away from them any more.
         """
-        return sum(_most(track) > _usual(track) for track in self.tracks.values())
+        tracks = self.tracks.values()
+        return sum(_most(track) > _usual(track) for track in tracks if not track.state.ended)
 
     @property
     def left_to_kafka(self) -> bool:

@@ -11,6 +11,7 @@ from ktui.cli.doctor.findings import (
     Level,
     judge_cluster,
     judge_extra_replicas,
+    judge_mixed_factors,
 )
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.partition import TopicPartition
@@ -163,13 +164,20 @@ def test_a_single_replica_topic_gets_no_warning_of_no_spare_replica() -> None:
 
 
 def test_partitions_at_rest_with_another_number_of_replicas_than_their_topic_are_found() -> None:
-    (found,) = bad(judge_cluster(facts(mixed_factors={"orders": {3: 47, 4: 13}})))
+    (found,) = judge_mixed_factors({"orders": {3: 47, 4: 13}}, ())
 
     assert found.level is Level.WARNING
     assert found.what == (
         "topic orders has 47 partitions with 3 replicas, and 13 partitions with 4, at rest"
     )
     assert "ktui cancel RUN --rollback --all" in found.fix
+
+
+def test_extra_replicas_beside_a_live_run_are_no_warning() -> None:
+    (found,) = judge_mixed_factors({"orders": {3: 47, 4: 13}}, {"drain"})
+
+    assert found.level is Level.NOTE
+    assert found.fix.startswith("run drain may hold extra replicas until a cut")
 
 
 def test_a_killed_run_whose_partitions_keep_an_extra_replica_is_named_with_the_way_out() -> None:

@@ -246,6 +246,15 @@ def test_a_killed_run_that_has_dropped_what_it_added_leaves_no_extra_replica(
     assert "more replicas" not in runs(here).stderr
 
 
+def test_a_partition_that_was_stopped_with_an_extra_replica_is_not_left_to_the_resume(
+    here: StateDir,
+) -> None:
+    stopped = StateEntered(topic="orders", partition=0, state=State.STOPPED)
+    a_run(here, "drain", step(0), accepted(0), over(0), stopped)
+
+    assert "more replicas" not in runs(here).stderr
+
+
 def dropping(partition: int) -> StepBegun:
     return msgspec.structs.replace(
         step(partition), replicas=(1, 2, 4), adding=(), removing=(3,), before=(1, 2, 3, 4)
