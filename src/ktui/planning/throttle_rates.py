@@ -25,6 +25,7 @@ _MOST_RATES = 3
 """More rates of single brokers are described by the lowest and the highest."""
 _LARGEST = 2**63 - 2
 """Kafka treats the next number as no throttle."""
+KB, MB = 10**3, 10**6
 _BROKER = re.compile(r"[0-9]{1,10}")
 
 
@@ -140,6 +141,24 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         if self.every is not None or not parts:
             parts.insert(0, _typed(self.every))
         return ",".join(parts)
+
+    @property
+    def in_megabytes(self) -> str:
+        """The rates that were meant if a unit is missing or too small: 50 or 50kB is 50MB.
+
+        Empty where no rate is that small.
+        """
+
+        def meant(rate: int | None) -> int | None:
+            if rate is None or rate >= MB:
+                return rate
+            return rate * (MB if rate < KB else KB)
+
+        brokers = tuple(BrokerRate(each.broker, meant(each.bytes_s)) for each in self.brokers)
+        larger = msgspec.structs.replace(
+            self, every=meant(self.every), brokers=brokers, budget=meant(self.budget)
+        )
+        return "" if larger == self else larger.typed
 
     def with_leaders(self, *, throttled: bool) -> str:
         """Return the rates in words, with a note if leaders are throttled too."""

@@ -25,6 +25,8 @@ class Inflow(msgspec.Struct, frozen=True):
     fastest: TopicPartition | None = None
     """The partition with the highest inbound rate."""
     fastest_bytes_s: float | None = None
+    slowest_bytes_s: float | None = None
+    """The lowest inbound rate of these partitions; None where one is not known."""
     throttle: int | None = None
     """follower.replication.throttled.rate, as last read."""
 
@@ -59,5 +61,6 @@ def _inflow(
         inbound_bytes_s=sum(bytes_s for bytes_s, _ in written) if written else None,
         fastest=None if fastest is None else fastest[1],
         fastest_bytes_s=None if fastest is None else fastest[0],
+        slowest_bytes_s=min(written)[0] if len(written) == len(copies) else None,
         throttle=None if config is None else config.follower_throttle_rate,
     )

@@ -62,6 +62,8 @@ def prepare(to_rehearse: PlanToRehearse, twin: Twin) -> Prepared:
         return Prepared(findings=findings, rehearsal=None)
     if wanted.options.throttles:
         findings = (*findings, *_throttle_warnings(wanted, plan, seen))
+        if any(each.severity is Severity.PROBLEM for each in findings):
+            return Prepared(findings=findings, rehearsal=None)
     first = first_events(
         plan,
         seen,
@@ -90,6 +92,7 @@ def _throttle_warnings(
             None,
             options.throttle,
             throttle_leaders=options.throttle_leaders,
+            slow=wanted.allowed.slow,
         )
         .warnings
     )

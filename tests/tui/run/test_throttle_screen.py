@@ -201,6 +201,11 @@ async def test_a_typed_throttle_is_assessed_before_it_is_requested(tmp_path: Pat
         await watch.press("enter")  # what cannot be is not asked for
         await watch.pass_time(3)
         assert "! throttle: 'x'" in watch.text
+        field.value = ""
+        await watch.type("50")
+        await watch.press("enter")  # nor a rate under which no copy ends
+        await watch.pass_time(3)
+        assert "No copy in flight would end under it. Did you mean 50MB?" in watch.text
         assert "Asked for" not in watch.text
         assert watch.app.attached is not None
         assert watch.app.attached.run.throttled.rates.every == 20_000_000

@@ -12,7 +12,7 @@ from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Finding, FindingKind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.planning.preflight.preflight import Preflight, PreflightBase, preflight
 from ktui.planning.preflight.text import lines
 from ktui.planning.preflight.throttle_findings import STALLED_AFTER_S
@@ -102,7 +102,7 @@ def test_a_throttle_at_or_below_the_writes_to_a_partition_never_ends(rate: str) 
     found = only(forecast(ONE, ALL, throttle=rate, inbound=(12 * MB, 1 * MB), limits=FEW))
 
     assert (found.severity, found.kind) == (Severity.WARNING, FindingKind.NEVER_ENDS)
-    assert found.partitions == (tp(0),)
+    assert (found.partitions, found.option) == ((tp(0),), None)
     assert found.sentence == (
         f"at {rate[:2]} MB/s into broker 4 the run will never finish: 12 MB/s are written to "
         "orders-0; it needs more than 12 MB/s"
@@ -110,6 +110,61 @@ def test_a_throttle_at_or_below_the_writes_to_a_partition_never_ends(rate: str) 
 
 
 FEW = Limits(replicas=1, partitions=1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("50", "50MB"), ("50kB", "50MB"), ("50,4=20", "50MB,4=20MB"), ("total=400", "50MB")],
+)
+def test_a_rate_under_which_no_copy_ends_is_a_problem_that_names_the_rate_that_was_meant(
+    typed: str, meant: str
+) -> None:
+    meant = "total=400MB" if typed.startswith("total") else meant
+
+    found = only_problem(forecast(ALL, ALL, throttle=typed, inbound=(2 * MB, 1 * MB)))
+
+    assert (found.kind, found.option) == (FindingKind.NEVER_ENDS, Option.SLOW)
+    assert found.sentence.endswith(f". Did you mean {meant}?")
+
+
+def test_a_rate_in_megabytes_under_which_no_copy_ends_is_a_problem_with_one_that_would() -> None:
+    found = only_problem(forecast(ONE, throttle="10MB", inbound=(12 * MB,)))
+
+    assert found.sentence == (
+        "at 10 MB/s into broker 4 the run will never finish: 12 MB/s are written to orders-0; it "
+        "needs more than 12 MB/s"
+    )
+
+
+def test_a_rate_that_takes_more_than_a_month_for_each_copy_is_a_problem_without_writes() -> None:
+    found = only_problem(forecast(ONE, throttle="50"))
+
+    assert found.sentence == ("at 50 B/s into broker 4 no copy ends within 30d. Did you mean 50MB?")
+
+
+def test_a_rate_under_which_one_copy_ends_or_may_end_is_no_problem() -> None:
+    one_ends = forecast(ONE, ONE, throttle="10MB", inbound=(12 * MB, 9 * MB))
+    unknown = preflight(
+        a_plan(ONE), a_snapshot(ONE, inbound={}), START, None, parse_throttle_rates("50")
+    )
+    free = forecast(ONE, ALL, throttle="50,5=none,6=none,4=none", inbound=(MB, MB))
+
+    for result in (one_ends, unknown, free):
+        assert all(each.severity is not Severity.PROBLEM for each in result.warnings)
+
+
+def test_an_operator_may_insist_on_a_rate_under_which_no_copy_ends() -> None:
+    snapshot, rate = a_snapshot(ONE, inbound={tp(0): 12 * MB}), parse_throttle_rates("50")
+
+    result = preflight(a_plan(ONE), snapshot, START, None, rate, slow=True)
+
+    never = result.warnings[0]
+    assert (never.severity, never.option) == (Severity.WARNING, Option.SLOW)
+
+
+def only_problem(result: Preflight) -> Finding:
+    (finding, *_) = [each for each in result.warnings if each.severity is Severity.PROBLEM]
+    return finding
 
 
 def test_the_sufficient_rate_counts_the_copies_that_share_it() -> None:

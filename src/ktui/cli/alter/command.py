@@ -19,7 +19,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option
+from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.start.dry_run import DryRun
 from ktui.cli.start.new_run import PlannedRun, check_new_run, report_findings, start_run
@@ -66,6 +66,7 @@ ADDING_NEEDS = "Alter"
 @cluster_options
 @click.option("--name", metavar="RUN", help="Name of the run. Default: alter, the topic, the time.")
 @below_min_isr_option
+@slow_option
 @start_options_without("partitions")
 def command(  # noqa: PLR0913 - an option each
     topic: str,
@@ -77,6 +78,7 @@ def command(  # noqa: PLR0913 - an option each
     yes: bool,
     name: str | None,
     below_min_isr: bool,
+    slow: bool,
     how: StartOptions,
 ) -> None:
     """Alter TOPIC: add partitions, change its replication factor, or place its replicas.
@@ -91,7 +93,7 @@ def command(  # noqa: PLR0913 - an option each
     request = read_request(topic, count, factor, assignment)
     target = choice.target()
     warn_of_tls(target.cluster)
-    allowed = Allowances(replication_factor_change=True, below_min_isr=below_min_isr)
+    allowed = Allowances(replication_factor_change=True, below_min_isr=below_min_isr, slow=slow)
     alteration = _Alteration(request, target, how, allowed)
     alteration.read(name)
     if how.dry_run:

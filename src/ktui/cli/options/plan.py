@@ -45,8 +45,8 @@ def parse_assumed_rate(text: str | None) -> Rate | None:
     return rate
 
 
-def _allowances(*, factor_change: bool, below_min_isr: bool) -> Allowances:
-    return Allowances(factor_change, below_min_isr)
+def _allowances(*, factor_change: bool, below_min_isr: bool, slow: bool) -> Allowances:
+    return Allowances(factor_change, below_min_isr, slow)
 
 
 below_min_isr_option = click.option(
@@ -54,6 +54,13 @@ below_min_isr_option = click.option(
     "below_min_isr",
     is_flag=True,
     help="Allow the plan to leave fewer replicas than min.insync.replicas.",
+)
+
+slow_option = click.option(
+    Option.SLOW.value,
+    "slow",
+    is_flag=True,
+    help="Allow a throttle under which, by the estimate, no copy ends.",
 )
 
 allowance_options = grouped(
@@ -67,6 +74,7 @@ allowance_options = grouped(
             help="Allow the plan to change how many replicas a partition has.",
         ),
         "below_min_isr": below_min_isr_option,
+        "slow": slow_option,
     },
 )
 """Adds the options that allow a plan more; passes them as `allowed`, an `Allowances`."""

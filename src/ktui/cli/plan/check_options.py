@@ -106,6 +106,7 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
                 self.rate,
                 options.throttle,
                 throttle_leaders=options.throttle_leaders,
+                slow=allowed.slow,
             ),
             throttle=options.throttle,
             throttle_leaders=options.throttle_leaders,

@@ -49,3 +49,5 @@ def _allowances(allowed: Allowances) -> Iterable[str]:
         yield Option.REPLICATION_FACTOR_CHANGE.value
     if allowed.below_min_isr:
         yield Option.BELOW_MIN_ISR.value
+    if allowed.slow:
+        yield Option.SLOW.value

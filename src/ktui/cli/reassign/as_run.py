@@ -7,6 +7,7 @@ import click
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.start.command import command as start
+from ktui.planning.check.findings import Option
 
 _SAME = ("bootstrap-server", "command-config", "context", "state-dir")
 _FLAGS = ("take-over", "no-ownership")
@@ -35,7 +36,7 @@ def start_words(arguments: Arguments) -> list[str]:
     if not arguments.has("disallow-replication-factor-change"):
         words.append("--allow-replication-factor-change")
     if (rate := arguments.number("throttle")) > 0:
-        words += ["--throttle", str(rate)]
+        words += ["--throttle", str(rate), Option.SLOW]
     if size := arguments.number("reassignment-batch-size"):
         mode = "rolling" if arguments.has("incremental") else "wave"
         words += ["--partitions", str(size), "--mode", mode]

@@ -48,7 +48,8 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, Shape, parse_limits
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.planning.preflight.throttle_findings import slower_than_a_fetch
+from ktui.planning.throttle_rates import KB, NO_THROTTLE, ThrottleRates
 from ktui.quantities import as_count
 
 
@@ -145,6 +146,9 @@ def _rates(arguments: Arguments) -> ThrottleRates:
     bytes_s = arguments.number("throttle")
     if bytes_s == 0:
         raise ReassignProblem("--throttle 0 lets nothing through. Give a rate above 0")
+    if bytes_s and (low := slower_than_a_fetch(bytes_s, "into each broker")):
+        meant = f"--throttle {bytes_s * 1_000_000}" if bytes_s < KB else "a higher rate"
+        print_note(f"warning: {low}. It is in bytes a second: did you mean {meant}?")
     return ThrottleRates(bytes_s) if bytes_s > 0 else NO_THROTTLE
 
 

@@ -268,7 +268,8 @@ def _need(found: BegunRun, where: Target) -> NeededPermission:
 
 def _report_findings(extra: CheckedExtraPlan, source: str) -> None:
     """Print the findings, and with a throttle the warnings about the figures under it."""
-    needs_figures = extra.run.throttled.rates and not extra.has_problems and not extra.idle
+    refused = any(finding.severity is Severity.PROBLEM for finding in extra.findings)
+    needs_figures = extra.run.throttled.rates and not refused and not extra.idle
     of_figures = extra.preflight().warnings if needs_figures else ()
     for finding in (*extra.findings, *of_figures):
         print_note(finding_line(source, finding))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 
 import click
 import msgspec
 
+from ktui.cli.context.cluster import (
+    ClusterChoice,
+    Target,
+    check_same_cluster,
+    read_cluster_for_plan,
+)
 from ktui.cli.context.errors import UNREAD, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
+from ktui.cli.options.plan import slow_option
 from ktui.cli.options.throttle import (
     parse_budget_option,
     parse_objective_option,
@@ -21,8 +30,11 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.process.send_command import send_command
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.text import clean
+from ktui.execution.engine.add_plan import settled
+from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.host.undo import undo_throttle
@@ -34,7 +46,12 @@ from ktui.execution.run.throttle_status import (
     prior_value_text,
     throttle_status,
 )
+from ktui.fileproblem import FileProblem
+from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.names import join_some
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.preflight.preflight import PreflightBase
+from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_rate
 
 MOST_ENTRIES = 10
@@ -69,6 +86,7 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
     help="End a run that has nothing left to move, and leave its throttle where it cannot be "
     "removed.",
 )
+@slow_option
 @common.state_dir_option
 @common.json_option
 def command(  # noqa: PLR0913 - one for each option
@@ -79,6 +97,7 @@ def command(  # noqa: PLR0913 - one for each option
     slo: str | None,
     undo: bool,
     leave_behind: bool,
+    slow: bool,
     state: StateDir,
     json: bool,
 ) -> None:
@@ -113,6 +132,7 @@ def command(  # noqa: PLR0913 - one for each option
             rates = msgspec.structs.replace(rates, objective=objective)
         if rates:
             check_throttle_permitted(run, rates)
+            _check_copies_end(run, rates, slow=slow)
         send_command(client, SetThrottle(rates), json=json)
         return
     if leave_behind:
@@ -125,6 +145,41 @@ def command(  # noqa: PLR0913 - one for each option
         click.echo(encode(RunThrottleJson(SCHEMA_VERSION, name, shown)))
     else:
         click.echo(_as_text(name, throttle, owned=owned))
+
+
+def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
+    """Check that, by the estimate, new rates let some copy of what a run has left end.
+
+    Raises:
+        BadInput: none would.
+    """
+    begun = run.started
+    left = [track for track in run.tracks.values() if not track.state.ended]
+    if slow or begun is None or not begun.connection or not left:  # or on a simulated cluster
+        return
+    plan = Plan(
+        tuple(PartitionTarget(each.tp.topic, each.tp.partition, each.target) for each in left)
+    )
+    try:
+        where = ClusterChoice().or_of_run(begun).target(changes=False)
+        seen = asyncio.run(_read(where, plan, begun.cluster_id))
+    except (BadInput, FileProblem, RunRefused, ClusterError) as error:
+        print_note(f"warning: ktui could not check whether a copy ends under this rate: {error}")
+        return
+    figures = PreflightBase(plan, settled(seen, run, run.tracks)).under(
+        run.limits, throttle=rates, throttle_leaders=run.options.throttle_leaders
+    )
+    for found in figures.warnings:
+        if found.severity is Severity.PROBLEM:
+            words = f"run {run.name} is unchanged: {found.sentence}"
+            raise BadInput(f"{words}{'' if words.endswith('?') else '.'} To insist: {found.option}")
+
+
+async def _read(where: Target, plan: Plan, cluster_id: str) -> ClusterSnapshot:
+    async with aclosing(where.cluster.reader()) as reader:
+        found, seen = await read_cluster_for_plan(reader, plan, measure=True)
+    check_same_cluster(where, found, cluster_id)
+    return seen
 
 
 def _undo(client: RunClient, *, json: bool) -> None:

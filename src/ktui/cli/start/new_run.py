@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -30,7 +30,13 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, FindingKind, Severity
+from ktui.planning.check.findings import (
+    Allowances,
+    ClusterSnapshot,
+    Finding,
+    FindingKind,
+    Severity,
+)
 from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.quantities import as_count
@@ -93,6 +99,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
             *(gate_findings(how.state, cluster_id, gate) if how.dry_run else ()),
             *facts.owner,
         ),
+        slow=new.allowed.slow,
         limits=complete_limits(cluster.context.limits, how.limits),
         options=options,
         until=how.until,
@@ -134,9 +141,7 @@ def report_findings(request: StartRequest, state: StateDir) -> None:
     """Print the findings. End the program on a problem, or with nothing to do."""
     for finding in request.findings:
         print_note(finding_line(request.source, finding))
-    if any(finding.severity is Severity.PROBLEM for finding in request.findings):
-        print_note("nothing was sent")
-        sys.exit(BAD_PLAN)
+    _end_on_problem(request.findings)
     if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
         print_note("nothing to do")
         sys.exit(0)
@@ -145,11 +150,18 @@ def report_findings(request: StartRequest, state: StateDir) -> None:
         figures = request.preflight()
         for finding in figures.warnings:
             print_note(finding_line(request.source, finding))
+        _end_on_problem(figures.warnings)
         if request.until is not None:
             print_note(fit_in_words(figures.time_s, request.until, request.now))
         if by is not None:
             print_note(promise_in_words(figures.time_s, request.options.schedule, by, request.now))
     _warn_of_unfinished(request, state)
+
+
+def _end_on_problem(findings: Iterable[Finding]) -> None:
+    if any(finding.severity is Severity.PROBLEM for finding in findings):
+        print_note("nothing was sent")
+        sys.exit(BAD_PLAN)
 
 
 def _warn_of_unfinished(request: StartRequest, state: StateDir) -> None:

@@ -30,6 +30,8 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     seen: ClusterSnapshot
     findings: tuple[Finding, ...]
     """The findings of the plan's check against the cluster."""
+    slow: bool = False
+    """Whether rates under which no copy ends are allowed."""
     limits: Limits
     options: RunOptions
     until: datetime | None
@@ -42,6 +44,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
             on_decision,
             self.options.throttle,
             throttle_leaders=self.options.throttle_leaders,
+            slow=self.slow,
         )
 
     def first_events(self) -> list[AnyRunEvent]:

@@ -248,7 +248,7 @@ async def _start_paced_run(
         plan=Plan(tuple(PartitionTarget(tp.topic, tp.partition, to) for tp, to in targets)),
         plan_name=f"{name}.json",
         limits=scenario.limits,
-        allowed=Allowances(replication_factor_change=True, below_min_isr=True),
+        allowed=Allowances(replication_factor_change=True, below_min_isr=True, slow=True),
         throttle=NO_THROTTLE if throttle is None else ThrottleRates(int(throttle)),
     )
     try:

@@ -139,10 +139,11 @@ class CheckedExtraPlan:
         lacking: tuple[Finding, ...] = (),
     ) -> None:
         self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
+        self._allowed = allowed
         self._tracks = dict(run.tracks)  # the run may change in the meantime
         self._seen = seen
-        self._settled = _settled(seen, run, self._tracks)
-        self.findings = (*lacking, *self._findings(allowed))
+        self._settled = settled(seen, run, self._tracks)
+        self.findings = (*lacking, *self._findings())
 
     @cached_property
     def effects(self) -> Sequence[JoinEffect]:
@@ -170,8 +171,12 @@ class CheckedExtraPlan:
 
     @property
     def has_problems(self) -> bool:
-        """Whether a problem forbids adding the plan."""
-        return any(finding.severity is Severity.PROBLEM for finding in self.findings)
+        """Whether a problem forbids adding the plan: one of its own, or the throttle of the run."""
+        if any(finding.severity is Severity.PROBLEM for finding in self.findings):
+            return True
+        throttled = bool(self.run.throttled.rates) and not self.idle
+        warnings = self._figures.warnings if throttled else ()
+        return any(finding.severity is Severity.PROBLEM for finding in warnings)
 
     @property
     def idle(self) -> bool:
@@ -206,12 +211,17 @@ class CheckedExtraPlan:
 
     def preflight(self) -> Preflight:
         """Compute what the plan would do by itself, under the limits of the run."""
+        return self._figures
+
+    @cached_property
+    def _figures(self) -> Preflight:
         pairs = zip(self.plan.partitions, self.effects, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
         figures = PreflightBase(joins, self._settled).under(
             self.run.limits,
             throttle=self.run.throttled.rates,
             throttle_leaders=self.run.options.throttle_leaders,
+            slow=self._allowed.slow,
         )
         kept = tuple(found for found in figures.warnings if found.kind not in _OF_THROTTLES)
         return msgspec.structs.replace(figures, warnings=kept)
@@ -221,9 +231,9 @@ class CheckedExtraPlan:
         partitions = tuple(planned_partitions(self.plan, self._seen))
         return Add(self.name, hash_plan(self.plan), partitions, self.on_conflict)
 
-    def _findings(self, allowed: Allowances) -> tuple[Finding, ...]:
+    def _findings(self) -> tuple[Finding, ...]:
         """Check the plan; a partition that the run has brought to its target is no finding."""
-        found = check_plan(self.plan, self._settled, allowed)
+        found = check_plan(self.plan, self._settled, self._allowed)
         tracks = self._tracks
         return tuple(
             finding
@@ -232,7 +242,7 @@ class CheckedExtraPlan:
         )
 
 
-def _settled(
+def settled(
     seen: ClusterSnapshot, run: Run, tracks: Mapping[TopicPartition, Track]
 ) -> ClusterSnapshot:
     """Return the cluster with every partition that the run has begun as it was before.

@@ -201,6 +201,8 @@ class SettingsWriter:
         until_s = self._clock.monotonic() + leaves_within_s
         stale, ours = set(self.outdated()), self._throttled.ours
         known = [c for c in changes if (c.resource, c.key) in ours.keys() - stale]
+        first = [key for c in known if not ours[key := (c.resource, c.key)].touched]
+        until_s = min([until_s, *(self._found_s[key] + FOUND_STALE_S for key in first)])
         if not known or leaves_within_s <= 0 or self._guard.why_not(begins_step=begins_step):
             return
         self._record([Configure(changes=tuple(known), puts_back=puts_back)])

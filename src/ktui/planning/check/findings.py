@@ -73,6 +73,8 @@ class Allowances(msgspec.Struct, frozen=True):
 
     replication_factor_change: bool = False
     below_min_isr: bool = False
+    slow: bool = False
+    """A throttle under which, by the estimate, no copy ends."""
 
 
 class Option(enum.StrEnum):
@@ -80,6 +82,7 @@ class Option(enum.StrEnum):
 
     REPLICATION_FACTOR_CHANGE = "--allow-replication-factor-change"
     BELOW_MIN_ISR = "--allow-below-min-isr"
+    SLOW = "--allow-slow"
 
 
 class Severity(enum.StrEnum):

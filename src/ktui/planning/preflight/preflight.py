@@ -97,6 +97,7 @@ def preflight(
     throttle: ThrottleRates = NO_THROTTLE,
     *,
     throttle_leaders: bool = False,
+    slow: bool = False,
 ) -> Preflight:
     """Compute the figures of a plan; use `PreflightBase` for limits that change.
 
@@ -107,9 +108,10 @@ def preflight(
         assume: bytes a second into each broker. None uses the throttles, or a range without them.
         throttle: the run's own rates.
         throttle_leaders: whether these rates also throttle leaders.
+        slow: whether rates under which no copy ends are no problem.
     """
     ground = PreflightBase(plan, snapshot, assume)
-    return ground.under(limits, throttle=throttle, throttle_leaders=throttle_leaders)
+    return ground.under(limits, throttle=throttle, throttle_leaders=throttle_leaders, slow=slow)
 
 
 class PreflightBase:
@@ -138,6 +140,7 @@ class PreflightBase:
         throttle: ThrottleRates = NO_THROTTLE,
         *,
         throttle_leaders: bool = False,
+        slow: bool = False,
     ) -> Preflight:
         """Compute the figures under some limits and a throttle.
 
@@ -146,6 +149,7 @@ class PreflightBase:
             on_decision: called for each decision of the run.
             throttle: the run's own rates.
             throttle_leaders: whether these rates also throttle leaders.
+            slow: whether rates under which no copy ends are no problem.
         """
         snapshot = self._snapshot
         in_force = throttle.shared_evenly(self._gains)
@@ -161,7 +165,15 @@ class PreflightBase:
         known = not self._moves.sizes_unknown
         warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
         if throttle:
-            throttled = ThrottledRun(self._growing, in_force, limits, run, leaders=throttle_leaders)
+            throttled = ThrottledRun(
+                self._growing,
+                in_force,
+                limits,
+                run,
+                leaders=throttle_leaders,
+                asked=throttle,
+                slow=slow,
+            )
             warnings += throttle_findings(throttled)
         return Preflight(
             limits=limits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -26,9 +26,9 @@ from ktui.cluster.throttle_settings import (
 )
 from ktui.pacing.decision import WantedPartition
 from ktui.planning.check.disks import warning
-from ktui.planning.check.findings import Finding, FindingKind, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.planning.names import join_named, join_some
-from ktui.planning.preflight.throttled_run import ThrottledRun, brokers_added
+from ktui.planning.preflight.throttled_run import NEVER_S, ThrottledRun, brokers_added
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0
@@ -42,14 +42,38 @@ _NO_TOPIC = TopicConfig()
 
 
 def throttle_too_low(run: ThrottledRun) -> Iterator[Finding]:
-    """Find brokers on which replicas may never catch up, with the remedy for each."""
-    for rate, brokers in run.by_rate(run.growing.gaining).items():
-        yield from _under_one_partition(run, rate, brokers)
+    """Find brokers on which replicas may never catch up, with the remedy for each.
+
+    Rates under which no copy ends are a problem, unless the operator insists.
+    """
+    rates = run.by_rate(run.growing.gaining)
+    never = [each for rate in rates.items() for each in _under_one_partition(run, *rate)]
+    yield from _refused(run, never, rates) if run.ends_nothing else never
+    for rate, brokers in rates.items():
         yield from _under_all_at_once(run, rate, brokers)
         yield from _slower_than_a_fetch(rate, brokers)
     if run.leaders and run.growing.wanted:
         yield _leaders(run)
     yield from _unknown(run)
+
+
+def _refused(
+    run: ThrottledRun, never: Sequence[Finding], rates: Mapping[int, Sequence[int]]
+) -> Iterator[Finding]:
+    """Turn the findings that copies never end into problems, with the rate that was meant."""
+    severity = Severity.WARNING if run.slow else Severity.PROBLEM
+    meant = run.asked.in_megabytes
+    sentences = [(each.partitions, each.sentence) for each in never]
+    if not never:
+        rate, brokers = min(rates.items())
+        sentence = (
+            f"at {as_rate(rate)} into {join_named('broker', brokers)} no copy ends within "
+            f"{as_duration(NEVER_S)}"
+        )
+        sentences = [(tuple(one.tp for one in run.growing.wanted), sentence)]
+    for partitions, sentence in sentences:
+        words = f"{sentence}. Did you mean {meant}?" if meant else sentence
+        yield Finding(severity, FindingKind.NEVER_ENDS, partitions, words, option=Option.SLOW)
 
 
 def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
@@ -105,14 +129,24 @@ def _fitting(run: ThrottledRun, broker: int, rate: int) -> int:
 
 
 def _slower_than_a_fetch(rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
+    if sentence := slower_than_a_fetch(rate, f"into {join_named('broker', brokers)}"):
+        yield warning(FindingKind.SLOWER_THAN_A_FETCH, sentence)
+
+
+def slower_than_a_fetch(rate: int, where: str) -> str:
+    """Return how long one fetch takes under a low rate; empty for a rate that is not low.
+
+    Args:
+        rate: bytes a second.
+        where: the brokers that have the rate, as text.
+    """
     if rate * STALLED_AFTER_S >= FETCH_BYTES:
-        return
-    sentence = (
-        f"at {as_rate(rate)} into {join_named('broker', brokers)} one fetch of 1 MiB takes "
+        return ""
+    return (
+        f"at {as_rate(rate)} {where} one fetch of 1 MiB takes "
         f"{as_duration(FETCH_BYTES / rate)}: copies are shown as stalled in between; from "
         f"{as_rate_above(FETCH_BYTES / STALLED_AFTER_S)} on they are not"
     )
-    yield warning(FindingKind.SLOWER_THAN_A_FETCH, sentence)
 
 
 def _leaders(run: ThrottledRun) -> Finding:

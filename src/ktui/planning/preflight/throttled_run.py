@@ -14,7 +14,10 @@ from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.simulate.schedule import SimulatedOutcome
-from ktui.planning.throttle_rates import ThrottleRates
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+NEVER_S = 30 * 86_400
+"""A copy that would take longer alone counts as one that never ends."""
 
 
 class GrowingPartitions:
@@ -75,6 +78,24 @@ class ThrottledRun(msgspec.Struct, frozen=True):
     """The outcome of the simulated run."""
     leaders: bool
     """Whether leaders are throttled too."""
+    asked: ThrottleRates = NO_THROTTLE
+    """The rates as the operator has given them, without a budget's shares."""
+    slow: bool = False
+    """Whether the operator insists on rates under which no copy ends."""
+
+    @property
+    def ends_nothing(self) -> bool:
+        """Whether no partition that has to be copied ends, by what is known of its writes."""
+        wanted = self.growing.wanted
+        return bool(wanted) and all(
+            any(self._never_ends(one, broker) for broker in brokers_added(one)) for one in wanted
+        )
+
+    def _never_ends(self, one: WantedPartition, broker: int) -> bool:
+        rate, written = self.throttle.of(broker), self.growing.snapshot.inbound.get(one.tp)
+        if rate is None or written is None:
+            return False
+        return written >= rate or (one.sized and one.size > (rate - written) * NEVER_S)
 
     def most_at_once(self, broker: int) -> int:
         """Return the most bytes a second that may be written at once to a broker's new replicas.

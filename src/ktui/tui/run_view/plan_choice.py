@@ -18,7 +18,14 @@ from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
+from ktui.planning.check.findings import (
+    Allowances,
+    ClusterSnapshot,
+    Finding,
+    FindingKind,
+    Option,
+    Severity,
+)
 from ktui.planning.intents.before_after import BeforeAfter
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
@@ -218,7 +225,11 @@ def _sentence(finding: Finding) -> str:
     line = "" if finding.place is None else f"line {finding.place.line}: "
     allow = ""
     if finding.option is not None and finding.severity is Severity.PROBLEM:
-        allow = " (may be allowed above)"
+        allow = (
+            f". To insist: ktui start {finding.option}"
+            if finding.option is Option.SLOW
+            else " (may be allowed above)"
+        )
     return f"{finding.severity}: {line}{finding.sentence}{allow}"
 
 

@@ -8,6 +8,7 @@ from ktui.cluster.throttle_settings import FETCH_BYTES
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.progress.inflow import Inflow
 from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 from ktui.tui.run_view.throttle import Inflows
@@ -34,7 +35,7 @@ def throttle_effects(
     if not new:
         return [("Removes the throttle: earlier settings are restored.", "dim")]
     old, low = now.rates, _too_low(new, into)
-    effects = [(low, "stalled")] if low else []
+    effects = [(words, "stalled") for words in (ends_nothing(new, into), low) if words]
     effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
     effects += [(words, "dim") for words in _lost_rates(old, new)]
     if _is_lowered(old, new, into):
@@ -48,6 +49,21 @@ def throttle_effects(
             ("Everything in flight catches up under it, at the present write rate.", "dim")
         )
     return effects
+
+
+def ends_nothing(new: ThrottleRates, into: Inflows) -> str:
+    """Return why no copy in flight would end under new rates; empty where one does or may."""
+    if not into or any(_may_end(new.of(broker), inflow) for broker, inflow in into.items()):
+        return ""
+    meant = new.in_megabytes
+    return (
+        "No copy in flight would end under it. "
+        f"{f'Did you mean {meant}? ' if meant else ''}To insist: ktui throttle --allow-slow."
+    )
+
+
+def _may_end(rate: int | None, inflow: Inflow) -> bool:
+    return rate is None or inflow.slowest_bytes_s is None or inflow.slowest_bytes_s < rate
 
 
 def _too_low(new: ThrottleRates, into: Inflows) -> str:

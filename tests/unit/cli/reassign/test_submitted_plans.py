@@ -127,6 +127,27 @@ def test_a_run_is_not_begun_either_under_a_throttle_of_0(
     assert "--throttle 0 lets nothing through" in done.output
 
 
+def test_a_low_throttle_is_taken_as_bytes_with_a_warning_as_kafkas_tool_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2)]})
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    monkeypatch.setattr("ktui.cli.reassign.execute.submit", lambda *_: {})
+    plan = tmp_path / "plan.json"
+    row = {"topic": "orders", "partition": 0, "replicas": [1, 3]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}), encoding="utf-8")
+    words = ["--execute", "--bootstrap-server", "a:9092", "--reassignment-json-file", str(plan)]
+
+    done = CliRunner().invoke(
+        command, [*words, "--throttle", "50", "--state-dir", str(tmp_path / "state")]
+    )
+
+    assert "throttle limit was set to 50 B/s" in done.stdout
+    assert "warning: at 50 B/s into each broker one fetch of 1 MiB takes" in done.stderr
+    assert "did you mean --throttle 50000000?" in done.stderr
+
+
 @pytest.mark.parametrize("batch", [0, 3])
 def test_a_plan_that_the_lists_cannot_hold_is_refused_before_anything_is_sent(
     batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -127,7 +127,8 @@ def test_json_of_a_dry_run_lists_a_rate_of_one_broker_with_its_id(sandbox: Start
 def test_a_start_warns_of_a_throttle_below_the_rate_of_writes(sandbox: StartSandbox) -> None:
     sandbox.cluster(written_to(2_000_000))
 
-    assert_started(result := sandbox.start(sandbox.plan(), "--throttle", "1MB"))
+    plan = sandbox.plan(orders_0=(4, 2, 3), orders_1=(5, 2, 3))
+    assert_started(result := sandbox.start(plan, "--throttle", "1MB,5=none"))
 
     (warning,) = [line for line in result.stderr.splitlines() if "will never finish" in line]
     assert "warning: at 1.0 MB/s into broker 4 the run will never finish" in warning
@@ -192,3 +193,22 @@ def test_an_objective_that_cannot_be_kept_is_refused_before_anything_is_sent(
 ) -> None:
     assert sandbox.refusal(sandbox.plan(), *given).startswith(words)
     assert not sandbox.runs
+
+
+def test_a_rate_under_which_no_copy_ends_is_refused_with_the_rate_that_was_meant(
+    sandbox: StartSandbox,
+) -> None:
+    sandbox.cluster(written_to(2_000_000))
+
+    refused = sandbox.start(sandbox.plan(), "--throttle", "50")
+
+    assert refused.exit_code == 2
+    assert "Did you mean 50MB?; --allow-slow allows it" in refused.output
+    assert "nothing was sent" in refused.output
+    assert sandbox.runs == []
+
+
+def test_allow_slow_starts_a_run_under_which_no_copy_ends(kept: StartSandbox) -> None:
+    kept.cluster(written_to(2_000_000))
+
+    assert_started(kept.start(kept.plan(), "--throttle", "50", "--allow-slow"))

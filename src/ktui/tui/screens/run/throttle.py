@@ -24,7 +24,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.throttle import RateNow, lists_in_words, rates_now
-from ktui.tui.run_view.throttle_change import throttle_effects
+from ktui.tui.run_view.throttle_change import ends_nothing, throttle_effects
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import give_ids
@@ -257,8 +257,8 @@ class ThrottleScreen(RunChangeScreen):
             self.show_said()
         elif self.attached.run.throttled.is_kept(rates):
             self.say(Content("This is in force already."))
-        elif rates.unknown_brokers(self._brokers):
-            self.show_said()  # the screen names them already
+        elif rates.unknown_brokers(self._brokers) or ends_nothing(rates, self.attached.inflows):
+            self.show_said()  # the screen says so already
         else:
             undo = self.undoing
             self.ask(SetThrottle(rates) if undo is None else undo.command)
