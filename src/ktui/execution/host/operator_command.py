@@ -5,6 +5,7 @@ Threads run these commands. What fails in such a thread is reported, and never e
 
 from __future__ import annotations
 
+import logging
 import os
 import selectors
 import shlex
@@ -20,6 +21,8 @@ from typing import IO
 
 from ktui.cluster.text import clean
 from ktui.secret_variables import without_secrets
+
+log = logging.getLogger(__name__)
 
 _MOST_BYTES = 4096
 """Bytes that are kept of what a command prints: the last ones."""
@@ -244,6 +247,9 @@ class HelperThread:
         """Begin the thread unless it lives, and return why it cannot begin; empty if it lives."""
         if self._thread is not None and self._thread.is_alive():
             return ""
+        if self._thread is not None:
+            log.warning("the helper thread %s has died, and is begun again", self._thread.name)
+            self._thread = None
         thread = threading.Thread(target=self._serve, daemon=True)
         try:
             thread.start()

@@ -124,7 +124,7 @@ def test_a_command_does_not_get_the_variables_that_hold_secrets(
 
 
 def test_a_helper_thread_that_died_or_could_not_begin_is_begun_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     threads: Queue[threading.Thread] = Queue()
 
@@ -138,5 +138,7 @@ def test_a_helper_thread_that_died_or_could_not_begin_is_begun_again(
     assert helper.keep_alive() == ""
     first = threads.get()
     first.join()
+    assert not caplog.messages
     assert helper.keep_alive() == ""
+    assert caplog.messages == [f"the helper thread {first.name} has died, and is begun again"]
     assert threads.get() is not first
