@@ -107,6 +107,12 @@ LINES = (
         _clears,
     ),
     LineDifference(
+        "a low throttle",
+        "ktui warns on standard error of a rate in bytes under which a fetch takes long.",
+        re.compile(r"warning: at .* one fetch of 1 MiB takes .*"),
+        _is("--execute", "--throttle"),
+    ),
+    LineDifference(
         "what has started",
         "Where not all of a plan was started, ktui says on standard error what was.",
         re.compile(r"started: .*"),

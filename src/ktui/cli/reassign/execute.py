@@ -91,6 +91,7 @@ def execute(arguments: Arguments) -> None:
     _check_log_dirs(place, moves)
     if rates or dir_rate >= 0:
         click.echo(lines.THROTTLE_WARNING)
+    _warn_of_low(rates)
     refused = _other_factors(file, seen) if arguments.has(_SAME_FACTOR) else {}
     targets = {tp: replicas for tp, replicas in file.replicas.items() if tp not in refused}
     left = _settled(place)
@@ -146,10 +147,15 @@ def _rates(arguments: Arguments) -> ThrottleRates:
     bytes_s = arguments.number("throttle")
     if bytes_s == 0:
         raise ReassignProblem("--throttle 0 lets nothing through. Give a rate above 0")
-    if bytes_s and (low := slower_than_a_fetch(bytes_s, "into each broker")):
-        meant = f"--throttle {bytes_s * 1_000_000}" if bytes_s < KB else "a higher rate"
-        print_note(f"warning: {low}. It is in bytes a second: did you mean {meant}?")
     return ThrottleRates(bytes_s) if bytes_s > 0 else NO_THROTTLE
+
+
+def _warn_of_low(rates: ThrottleRates) -> None:
+    """Warn of a rate that may be meant in another unit: the option takes bytes a second."""
+    rate = rates.every
+    if rate is not None and (low := slower_than_a_fetch(rate, "into each broker")):
+        meant = f"--throttle {rate * 1_000_000}" if rate < KB else "a higher rate"
+        print_note(f"warning: {low}. It is in bytes a second: did you mean {meant}?")
 
 
 async def _read(reader: ClusterReader, file: ReassignmentFile, *, additional: bool) -> _Seen:
