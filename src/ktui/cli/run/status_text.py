@@ -223,8 +223,15 @@ def _left(left_s: Range) -> str:
 def _in_flight(run: Run) -> list[str]:
     if not run.tracks_in_flight:
         return ["nothing is in flight"]
-    header = ("PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE")
-    rows = [_step_row(track) for track in run.tracks_in_flight.values()]
+    header: tuple[str, ...] = (
+        "PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE"
+    )  # fmt: skip
+    tracks = run.tracks_in_flight.values()
+    rows = [_step_row(track) for track in tracks]
+    held_up = ["" if track.tp in run.troubled else track.reason for track in tracks]
+    if any(held_up):  # a broker that is down, which is a stall only once it has lasted
+        header = (*header, "HELD UP")
+        rows = [(*row, why or "-") for row, why in zip(rows, held_up, strict=True)]
     return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]
 
 

@@ -99,15 +99,18 @@ class Stalls:
         self._down_since = {b: self._down_since.get(b, now_s) for b in down}
 
     def of(self, track: Track) -> Stall | None:
-        """Return the stall of a step; None while the step makes progress.
+        """Return the stall of a step; None while the step makes progress."""
+        stall = self._any(track)
+        return stall if stall is not None and stall.kind is StallKind.STALLED else None
 
-        A step onto a broker that is down counts at once: nothing comes of it by waiting.
-        """
+    def held_up_by(self, track: Track) -> str:
+        """Return what a step waits for that is not stalled yet, as "broker 3 is down"; or ""."""
+        stall = self._any(track)
+        return stall.detail if stall is not None and stall.held_up else ""
+
+    def _any(self, track: Track) -> Stall | None:
         timeline = self._memory.progress.timelines.get(track.tp)
-        stall = None if timeline is None else timeline.stall
-        if stall is None or (stall.kind, stall.cause) == (StallKind.WAITING, Cause.TARGET_DOWN):
-            return stall
-        return stall if stall.kind is StallKind.STALLED else None
+        return None if timeline is None else timeline.stall
 
     def cancel_reason(self, stall: Stall) -> str | None:
         """Return why a stalled step is to be cancelled; None while the run waits for it.
@@ -408,12 +411,12 @@ class StepsInFlight:
             self._memory.roster.stall(track.tp, stalled=True)
             return self._cancel_step(track, state, _BY_OPERATOR)
         stall = self._stalls.of(track)
-        lasts = stall is not None and stall.kind is StallKind.STALLED
-        self._memory.roster.stall(track.tp, stalled=lasts)  # cuts wait for a broker that restarts
+        self._memory.roster.stall(track.tp, stalled=stall is not None)
         if stall is None:
             goes_on = state_when_cancelled(_adding(state), track.cancel)
             hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}
-            return [state_event(track, goes_on)] if hindered else []
+            why = self._stalls.held_up_by(track)
+            return [state_event(track, goes_on, why)] if hindered or why != track.reason else []
         if reason := self._stalls.cancel_reason(stall):
             return self._cancel_step(track, state, reason)
         return self._stalled(track, (stall.cause, stall.broker), stall.detail)

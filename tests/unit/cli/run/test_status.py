@@ -196,6 +196,22 @@ def test_status_shows_each_step_in_flight_with_its_replicas_before_and_after(
     assert row.startswith("orders-0 adding 6 1,2,3 1,2,3,4 - 1,2,4 20")
 
 
+def test_status_names_the_broker_that_a_step_in_flight_is_held_up_by(tmp_path: Path) -> None:
+    held_up = StateEntered(
+        topic="orders", partition=1, state=State.ADDING, reason="broker 4 is down"
+    )
+    run = a_run(tmp_path, *(each for n in (0, 1) for each in (step(n), accepted(n))), held_up)
+
+    lines = status(run).stdout.splitlines()
+
+    (header,) = (line for line in lines if line.startswith("PARTITION") and "ELECT" in line)
+    assert header.endswith("HELD UP")
+    (waits,) = (line for line in lines if line.startswith("orders-1 ") and "adding" in line)
+    assert waits.endswith("broker 4 is down")
+    (goes_on,) = (line for line in lines if line.startswith("orders-0 ") and "adding" in line)
+    assert goes_on.endswith(" -")
+
+
 def test_status_counts_states_and_names_partitions_in_trouble_with_the_reason(
     tmp_path: Path,
 ) -> None:

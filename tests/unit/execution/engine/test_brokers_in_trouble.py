@@ -297,15 +297,16 @@ def test_no_replica_is_added_to_a_broker_that_is_shutting_down_but_counts_as_ali
     assert story.at_target(*ways)
 
 
-def test_steps_onto_a_broker_that_is_down_are_stalled_from_the_next_poll_on(tmp_path: Path) -> None:
+def test_steps_onto_a_broker_that_is_down_name_it_from_the_next_poll_on(tmp_path: Path) -> None:
     ways = {f"orders-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(3)}
     story = Story(tmp_path, ways, Limits(partitions=3), {"messages": 100_000})
     story.schedule(6.0, events.Kill(4))
+    story.schedule(25.0, events.Start(4))
 
-    story.played(until_s=25.0)
+    story.played(until_s=45.0)
 
-    moments = story.seconds(lambda e: getattr(e, "state", None) is State.STALLED)
-    fenced_s = story.cluster.spec.session_timeout_s
-    assert len(moments) == 3
-    assert max(moments) <= 6.0 + fenced_s + 2.0
-    assert story.said("orders-0", State.STALLED) == ["broker 4 is down"]
+    named = story.seconds(lambda e: getattr(e, "reason", None) == "broker 4 is down")
+    assert len(named) == 3
+    assert max(named) <= 6.0 + story.cluster.spec.session_timeout_s + 2.0
+    assert story.said("orders-0", State.ADDING)[-2:] == ["broker 4 is down", ""]
+    assert story.reason("orders-0") == ""
