@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
+from ktui.execution.run.states import State
 from ktui.planning.names import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
@@ -143,7 +144,10 @@ def _stalls(status: Status) -> Iterator[Trouble]:
 
 def _held_up(status: Status) -> Iterator[Trouble]:
     """Yield what cannot copy now: it may pass by itself, and counts as stalled after 30 s."""
-    if count := status.overview.totals.held_up:
+    counts = {} if status.run is None else status.run.counts
+    reported = max(0, counts.get(State.STALLED, 0) - own_stalls(status))  # the engine saw it first
+    count = status.overview.totals.held_up - reported
+    if count > 0:
         yield Trouble(f"{count:,} held up", (Help("open", "detail"),), "falling-behind")
 
 
