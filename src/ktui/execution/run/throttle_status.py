@@ -91,8 +91,9 @@ def _why_left(run: Run, changed: Collection[SettingKey]) -> str | None:
         return None
     until = "`ktui reassign --verify` finds it complete" if run.submitted else "it is resumed"
     where = f"its throttle stays on {name_resources(changed)} until {until}"
-    if run.left is None:
-        return f"{where}: its engine has not removed it"
+    if run.left is None:  # an engine whose disk is full removes throttles, and cannot note that
+        may = where.replace("stays", "may stay", 1)
+        return f"{may}: its engine noted no removal"
     if run.in_flight:
         in_flight = as_count(run.in_flight, "step")
         return f"{where}: {in_flight} in flight {'needs' if run.in_flight == 1 else 'need'} it"

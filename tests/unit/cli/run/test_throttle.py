@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import Result
 
@@ -13,10 +14,11 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.commands import Answer
+from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import VirtualClock
+from support.cli.named_cluster import NamedCluster
 from support.cli.owned_run import owned_run
 from support.journals.journals import a_start, ended
 from support.journals.throttled_journals import (
@@ -28,6 +30,7 @@ from support.journals.throttled_journals import (
     run_of,
     throttled,
 )
+from support.simulated.moving_clusters import a_cluster
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +128,34 @@ def test_throttling_an_ended_run_is_refused(tmp_path: Path) -> None:
     run = a_run(tmp_path, *a_start(2), ended(2))
 
     assert "run drain-b3 has ended" in refusal(call(run, "5MB"))
+
+
+def test_a_rate_under_which_no_copy_ends_is_not_asked_for_unless_the_operator_insists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}, inbound_s=2_000)
+    assert isinstance(cluster.clock, VirtualClock)
+    cluster.clock._leaping = True
+    monkeypatch.setattr("ktui.cli.context.cluster.SystemClock", lambda: cluster.clock)
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    begun, *more = a_start(2)
+    where = {"bootstrap_server": "a:9092"}
+    begun = msgspec.structs.replace(begun, connection=where, cluster_id=cluster.spec.name)
+    run = a_run(tmp_path, begun, *more)
+    sent: list[SetThrottle] = []
+
+    def send(_client: RunClient, command: SetThrottle, *_: object) -> tuple[int, Answer]:
+        sent.append(command)
+        return 1, Answer(accepted=True, words="in force")
+
+    monkeypatch.setattr(RunClient, "send", send)
+    with own_run(run):
+        refused = refusal(call(run, "50"))
+        assert sent == []
+        call(run, "50", "--allow-slow")
+        call(run, "50MB")
+
+    assert refused.startswith("run drain-b3 is unchanged: at 50 B/s into broker")
+    assert refused.endswith(" Did you mean 50MB? To insist: --allow-slow")
+    assert [command.rates.every for command in sent] == [50, 50_000_000]
