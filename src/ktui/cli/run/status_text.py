@@ -204,7 +204,9 @@ def _progress(status: StatusFacts) -> list[str]:
     run, copied = status.run, status.copied
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
     between = sum(t.state is State.QUEUED and t.under_way for t in run.tracks.values())
-    stages = count_stages(run.counts, between)
+    adding = (t for t in run.tracks_in_flight.values() if t.state is State.ADDING)
+    held_up = sum(bool(track.reason) and track.tp not in run.troubled for track in adding)
+    stages = count_stages(run.counts, between, {Stage.HELD_UP: held_up})
     others = [f"{count:,} {stage}" for stage, count in stages.items() if stage is not Stage.DONE]
     done = ", ".join((done, *others))
     sizes = f", {copied_text(run, copied)}" if run.copies.whole else ""

@@ -210,6 +210,7 @@ def test_status_names_the_broker_that_a_step_in_flight_is_held_up_by(tmp_path: P
     assert waits.endswith("broker 4 is down")
     (goes_on,) = (line for line in lines if line.startswith("orders-0 ") and "adding" in line)
     assert goes_on.endswith(" -")
+    assert "done 0 of 4 partitions, 2 queued, 1 held up, 1 copying" in lines
 
 
 def test_status_counts_states_and_names_partitions_in_trouble_with_the_reason(
