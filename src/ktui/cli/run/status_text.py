@@ -28,7 +28,7 @@ from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.held_text import held_text, reason_text
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
-from ktui.execution.run.states import Stage, State, count_stages
+from ktui.execution.run.states import STAGES, Stage, State, count_stages
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.planning.objective import Objective
@@ -204,8 +204,7 @@ def _progress(status: StatusFacts) -> list[str]:
     run, copied = status.run, status.copied
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
     between = sum(t.state is State.QUEUED and t.under_way for t in run.tracks.values())
-    adding = (t for t in run.tracks_in_flight.values() if t.state is State.ADDING)
-    held_up = sum(bool(track.reason) and track.tp not in run.troubled for track in adding)
+    held_up = sum(_held_up_by(track) != "" for track in run.tracks_in_flight.values())
     stages = count_stages(run.counts, between, {Stage.HELD_UP: held_up})
     others = [f"{count:,} {stage}" for stage, count in stages.items() if stage is not Stage.DONE]
     done = ", ".join((done, *others))
@@ -222,6 +221,11 @@ def _left(left_s: Range) -> str:
     return middle if low == high else f"{middle} ({low}-{high})"
 
 
+def _held_up_by(track: Track) -> str:
+    """Return what a step waits for, as a broker that is down: a stall only once it has lasted."""
+    return track.reason if STAGES[track.state] is Stage.COPYING else ""
+
+
 def _in_flight(run: Run) -> list[str]:
     if not run.tracks_in_flight:
         return ["nothing is in flight"]
@@ -230,8 +234,8 @@ def _in_flight(run: Run) -> list[str]:
     )  # fmt: skip
     tracks = run.tracks_in_flight.values()
     rows = [_step_row(track) for track in tracks]
-    held_up = ["" if track.tp in run.troubled else track.reason for track in tracks]
-    if any(held_up):  # a broker that is down, which is a stall only once it has lasted
+    held_up = [_held_up_by(track) for track in tracks]
+    if any(held_up):
         header = (*header, "HELD UP")
         rows = [(*row, why or "-") for row, why in zip(rows, held_up, strict=True)]
     return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]

@@ -206,6 +206,7 @@ def test_status_names_the_broker_that_a_step_in_flight_is_held_up_by(tmp_path: P
 
     (header,) = (line for line in lines if line.startswith("PARTITION") and "ELECT" in line)
     assert header.endswith("HELD UP")
+    assert "done 0 of 4 partitions, 2 queued, 1 held up, 1 copying" in text(status(run))
     (waits,) = (line for line in lines if line.startswith("orders-1 ") and "adding" in line)
     assert waits.endswith("broker 4 is down")
     (goes_on,) = (line for line in lines if line.startswith("orders-0 ") and "adding" in line)

@@ -10,7 +10,8 @@ import pytest
 
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.ports import TopicsAnswer
-from ktui.execution.run.events import Cancel, Elect, Request
+from ktui.execution.run.events import Cancel, Elect, JournalEntry, Request
+from ktui.execution.run.notices import NoticeFilter, NoticeKind
 from ktui.execution.run.states import State
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.simulated import events
@@ -310,3 +311,18 @@ def test_steps_onto_a_broker_that_is_down_name_it_from_the_next_poll_on(tmp_path
     assert max(named) <= 6.0 + story.cluster.spec.session_timeout_s + 2.0
     assert story.said("orders-0", State.ADDING)[-2:] == ["broker 4 is down", ""]
     assert story.reason("orders-0") == ""
+
+
+def test_a_broker_that_restarts_during_its_steps_rings_no_alarm(tmp_path: Path) -> None:
+    ways = {f"orders-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(3)}
+    story = Story(tmp_path, ways, Limits(partitions=3), {"messages": 100_000})
+    story.schedule(5.0, events.Kill(4))
+    story.schedule(20.0, events.Start(4))
+
+    story.played()
+
+    notices = NoticeFilter().take(
+        [JournalEntry(n, story.clock.now(), event) for n, event in enumerate(story.events)]
+    )
+    assert "broker 4 is down" in story.said("orders-0", State.ADDING)
+    assert [notice.kind for notice in notices] == [NoticeKind.END]
