@@ -61,6 +61,13 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         own = next((each.bytes_s for each in self.brokers if each.broker == broker), self.every)
         return self.budget if own is None else min(own, self.budget or own)
 
+    def lower_than(self, other: ThrottleRates) -> bool:
+        """Whether any broker may receive less than under other rates."""
+        named = {each.broker for each in (*self.brokers, *other.brokers)}
+        named.add(-1)  # stands for all that neither names
+        both = ((self.of(broker), other.of(broker)) for broker in named)
+        return any(own is not None and (its is None or own < its) for own, its in both)
+
     def leaves_free(self, broker: int) -> bool:
         """Whether a broker has no throttle."""
         return self.of(broker) is None

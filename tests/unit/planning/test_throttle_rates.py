@@ -191,3 +191,21 @@ def test_at_most_a_rate_none_is_higher_and_those_below_stay(
         known = [rate for rate in bounds if rate is not None]
         assert bounded.of(broker) == min(known, default=None)
     assert bounded.budget == rates.budget
+
+
+@pytest.mark.parametrize(
+    ("now", "new", "lower"),
+    [
+        ("none", "5MB", True),
+        ("5MB", "none", False),
+        ("5MB", "4MB", True),
+        ("5MB", "5MB,3=6MB", False),
+        ("5MB,3=9MB", "6MB", True),
+        ("5MB", "5MB,total=4MB", True),
+        ("5MB,3=none", "5MB", True),
+    ],
+)
+def test_rates_are_lower_where_any_broker_may_receive_less(
+    now: str, new: str, *, lower: bool
+) -> None:
+    assert parse_throttle_rates(new).lower_than(parse_throttle_rates(now)) is lower

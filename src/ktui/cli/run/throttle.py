@@ -66,6 +66,10 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
     throttle: ThrottleJson
 
 
+_CHECKED_WITHIN_S = 5.0
+"""A brake must not wait for a cluster that is slow to answer."""
+
+
 @click.command("throttle")
 @common.run_argument
 @click.argument("rate", metavar="[RATE]", required=False)
@@ -105,8 +109,9 @@ def command(  # noqa: PLR0913 - one for each option
 
     RATE is the bytes a second that each broker may receive for replicas being added: 50MB, or
     50MB,3=20MB with another rate for broker 3, total=400MB for all brokers together, or none to
-    lift the throttle. A new rate takes effect at once, also for steps in flight. Waits up to 30 s
-    for the engine's answer.
+    lift the throttle. A new rate takes effect at once, also for steps in flight. Before a lower
+    one, ktui measures for some seconds whether any copy ends under it; --allow-slow does without.
+    Waits up to 30 s for the engine's answer.
 
     Exit code 3 after --leave-behind if a broker or topic may keep the throttle.
     """
@@ -153,9 +158,11 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
     Raises:
         BadInput: none would.
     """
+    if slow or not rates.lower_than(run.throttled.rates):
+        return
     begun = run.started
     left = [track for track in run.tracks.values() if not track.state.ended]
-    if slow or begun is None or not begun.connection or not left:  # or on a simulated cluster
+    if begun is None or not begun.connection or not left:  # or on a simulated cluster
         return
     plan = Plan(
         tuple(PartitionTarget(each.tp.topic, each.tp.partition, each.target) for each in left)
@@ -163,8 +170,9 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
     try:
         where = ClusterChoice().or_of_run(begun).target(changes=False)
         seen = asyncio.run(_read(where, plan, begun.cluster_id))
-    except (BadInput, FileProblem, RunRefused, ClusterError) as error:
-        print_note(f"warning: ktui could not check whether a copy ends under this rate: {error}")
+    except (BadInput, FileProblem, RunRefused, ClusterError, TimeoutError) as error:
+        why = str(error) or f"the cluster did not answer within {_CHECKED_WITHIN_S:.0f} s"
+        print_note(f"warning: ktui could not check whether a copy ends under this rate: {why}")
         return
     figures = PreflightBase(plan, settled(seen, run, run.tracks)).under(
         run.limits, throttle=rates, throttle_leaders=run.options.throttle_leaders
@@ -176,7 +184,7 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
 
 
 async def _read(where: Target, plan: Plan, cluster_id: str) -> ClusterSnapshot:
-    async with aclosing(where.cluster.reader()) as reader:
+    async with asyncio.timeout(_CHECKED_WITHIN_S), aclosing(where.cluster.reader()) as reader:
         found, seen = await read_cluster_for_plan(reader, plan, measure=True)
     check_same_cluster(where, found, cluster_id)
     return seen

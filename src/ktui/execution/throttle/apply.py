@@ -240,7 +240,7 @@ class ThrottleManager:
         again = [key for key in keys if key in ours and ours[key].touched]
         found = await self._settings.read(again)
         known = {key: each for key, each in found.items() if key in self._throttled.ours}
-        settled = {key for key in known if self._settings.settled(key[0])}
+        settled = [key for key in known if self._settings.settled(key[0])]
         for key in settled:
             self._note(key, known[key])
         return {

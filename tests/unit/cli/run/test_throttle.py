@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.run import throttle
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
@@ -159,3 +160,42 @@ def test_a_rate_under_which_no_copy_ends_is_not_asked_for_unless_the_operator_in
     assert refused.startswith("run drain-b3 is unchanged: at 50 B/s into broker")
     assert refused.endswith(" Did you mean 50MB? To insist: --allow-slow")
     assert [command.rates.every for command in sent] == [50, 50_000_000]
+
+
+@pytest.mark.parametrize(("rate", "waits"), [("60MB", False), ("none", False), ("40MB", True)])
+def test_only_a_lower_rate_waits_for_a_look_at_the_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: str, *, waits: bool
+) -> None:
+    result = given_to_a_slow_cluster(tmp_path, monkeypatch, rate)
+
+    assert ("did not answer within 5 s" in result.stderr) is waits
+    assert "in force" in result.stdout
+
+
+def test_a_cluster_that_is_slow_to_answer_does_not_hold_back_a_lower_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = given_to_a_slow_cluster(tmp_path, monkeypatch, "40MB")
+
+    assert "warning: ktui could not check whether a copy ends under this rate" in result.stderr
+    assert "in force" in result.stdout
+
+
+def given_to_a_slow_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: str) -> Result:
+    """Give a rate to a live run under 50 MB/s whose cluster does not answer in time."""
+
+    async def late(*_: object) -> None:
+        raise TimeoutError
+
+    begun, *more = throttled()
+    begun = msgspec.structs.replace(begun, connection={"bootstrap_server": "a:9092"})
+    run = a_run(tmp_path, begun, *more)
+    cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]})
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    monkeypatch.setattr(throttle, "check_throttle_permitted", lambda *_: None)
+    monkeypatch.setattr(throttle, "_read", late)
+    answer = Answer(accepted=True, words="in force")
+    monkeypatch.setattr(RunClient, "send", lambda *_: (1, answer))
+    with own_run(run):
+        return call(run, rate)
