@@ -314,7 +314,7 @@ def test_replicas_that_others_have_listed_are_reported_as_throttled_too(
 
     sentence = (
         f"someone else has {what} of orders in follower.replication.throttled.replicas: the run "
-        "leaves that as it is, and its rates on broker 4 bind them, too, also those in sync"
+        "leaves that as it is, and its rates on broker 4 bind them too, even those in sync"
     )
     assert [found.sentence for found in result] == ([] if what is None else [sentence])
 

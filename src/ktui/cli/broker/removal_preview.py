@@ -78,9 +78,11 @@ class RemovalPreview:
             )
         else:
             of_disks = " and by its own log dirs" if self._is_up else ""
-            yield stage_line("empty", f"proven by metadata that is known to be current{of_disks}")
+            yield stage_line(
+                "empty", f"to be proven by metadata that is known to be current{of_disks}"
+            )
         yield stage_line("stop", "you stop it" if self._is_up else "it is down")
-        asked = "" if self._options.unregister else ", asked for by name"
+        asked = "" if self._options.unregister else ", once you type its id or give --unregister"
         yield stage_line("unregister", f"the cluster forgets broker {self._broker}{asked}")
 
     def _on_broker(self, layout: Layout) -> int:

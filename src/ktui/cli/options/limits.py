@@ -61,7 +61,7 @@ _HELP = {
     "order": "The order in which partitions begin. long-first (gentle's default): those that take "
     "long, then by topic. topic: kip-435's default.",
     INTERNAL: "When the partitions of Kafka's own topics begin, one of whose leaders moves at a "
-    "time: first, last (default), or none for as all others. Gentle only.",
+    "time: first, last (default), or none to treat them like all others. Gentle only.",
 }
 EXCLUDE = "exclude"
 """The word with which a new run leaves out Kafka's own topics."""

@@ -329,7 +329,7 @@ def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[
             sentence = (
                 f"someone else has {what} of {join_some(topics)} in {side}.replication.throttled."
                 f"replicas: the run leaves that as it is, and its rates on "
-                f"{join_named('broker', brokers)} bind them, too, also those in sync"
+                f"{join_named('broker', brokers)} bind them too, even those in sync"
             )
             yield warning(FindingKind.OTHERS_THROTTLED, sentence)
 

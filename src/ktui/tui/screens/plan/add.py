@@ -58,8 +58,8 @@ class AddScreen(PlanScreen):
     TITLE_WORDS = "add a plan to run {}"
     BEFORE = (
         "A plan is a JSON file as kafka-reassign-partitions takes it. What it asks for joins the"
-        " run's queue, under the run's limits, throttle and pauses. Nothing is asked for before"
-        " you have read what becomes of it, and typed the run's name."
+        " run's queue, under the run's limits, throttle and pauses. Nothing is sent until you"
+        " have seen what it would do and typed the run's name."
     )
     ADDS = True
 

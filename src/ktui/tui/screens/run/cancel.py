@@ -61,8 +61,8 @@ _MEANS = {
         " own. Nothing more is sent for them; steps that are done stay done."
     ),
     CancelAction.ROLLBACK: (
-        "They get the replicas, the order and the leader back that they had before the run, step"
-        " by step under its limits; those that are done, too."
+        "They get back the replicas, the order and the leader that they had before the run, step"
+        " by step under its limits, even those that are done."
     ),
     CancelAction.TRIM: (
         "They are stopped, and what is beyond their original number of replicas is dropped: the"
