@@ -121,7 +121,7 @@ def cancel_consequences(moves: Sequence[ListedReassignment], left_out: int = 0) 
         warning = f" ! {join_some(dangers, most=3)}." if dangers else ""
         each = [f"{move.tp} to {' '.join(map(str, move.target))}" for move in moves]
         words = (
-            f"Moving: {join_some(each, most=8)}. No run of this state directory started them."
+            f"Moving: {join_some(each, most=8)}. No run of yours started them."
             " Kafka drops the replicas that they are adding, and does not remember the earlier"
             f" order of the replicas that stay: only whoever started them may know.{warning}"
         )
@@ -137,7 +137,7 @@ def _consequences_of_one(move: ListedReassignment) -> str:
     now, target = (" ".join(map(str, brokers)) for brokers in (move.original, move.target))
     danger = "" if move.danger is None else f" ! {move.danger}."
     return (
-        f"It is moving to {target}; no run of this state directory started it. Kafka drops the"
+        f"It is moving to {target}; no run of yours started it. Kafka drops the"
         f" replicas that it is adding and keeps {now}. Kafka does not remember their order before"
         f" the move: only whoever started it may know.{danger}"
     )
