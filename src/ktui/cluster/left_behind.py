@@ -20,6 +20,7 @@ from ktui.cluster.throttle_settings import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    RATE_OF,
     parse_throttled_list,
 )
 
@@ -60,8 +61,6 @@ def needed_by_move(
     return int(broker) in (move.adding if key == FOLLOWER_REPLICAS else move.replicas)
 
 
-RATE_OF_LIST = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
-"""The rate that binds the replicas of each list."""
 ThrottledLists = Mapping[SettingKey, Collection[str]]
 """The entries of topics' lists of throttled replicas."""
 
@@ -101,7 +100,7 @@ class CatchingUp:
         for (topic, key), entries in lists.items():
             for entry in entries if topic.name in self._behind else ():
                 for state, broker in self._concerned(topic.name, entry):
-                    rated = broker_resource(broker), RATE_OF_LIST[key]
+                    rated = broker_resource(broker), RATE_OF[key]
                     self._of_rates[rated] |= set(_bound_by(state, key, broker, all_=entry == ALL))
 
     def of_entry(self, topic: str, key: str, entry: str) -> frozenset[BoundReplica]:
@@ -145,7 +144,7 @@ def _bound_by(
     for behind in state.out_of_sync if broker in state.replicas else ():
         if all_ or (broker == behind) == followers:
             by = behind if followers else state.leader
-            rate = None if by is None else (broker_resource(by), RATE_OF_LIST[key])
+            rate = None if by is None else (broker_resource(by), RATE_OF[key])
             yield BoundReplica(Replica(state.tp, behind), rate)
 
 

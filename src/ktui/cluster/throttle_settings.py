@@ -15,6 +15,8 @@ RATES = (LEADER_RATE, FOLLOWER_RATE)
 """Broker settings, in bytes a second."""
 REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Topic settings: the replicas that the rates bind, as a list of partition:broker, or ALL."""
+RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
+"""The broker rate that throttles the replicas of each list."""
 ALL = "*"
 LONGEST_LIST = 32_767
 """The most bytes of a list; about 4,000 entries."""

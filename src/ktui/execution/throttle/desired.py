@@ -13,10 +13,10 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigSco
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import (
     ALL,
-    FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    RATE_OF,
     list_room,
     parse_throttled_list,
     throttled_entry,
@@ -26,9 +26,6 @@ from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import ListEntries, SetByRun
 from ktui.pacing.decision import Move
-
-RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
-"""The broker rate that throttles the replicas of each list."""
 
 BrokerSet = frozenset[int]
 Resources = frozenset[ConfigResource]

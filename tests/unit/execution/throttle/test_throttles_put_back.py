@@ -208,6 +208,7 @@ def _taken_over(story: ThrottledStory) -> None:
 
 def _cancelled_by_another(story: ThrottledStory) -> None:
     story.schedule(5.0, cancel("orders-0"))
+    story.asked(60.0, Continue())  # it was the only step in flight, so the run pauses
     story.to_the_end()
     assert story.state("orders-0") is State.CHANGED_ELSEWHERE
 
