@@ -217,6 +217,8 @@ def test_a_rate_too_low_for_one_fetch_before_the_stall_alarm_is_a_warning() -> N
         "stalled in between; from 35 kB/s on they are not"
     )
     assert forecast(ALL, throttle="35kB").warnings == ()
+    without_unit = only(forecast(ALL, throttle="900"))
+    assert without_unit.sentence.endswith("Did you mean 900MB?")
     assert STALLED_AFTER_S == stalls.STALLED_AFTER_S
 
 

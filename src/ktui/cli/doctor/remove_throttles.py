@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.throttle_scan import FoundThrottle
@@ -17,7 +18,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
+from ktui.cluster.throttle_settings import LONGEST_LIST, REPLICAS, parse_throttled_list
 from ktui.execution.broker.unregister import delete_unseen
 
 READ_BACK_S = 5.0
@@ -43,7 +44,7 @@ async def remove_throttles(
         return left | await _delete_unseen(cluster, unseen)
     clock, writer = SystemClock(), cluster.writer()
     try:
-        answers = await writer.alter_configs([_change(throttle) for throttle in stray])
+        answers = await _sent(writer, stray)
         until_s = clock.monotonic() + READ_BACK_S
         while True:
             current = await _read(reader, stray)
@@ -76,18 +77,38 @@ async def _delete_unseen(
     return left
 
 
-def _change(throttle: FoundThrottle) -> ConfigChange:
-    """Return the change that removes a throttle; entries that others add meanwhile stay.
+async def _sent(
+    writer: ClusterWriter, throttles: Sequence[FoundThrottle]
+) -> dict[ConfigResource, WriteResult]:
+    """Send all changes, and return the worst answer for each resource.
+
+    A resource may have a key once in a request, so a long list takes several.
+    """
+    answers: dict[ConfigResource, WriteResult] = {}
+    for changes in zip_longest(*map(_changes, throttles)):
+        sent = [change for change in changes if change is not None]
+        for resource, result in (await writer.alter_configs(sent)).items():
+            if resource not in answers or answers[resource].verdict is Verdict.ACCEPTED:
+                answers[resource] = result
+    return answers
+
+
+def _changes(throttle: FoundThrottle) -> list[ConfigChange]:
+    """Return the changes that remove a throttle; entries that others add meanwhile stay.
 
     A list written with blanks keeps them, but Kafka reports it without blanks. So each entry is
-    subtracted in every spelling.
+    subtracted in every spelling. A value longer than `LONGEST_LIST` no broker can read.
     """
     resource, key = throttle.resource, throttle.key
     if key not in REPLICAS:
-        return ConfigChange(resource, key, ConfigOp.DELETE)
+        return [ConfigChange(resource, key, ConfigOp.DELETE)]
     listed = sorted(parse_throttled_list(throttle.value))
-    spellings = (f"{before}{each}{after}" for each in listed for before, after in _BLANKS)
-    return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(spellings))
+    texts = [",".join(f"{before}{each}{after}" for before, after in _BLANKS) for each in listed]
+    most = LONGEST_LIST // (max(map(len, texts), default=0) + 1)
+    return [
+        ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(texts[n : n + most]))
+        for n in range(0, len(texts), most)
+    ]
 
 
 async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> None:

@@ -47,7 +47,7 @@ from ktui.execution.run.throttle_status import (
     throttle_status,
 )
 from ktui.fileproblem import FileProblem
-from ktui.planning.check.findings import ClusterSnapshot, Severity
+from ktui.planning.check.findings import ClusterSnapshot, FindingKind, Severity
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.preflight.preflight import PreflightBase
@@ -181,6 +181,8 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
         if found.severity is Severity.PROBLEM:
             words = f"run {run.name} is unchanged: {found.sentence}"
             raise BadInput(f"{words}{'' if words.endswith('?') else '.'} To insist: {found.option}")
+        if found.kind is FindingKind.SLOWER_THAN_A_FETCH:
+            print_note(f"warning: {found.sentence}")
 
 
 async def _read(where: Target, plan: Plan, cluster_id: str) -> ClusterSnapshot:

@@ -29,15 +29,22 @@ def late_requests(
 ) -> list[LateRequest]:
     """Find the runs of a cluster whose last request for a partition moves that partition now.
 
-    Runs that cannot be read are skipped.
+    What a live run has in flight is its own. Runs that cannot be read are skipped.
     """
     if not listed:
         return []
+    left: list[Run] = []
+    ours: set[TopicPartition] = set()
+    for run, live in _runs(state_dir, cluster_id):
+        if live:
+            ours |= run.tracks_in_flight.keys() | run.cancelling.keys()
+        else:
+            left.append(run)
     return sorted(
         late
-        for run in _left_runs(state_dir, cluster_id)
+        for run in left
         for tp, reassignment in listed.items()
-        if (late := _as_late(run, tp, reassignment)) is not None
+        if tp not in ours and (late := _as_late(run, tp, reassignment)) is not None
     )
 
 
@@ -46,18 +53,20 @@ def _as_late(run: Run, tp: TopicPartition, reassignment: Reassignment) -> LateRe
     listed = PartitionState(tp, None, (), (), None).with_reassignment(reassignment)
     if track is None or track.sent != listed.target:
         return None
+    if track.state.ended and not track.open_alter:  # its request was answered, and is over
+        return None
     return LateRequest(tp, run.name, track.sent, run.ended)
 
 
-def _left_runs(state_dir: StateDir, cluster_id: str) -> Iterator[Run]:
+def _runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, bool]]:
+    """Yield the runs of a cluster, each with whether a process carries it on."""
     for folder in state_dir.run_dirs():
         try:
-            if holder(folder) is not None:
-                continue
+            live = holder(folder) is not None
             with RunFollower(folder.journal) as follower:
                 follower.refresh()
         except RunProblem:
             continue
         started = follower.run.started
         if started is not None and started.cluster_id == cluster_id:
-            yield follower.run
+            yield follower.run, live

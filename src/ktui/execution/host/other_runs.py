@@ -25,8 +25,7 @@ class OtherRun(msgspec.Struct, frozen=True):
 
     name: str
     state: RunState
-    over: int
-    """How many of its partitions have ended."""
+    done: int
     partitions: int
     states: Mapping[TopicPartition, State]
     """The partitions that are under way, or in trouble."""
@@ -118,17 +117,22 @@ class OtherRuns:
 
 
 def _other_run(folder: RunDir, run: Run) -> OtherRun | None:
-    """Return a run as others see it; None where it goes on elsewhere, or cannot be read."""
+    """Return a run as others see it; None where it goes on elsewhere, or cannot be read.
+
+    A run that no engine has ever owned, and that has begun nothing, is only being started.
+    """
     try:
         state = run_state(run, holder(folder))
     except RunProblem:
         return None
     if run.started is None or state in (RunState.EXPORTED, RunState.ENDED):
         return None
+    if state is RunState.RESUMABLE and run.owner is None and not run.batch:
+        return None
     return OtherRun(
         name=folder.name,
         state=state,
-        over=sum(run.counts[each] for each in State if each.ended),
+        done=run.counts[State.DONE],
         partitions=len(run.tracks),
         states={
             tp: track.state

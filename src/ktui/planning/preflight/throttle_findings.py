@@ -29,6 +29,7 @@ from ktui.planning.check.disks import warning
 from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.planning.names import join_named, join_some
 from ktui.planning.preflight.throttled_run import NEVER_S, ThrottledRun, brokers_added
+from ktui.planning.throttle_rates import KB
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0
@@ -51,7 +52,7 @@ def throttle_too_low(run: ThrottledRun) -> Iterator[Finding]:
     yield from _refused(run, never, rates) if run.ends_nothing else never
     for rate, brokers in rates.items():
         yield from _under_all_at_once(run, rate, brokers)
-        yield from _slower_than_a_fetch(rate, brokers)
+        yield from _slower_than_a_fetch(run, rate, brokers)
     if run.leaders and run.growing.wanted:
         yield _leaders(run)
     yield from _unknown(run)
@@ -128,8 +129,10 @@ def _fitting(run: ThrottledRun, broker: int, rate: int) -> int:
     return len(run.growing.onto[broker])
 
 
-def _slower_than_a_fetch(rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
+def _slower_than_a_fetch(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
     if sentence := slower_than_a_fetch(rate, f"into {join_named('broker', brokers)}"):
+        if rate < KB and not run.ends_nothing:  # else the problem asks
+            sentence += f". Did you mean {run.asked.in_megabytes}?"
         yield warning(FindingKind.SLOWER_THAN_A_FETCH, sentence)
 
 

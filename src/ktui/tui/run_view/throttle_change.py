@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ktui.cluster.throttle_settings import FETCH_BYTES
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.planning.names import join_named
-from ktui.planning.throttle_rates import ThrottleRates
+from ktui.planning.throttle_rates import KB, ThrottleRates
 from ktui.progress.inflow import Inflow
 from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
@@ -97,7 +97,9 @@ def _slow_fetches(new: ThrottleRates, into: Inflows) -> Iterator[str]:
     rates = {rate for broker in into if (rate := new.of(broker)) is not None}
     if rates and (least := min(rates)) * STALLED_AFTER_S < FETCH_BYTES:
         took = as_duration(FETCH_BYTES / least)
-        yield f"At {as_rate(least)} one fetch of 1 MiB takes {took}, which looks like a stall."
+        words = f"At {as_rate(least)} one fetch of 1 MiB takes {took}, which looks like a stall."
+        asks = least < KB and not ends_nothing(new, into)
+        yield f"{words} Did you mean {new.in_megabytes}?" if asks else words
 
 
 def _is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,21 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.errors import Unreachable
-from ktui.cluster.ports import ConfigResource, ConfigSource, Setting, Verdict, WriteResult
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigResource,
+    ConfigSource,
+    Setting,
+    Verdict,
+    WriteResult,
+)
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
+    LONGEST_LIST,
 )
 from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import AnyRunEvent, FoundSetting, SettingsFound
@@ -160,6 +168,30 @@ def test_a_list_entry_with_a_blank_is_removed_and_one_that_a_move_needs_stays(
     parsed(sandbox.clear("--json", "--yes"))
 
     assert sandbox.settings == {ORDERS: {FOLLOWER_REPLICAS: "0:4"}}
+
+
+def test_a_full_list_is_removed_by_changes_that_brokers_can_read(sandbox: ThrottleSandbox) -> None:
+    full = ",".join(f"{partition}:4" for partition in range(4_600))
+    sandbox.patient.controller.configs._dynamic[ORDERS] = {FOLLOWER_REPLICAS: full}
+    sandbox.given(BROKER_4, FOLLOWER_RATE, SET[0])
+    longest: list[int] = []
+
+    class Measuring(PassingWriter):
+        async def alter_configs(
+            self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
+        ) -> Mapping[ConfigResource, WriteResult]:
+            longest.append(max(len(change.value or "") for change in changes))
+            return await super().alter_configs(changes, leaves_within_s=leaves_within_s)
+
+        async def aclose(self) -> None:
+            pass
+
+    sandbox.writer = lambda: Measuring(sandbox.patient.writer())
+
+    parsed(sandbox.clear("--json"))
+
+    assert sandbox.settings == {}
+    assert 0 < max(longest) <= LONGEST_LIST
 
 
 def test_clearing_a_live_runs_throttle_is_refused_with_the_command_that_lifts_it(

@@ -13,9 +13,9 @@ from ktui.execution.host.catalog import summarize_run
 from ktui.execution.host.late_requests import late_requests
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.events import Ended, OpenRequest
+from ktui.execution.run.events import Ended, OpenRequest, StateEntered
 from ktui.execution.run.states import State
-from support.journals.journals import a_start, started, step, written
+from support.journals.journals import a_start, accepted, started, step, written
 from support.simulated.moving_clusters import tp
 
 CLUSTER = started(1).cluster_id
@@ -69,6 +69,23 @@ def test_a_reassignment_that_a_live_run_requested_is_not_late(tmp_path: Path) ->
 
     with own_run(state.run("drain")):
         assert late_requests(state, CLUSTER, {ORDERS: as_requested()}) == []
+
+
+def test_a_live_run_s_step_is_not_taken_for_that_of_an_earlier_run(tmp_path: Path) -> None:
+    state = a_run(tmp_path, ended=True)
+    written(state.create_run("again").journal, [*a_start(1), step(0)]).close()
+
+    with own_run(state.run("again")):
+        assert late_requests(state, CLUSTER, {ORDERS: as_requested()}) == []
+
+
+def test_a_request_that_was_answered_is_never_late(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    stopped = StateEntered(topic="orders", partition=0, state=State.STOPPED)
+    events = [*a_start(1), step(0), accepted(0), stopped, Ended(counts={State.STOPPED: 1})]
+    written(state.create_run("drain").journal, events).close()
+
+    assert late_requests(state, CLUSTER, {ORDERS: as_requested()}) == []
 
 
 def test_the_summary_of_an_ended_run_lists_its_open_requests(tmp_path: Path) -> None:

@@ -7,8 +7,19 @@ from pathlib import Path
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.other_runs import OtherRuns, find_movers
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.events import AnyRunEvent
-from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written
+from ktui.execution.run.events import AnyRunEvent, StateEntered
+from ktui.execution.run.states import State
+from support.journals.journals import (
+    CLUSTER,
+    a_start,
+    accepted,
+    ended,
+    over,
+    planned,
+    started,
+    step,
+    written,
+)
 
 MOVED = TopicPartition("orders", 0)
 
@@ -48,3 +59,27 @@ def test_an_unreadable_run_moves_nothing(tmp_path: Path) -> None:
     state.create_run("broken").journal.write_bytes(b"no journal")
     a_run(state, "drain", step(0), accepted(0))
     assert find_movers(state, CLUSTER) == {MOVED: "drain"}
+
+
+def test_a_run_that_is_only_being_started_does_not_wait_for_resume(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    run = state.create_run("starting")
+    written(run.journal, [started(2), planned(2)]).close()
+    a_run(state, "left")
+    others = OtherRuns(state, CLUSTER)
+
+    assert [each.name for each in others.alive()] == ["left"]
+
+    others.close()
+
+
+def test_a_run_counts_as_done_only_what_is_at_its_target(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    gone = StateEntered(topic="orders", partition=0, state=State.CHANGED_ELSEWHERE)
+    a_run(state, "drain", step(0), accepted(0), gone)
+    others = OtherRuns(state, CLUSTER)
+
+    (drain,) = others.alive()
+
+    assert (drain.done, drain.partitions) == (0, 2)
+    others.close()

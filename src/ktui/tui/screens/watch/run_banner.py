@@ -203,7 +203,7 @@ def others_line(others: Sequence[OtherRun], key: str, width: int = _WIDE) -> lis
         word, role = _STATES[each.state]
         pieces = [Piece("run ", "dim"), Piece(each.name, bold=True), Piece(f" {word}", role)]
         parts.append(HeaderPart(tuple(pieces)))
-        parts.append(HeaderPart((Piece(f"{each.over:,}/{each.partitions:,}"),), rank=1, gap=1))
+        parts.append(HeaderPart((Piece(f"{each.done:,}/{each.partitions:,}"),), rank=1, gap=1))
         if each.stalled:
             words = Piece(f"{each.stalled:,} STALLED", "stalled", bold=True)
             parts.append(HeaderPart((words,), gap=1))
