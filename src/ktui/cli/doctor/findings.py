@@ -150,6 +150,13 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         )
     elif moving is not None:
         yield DoctorFinding(Level.GOOD, "nothing is being reassigned")
+    else:
+        yield DoctorFinding(
+            Level.TROUBLE,
+            "what is being reassigned cannot be listed",
+            "No run can work without that list. The reason stands above; a proxy on the way may "
+            "not pass the request on.",
+        )
     if any(
         topic.startswith(("__CruiseControl", "__KafkaCruiseControl"))
         for topic in facts.topic_configs

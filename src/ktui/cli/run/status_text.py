@@ -28,7 +28,7 @@ from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.held_text import held_text, reason_text
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
-from ktui.execution.run.states import STAGES, Stage, State, count_stages
+from ktui.execution.run.states import Stage, State, count_stages
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.planning.objective import Objective
@@ -204,14 +204,14 @@ def _progress(status: StatusFacts) -> list[str]:
     run, copied = status.run, status.copied
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
     between = sum(t.state is State.QUEUED and t.under_way for t in run.tracks.values())
-    held_up = sum(_held_up_by(track) != "" for track in run.tracks_in_flight.values())
-    stages = count_stages(run.counts, between, {Stage.HELD_UP: held_up})
+    stages = count_stages(run.counts, between, {Stage.HELD_UP: run.held_up})
     others = [f"{count:,} {stage}" for stage, count in stages.items() if stage is not Stage.DONE]
     done = ", ".join((done, *others))
     sizes = f", {copied_text(run, copied)}" if run.copies.whole else ""
     rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
     by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
-    left = "" if copied.left_s is None else f", {_left(copied.left_s)} left{by}"
+    known = None if run.held_up else copied.left_s  # nobody knows how long that lasts
+    left = "" if known is None else f", {_left(known)} left{by}"
     least = [] if status.least is None else [f"at least {least_text(run, status.least)}"]
     return [f"{done}{sizes}{left}", *least, table(("STATE", "PARTITIONS"), rows, right=(1,))]
 
@@ -219,11 +219,6 @@ def _progress(status: StatusFacts) -> list[str]:
 def _left(left_s: Range) -> str:
     low, middle, high = map(as_duration, (left_s.low, left_s.middle, left_s.high))
     return middle if low == high else f"{middle} ({low}-{high})"
-
-
-def _held_up_by(track: Track) -> str:
-    """Return what a step waits for, as a broker that is down: a stall only once it has lasted."""
-    return track.reason if STAGES[track.state] is Stage.COPYING else ""
 
 
 def _in_flight(run: Run) -> list[str]:
@@ -234,7 +229,7 @@ def _in_flight(run: Run) -> list[str]:
     )  # fmt: skip
     tracks = run.tracks_in_flight.values()
     rows = [_step_row(track) for track in tracks]
-    held_up = [_held_up_by(track) for track in tracks]
+    held_up = [track.held_up_by for track in tracks]
     if any(held_up):
         header = (*header, "HELD UP")
         rows = [(*row, why or "-") for row, why in zip(rows, held_up, strict=True)]

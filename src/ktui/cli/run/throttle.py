@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import aclosing
 
 import click
@@ -31,7 +31,8 @@ from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.ports import ConfigScope
+from ktui.cluster.ports import ConfigScope, SettingsAnswer
+from ktui.cluster.resources import SettingKey
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import settled
 from ktui.execution.errors import RunRefused
@@ -143,13 +144,54 @@ def command(  # noqa: PLR0913 - one for each option
     if leave_behind:
         _leave_behind(client, json=json)
         return
-    throttle = throttle_status(client.read().run)
+    throttle = _at_present(client.read().run)
     owned = client.owner is not None  # asked last: without an engine, the throttle may stay
     if json:
         shown = throttle_json(throttle, owned=owned)
         click.echo(encode(RunThrottleJson(SCHEMA_VERSION, name, shown)))
     else:
         click.echo(_as_text(name, throttle, owned=owned))
+
+
+def _at_present(run: Run) -> ThrottleStatus:
+    """Return a run's throttle, with the rates that its brokers have now in place of its own.
+
+    The run itself reads them before each step, and else every 30 s.
+    """
+    status, begun = throttle_status(run), run.started
+    rates = [key for key in status.settings if key[0].scope is ConfigScope.BROKER]
+    if begun is None or not begun.connection or not rates:  # or on a simulated cluster
+        return status
+    try:
+        where = ClusterChoice().or_of_run(begun).target(changes=False)
+        found = asyncio.run(_read_rates(where, rates, begun.cluster_id))
+    except (BadInput, FileProblem, RunRefused, ClusterError, TimeoutError) as error:
+        print_note(f"warning: what its brokers have now could not be read: {_reason(error)}")
+        return status
+    present = {
+        key: found.settings[key[0]][key[1]].own
+        for key in rates
+        if key[1] in found.settings.get(key[0], {})
+    }
+    theirs = {
+        key: own
+        for key, own in present.items()
+        if own is not None and own not in status.settings[key].values
+    }
+    seen_before = {k: v for k, v in status.foreign.items() if k not in present}
+    return msgspec.structs.replace(status, foreign=seen_before | theirs)
+
+
+async def _read_rates(
+    where: Target, keys: Collection[SettingKey], cluster_id: str
+) -> SettingsAnswer:
+    async with asyncio.timeout(_CHECKED_WITHIN_S), aclosing(where.cluster.reader()) as reader:
+        check_same_cluster(where, (await reader.describe_cluster()).cluster_id, cluster_id)
+        return await reader.settings({key[0] for key in keys}, {key[1] for key in keys})
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or f"the cluster did not answer within {_CHECKED_WITHIN_S:.0f} s"
 
 
 def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
@@ -171,8 +213,8 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
         where = ClusterChoice().or_of_run(begun).target(changes=False)
         seen = asyncio.run(_read(where, plan, begun.cluster_id))
     except (BadInput, FileProblem, RunRefused, ClusterError, TimeoutError) as error:
-        why = str(error) or f"the cluster did not answer within {_CHECKED_WITHIN_S:.0f} s"
-        print_note(f"warning: ktui could not check whether a copy ends under this rate: {why}")
+        words = "ktui could not check whether a copy ends under this rate"
+        print_note(f"warning: {words}: {_reason(error)}")
         return
     figures = PreflightBase(plan, settled(seen, run, run.tracks)).under(
         run.limits, throttle=rates, throttle_leaders=run.options.throttle_leaders

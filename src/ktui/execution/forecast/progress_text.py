@@ -46,8 +46,8 @@ def run_ending(run: Run) -> RunEnding:
 def progress_line(run: Run, copied: CopiedBytes = NOT_KNOWN) -> str:
     """Describe a run's progress in one line, with the time left if it is known."""
     parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
-    if run.in_flight:
-        parts.append(f"{run.in_flight:,} moving")
+    in_flight = ((run.in_flight - run.held_up, "moving"), (run.held_up, "held up"))
+    parts += [f"{count:,} {words}" for count, words in in_flight if count]
     if run.batch:
         parts.append(f"batch {run.batch:,}")
     if run.copies.whole:
@@ -64,7 +64,7 @@ def progress_line(run: Run, copied: CopiedBytes = NOT_KNOWN) -> str:
         parts.append(f"waiting: {run.gate.reason}")
     elif run.gate.shut:
         parts.append(f"gate shut: {run.gate.reason}")
-    elif copied.left_s is not None:
+    elif copied.left_s is not None and not run.held_up:  # nobody knows how long that lasts
         by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
         parts.append(f"{as_duration(copied.left_s.middle)} left{by}")
     return ", ".join(parts)

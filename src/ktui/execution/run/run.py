@@ -212,6 +212,11 @@ class Run(msgspec.Struct, eq=False):
         return len(self.tracks_in_flight)
 
     @property
+    def held_up(self) -> int:
+        """How many steps in flight wait for something, as a broker that is down."""
+        return sum(track.held_up_by != "" for track in self.tracks_in_flight.values())
+
+    @property
     def with_extra_replicas(self) -> int:
         """How many partitions have more replicas than before the run and by its plan.
 

@@ -9,7 +9,7 @@ import msgspec
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Answered, Planned, StepBegun
-from ktui.execution.run.states import State
+from ktui.execution.run.states import STAGES, Stage, State
 from ktui.pacing.situation import Urgency
 
 
@@ -97,6 +97,14 @@ class Track(msgspec.Struct):
     def step_cancelled_by_operator(self) -> bool:
         """Whether the step in flight was cancelled by an operator since it began."""
         return self.step is not None and self.step.cancelled_by_operator
+
+    @property
+    def held_up_by(self) -> str:
+        """What a step in flight waits for, as a broker that is down; empty for nothing.
+
+        It is a stall only once it has lasted.
+        """
+        return self.reason if STAGES[self.state] is Stage.COPYING else ""
 
     @property
     def begun(self) -> bool:

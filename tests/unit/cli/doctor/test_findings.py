@@ -148,7 +148,15 @@ def test_the_doctor_judges_nothing_that_it_could_not_read() -> None:
     assert [f.what for f in judge_cluster(blind)] == [
         "could not read: listing reassignments: not authorized",
         "all 3 brokers are up",
+        "what is being reassigned cannot be listed",
     ]
+
+
+def test_a_cluster_whose_reassignments_cannot_be_listed_is_bad_as_no_run_can_work_there() -> None:
+    (found,) = bad(judge_cluster(facts(moving=None)))
+
+    assert found.level is Level.TROUBLE
+    assert "a proxy on the way may not pass the request on" in found.fix
 
 
 def test_a_long_list_of_brokers_is_cut_and_the_rest_counted() -> None:

@@ -11,6 +11,8 @@ from click.testing import Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.run import throttle
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
@@ -18,11 +20,13 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from support.cli.named_cluster import NamedCluster
 from support.cli.owned_run import owned_run
 from support.journals.journals import a_start, ended
 from support.journals.throttled_journals import (
+    BROKER_4,
     a_run,
     all_over,
     call,
@@ -199,3 +203,24 @@ def given_to_a_slow_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rat
     monkeypatch.setattr(RunClient, "send", lambda *_: (1, answer))
     with own_run(run):
         return call(run, rate)
+
+
+def test_the_throttle_shows_what_others_have_set_since_the_run_last_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]})
+    theirs = ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, "300000")
+    cluster.do(events.AlterConfigs((theirs,)))
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    begun, *more = throttled()
+    begun = msgspec.structs.replace(
+        begun, connection={"bootstrap_server": "a:9092"}, cluster_id=cluster.spec.name
+    )
+    run = a_run(tmp_path, begun, *more)
+
+    with own_run(run):
+        shown = lines(call(run))
+
+    (rate,) = (line for line in shown if "broker 4" in line)
+    assert "none: somebody else set 300000 (300 kB/s)" in rate

@@ -54,6 +54,14 @@ ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
 ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
 
 
+def test_the_progress_line_tells_what_moves_from_what_waits_for_a_broker_that_is_down() -> None:
+    down = now_in(1, State.ADDING, "broker 4 is down")
+    run = a_run(step(0, 7), step(1, 7), down)
+
+    assert ", 1 moving, 1 held up, batch 7" in progress_line(run)
+    assert "left" not in progress_line(run, LEFT)
+
+
 def test_the_progress_line_shows_how_far_the_run_is() -> None:
     run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7), now_in(3, State.BLOCKED))
 
