@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 from pyarrow import dataset, fs
 from pyarrow.dataset import Dataset
 
+from ktui.fileproblem import FileProblem
 from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.files import LocalFiles
-from ktui.pipeline.lake.lake import read_manifest
+from ktui.pipeline.lake.links import check_files
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.records import Partition
+from ktui.recording.opening import open_recording_file
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -174,16 +175,18 @@ class ArrowLake:
             files, path = fs.FileSystem.from_uri(place) if "://" in place else _local(place)
             folder = fs.SubTreeFileSystem(path, files)
             if isinstance(files, fs.LocalFileSystem):
-                here = read_manifest(LocalFiles(Path(path)))
-                if here is None:
-                    raise PipelineProblem(manifests.missing_lake(place))
-                return cls(folder, here)
+                with open_recording_file(Path(path) / manifests.NAME) as local:
+                    found = manifests.decode(local.read())
+                check_files(Path(path), found)
+                return cls(folder, found)
             with folder.open_input_file(manifests.NAME) as file:
                 return cls(folder, manifests.decode(file.read()))
         except FileNotFoundError:
             raise PipelineProblem(manifests.missing_lake(place)) from None
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise PipelineProblem(manifests.unreadable_manifest(place, error)) from None
+        except FileProblem as problem:
+            raise PipelineProblem(str(problem)) from None
         except (OSError, pa.ArrowException) as error:
             raise PipelineProblem(f"{place}: the lake cannot be read: {error}") from None
 
