@@ -13,6 +13,7 @@ import pytest
 
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics
 from ktui.lab.layout import Lab
 from support.kafka.hanging_moves import hanging_moves
 from support.kafka.reassign_tool import listed as listed_by_the_tool
@@ -70,10 +71,22 @@ def test_it_agrees_with_kafkas_tool_on_what_moves_and_has_every_field_of_the_con
     assert rows == [f"{topic_name}-{number}" for number in range(count)]
 
 
-def test_a_partition_that_does_not_move_is_not_listed(lab: Lab) -> None:
-    assert ktui(lab, "--topic", "no-such-topic") == (
-        "Nothing of what you asked for is being reassigned.\n"
-    )
+def test_a_partition_that_does_not_move_is_not_listed(lab: Lab, topic_name: str) -> None:
+    connection = Connection.to(lab.bootstrap_servers)
+    create_topic(connection, topic_name, [[1]])
+    try:
+        for words in (("--topic", topic_name), ("--partition", f"{topic_name}:0")):
+            assert ktui(lab, *words) == "Nothing of what you asked for is being reassigned.\n"
+    finally:
+        delete_topics(connection, [topic_name])
+
+
+def test_a_topic_that_the_cluster_does_not_have_is_refused(lab: Lab) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        ktui(lab, "--topic", "no-such-topic")
+
+    assert refused.value.returncode == 2
+    assert "the cluster does not have topic 'no-such-topic'" in refused.value.stderr
 
 
 def test_a_context_that_names_another_cluster_by_its_id_is_refused(

@@ -133,7 +133,7 @@ class _Cancelling:
         interest = Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
         seen = await self._observer.poll(interest)
         await check_on_cluster(
-            self._reader, seen, request.topics, request.partitions, request.brokers
+            self._reader, self._clock, seen, request.topics, request.partitions, request.brokers
         )
         if request.everything and not request.dry_run:
             reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"

@@ -221,7 +221,7 @@ async def _warn_of_unknown(
     async with aclosing(Observer(reader, clock)) as observer:
         seen = await observer.poll(Interest(topics=topics))
     try:
-        await check_on_cluster(reader, seen, sorted(topics))
+        await check_on_cluster(reader, clock, seen, sorted(topics))
     except BadInput as unknown:
         line.print(f"warning: --topic: {unknown}; it is recorded from when it is created")
 

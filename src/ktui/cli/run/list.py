@@ -66,13 +66,13 @@ async def _poll(
     cluster: Cluster, topics: tuple[str, ...], partitions: tuple[TopicPartition, ...]
 ) -> Observation:
     """Poll once, and check that the cluster has what was asked for."""
-    interest = Interest(frozenset(topics), frozenset(partitions))
+    interest, clock = Interest(frozenset(topics), frozenset(partitions)), SystemClock()
     async with (
         aclosing(cluster.reader()) as reader,
-        aclosing(Observer(reader, SystemClock(), patience_s=PATIENCE_S)) as observer,
+        aclosing(Observer(reader, clock, patience_s=PATIENCE_S)) as observer,
     ):
         seen = await observer.poll(interest)
-        await check_on_cluster(reader, seen, topics, partitions)
+        await check_on_cluster(reader, clock, seen, topics, partitions)
         return seen
 
 

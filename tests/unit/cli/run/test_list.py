@@ -11,7 +11,9 @@ from ktui.cli.run.list import _print_table
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import TopicSpec
 from support.cli.named_cluster import NamedCluster
 from support.simulated.moving_clusters import a_cluster, move, wait
 from support.simulated.seen_polls import recorded
@@ -57,6 +59,12 @@ def test_a_target_that_is_down_is_named(capsys: pytest.CaptureFixture[str]) -> N
     assert " ".join(row).endswith("broker 4 is down")
 
 
+def name_cluster(monkeypatch: pytest.MonkeyPatch, cluster: SimulatedCluster) -> None:
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    monkeypatch.setattr("ktui.cli.run.list.SystemClock", lambda: cluster.clock)
+
+
 @pytest.mark.parametrize(
     ("words", "missing"),
     [
@@ -69,13 +77,26 @@ def test_a_target_that_is_down_is_named(capsys: pytest.CaptureFixture[str]) -> N
 def test_what_the_cluster_does_not_have_is_named_and_does_not_read_as_if_all_is_well(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], missing: str
 ) -> None:
-    cluster = a_cluster({"orders": [(1, 2, 3)]})
-    named = NamedCluster(reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships)
-    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    name_cluster(monkeypatch, a_cluster({"orders": [(1, 2, 3)]}))
 
     refused = CliRunner().invoke(ktui, ["list", *words])
 
     assert isinstance(refused.exception, BadInput)
     assert str(refused.exception) == f"the cluster does not have {missing}"
     found = CliRunner().invoke(ktui, ["list", "--topic", "orders"])
+    assert found.stdout == "Nothing of what you asked for is being reassigned.\n"
+
+
+@pytest.mark.parametrize("denied", ["", "describe_quorum"])
+@pytest.mark.parametrize("words", [("--topic", "new"), ("--partition", "new:0")])
+def test_a_topic_that_brokers_have_yet_to_learn_of_is_asked_for_again_and_not_called_missing(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], denied: str
+) -> None:
+    cluster = SimulatedCluster(a_cluster().spec, VirtualClock(leaping=True))
+    cluster.do(events.CreateTopic(TopicSpec(name="new", replicas=((1, 2, 3),))))
+    cluster.do(events.Deny(denied))  # without it a cluster does not prove how old metadata is
+    name_cluster(monkeypatch, cluster)
+
+    found = CliRunner().invoke(ktui, ["list", *words], catch_exceptions=False)
+
     assert found.stdout == "Nothing of what you asked for is being reassigned.\n"
