@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -39,13 +40,21 @@ limits = st.builds(
     order=st.sampled_from(Order),
 ) | st.just(Limits())
 MB = 10**6
+TB = 10**12
+held = st.lists(st.none() | st.integers(0, 300 * TB), min_size=8, max_size=8)
 
 
 def forecast_of(
-    some: list[Way], inbound: list[int | None], rate: int, limits: Limits, *, leaders: bool = False
+    some: list[Way],
+    inbound: list[int | None],
+    rate: int,
+    limits: Limits,
+    *,
+    leaders: bool = False,
+    sizes: Sequence[int | None] = (),
 ) -> Preflight:
     known = {tp(n): b * MB for n, b in enumerate(inbound[: len(some)]) if b is not None}
-    snapshot = a_snapshot(*some, inbound=known)
+    snapshot = a_snapshot(*some, sizes=sizes, inbound=known)
     throttle = ThrottleRates(rate)
     return preflight(a_plan(*some), snapshot, limits, throttle=throttle, throttle_leaders=leaders)
 
@@ -58,16 +67,21 @@ def rates_in(sentence: str) -> list[int]:
     return [int(float(number) * MB) for number in re.findall(r"([\d.]+) MB/s", sentence)]
 
 
-@given(ways, written, rates, limits)
+@given(ways, written, held, rates, limits)
 def test_a_rate_above_the_highest_named_one_is_enough(
-    some: list[Way], inbound: list[int | None], rate: int, limits: Limits
+    some: list[Way],
+    inbound: list[int | None],
+    sizes: list[int | None],
+    rate: int,
+    limits: Limits,
 ) -> None:
-    found = of(forecast_of(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
+    found = of(forecast_of(some, inbound, rate * MB, limits, sizes=sizes), FindingKind.NEVER_ENDS)
 
     if found:  # one for each broker that is named
         more = max(number for each in found for number in rates_in(each.sentence)) + 1
         assert more > rate * MB
-        assert not of(forecast_of(some, inbound, more, limits), FindingKind.NEVER_ENDS)
+        enough = forecast_of(some, inbound, more, limits, sizes=sizes)
+        assert not of(enough, FindingKind.NEVER_ENDS)
 
 
 @given(ways, written, rates, limits)

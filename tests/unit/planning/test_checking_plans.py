@@ -396,6 +396,7 @@ def test_the_options_are_spelt_as_on_the_command_line() -> None:
     assert [str(option) for option in Option] == [
         "--allow-replication-factor-change",
         "--allow-below-min-isr",
+        "--allow-slow",
     ]
 
 

@@ -139,7 +139,25 @@ def test_a_rate_in_megabytes_under_which_no_copy_ends_is_a_problem_with_one_that
 def test_a_rate_that_takes_more_than_a_month_for_each_copy_is_a_problem_without_writes() -> None:
     found = only_problem(forecast(ONE, throttle="50"))
 
-    assert found.sentence == ("at 50 B/s into broker 4 no copy ends within 30d. Did you mean 50MB?")
+    assert found.sentence == (
+        "at 50 B/s into broker 4 no copy ends within 30d; it needs more than 386 B/s. Did you mean "
+        "50MB?"
+    )
+    assert problems(forecast(ONE, throttle="387")) == []
+
+
+def test_a_rate_just_above_what_is_written_is_no_problem_of_a_small_partition() -> None:
+    assert problems(forecast(ONE, throttle="12000001", inbound=(12 * MB,))) == []
+
+
+def test_a_rate_is_refused_for_the_size_too_where_one_above_the_writes_would_not_be_enough() -> (
+    None
+):
+    writes, size = problems(forecast(ONE, throttle="50", inbound=(60,)))
+
+    assert "it needs more than 60 B/s" in writes.sentence
+    assert "it needs more than 386 B/s" in size.sentence
+    assert len(problems(forecast(ONE, throttle="50", inbound=(400,)))) == 1
 
 
 def test_a_rate_under_which_one_copy_ends_or_may_end_is_no_problem() -> None:
@@ -163,8 +181,12 @@ def test_an_operator_may_insist_on_a_rate_under_which_no_copy_ends() -> None:
 
 
 def only_problem(result: Preflight) -> Finding:
-    (finding, *_) = [each for each in result.warnings if each.severity is Severity.PROBLEM]
+    (finding, *_) = problems(result)
     return finding
+
+
+def problems(result: Preflight) -> list[Finding]:
+    return [each for each in result.warnings if each.severity is Severity.PROBLEM]
 
 
 def test_the_sufficient_rate_counts_the_copies_that_share_it() -> None:

@@ -65,13 +65,17 @@ def _refused(
     severity = Severity.WARNING if run.slow else Severity.PROBLEM
     meant = run.asked.in_megabytes
     sentences = [(each.partitions, each.sentence) for each in never]
-    if not never:
+    named = max(
+        (_most(run, b) for rate, those in rates.items() for b in those if _most(run, b) >= rate),
+        default=0,
+    )
+    if run.least_for_any_size > named:  # else what is named for the writes is enough for this, too
         rate, brokers = min(rates.items())
         sentence = (
             f"at {as_rate(rate)} into {join_named('broker', brokers)} no copy ends within "
-            f"{as_duration(NEVER_S)}"
+            f"{as_duration(NEVER_S)}; it needs more than {as_rate_above(run.least_for_any_size)}"
         )
-        sentences = [(tuple(one.tp for one in run.growing.wanted), sentence)]
+        sentences.append((tuple(one.tp for one in run.growing.wanted), sentence))
     for partitions, sentence in sentences:
         words = f"{sentence}. Did you mean {meant}?" if meant else sentence
         yield Finding(severity, FindingKind.NEVER_ENDS, partitions, words, option=Option.SLOW)

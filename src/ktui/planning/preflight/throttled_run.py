@@ -95,7 +95,25 @@ class ThrottledRun(msgspec.Struct, frozen=True):
         rate, written = self.throttle.of(broker), self.growing.snapshot.inbound.get(one.tp)
         if rate is None or written is None:
             return False
-        return written >= rate or (one.sized and one.size > (rate - written) * NEVER_S)
+        return written >= rate or _least_for_size(one) > rate
+
+    @property
+    def least_for_any_size(self) -> float:
+        """The least rate at which some partition is copied alone within NEVER_S, in bytes a second.
+
+        Zero where one is at these rates. What is written to partitions does not count: it was
+        measured for seconds, and what it leaves of a rate just above it would be made up.
+        """
+        least = [
+            _least_for_size(one)
+            for one in self.growing.wanted
+            if any(_least_for_size(one) > rate for rate in self._rates_onto(one))
+        ]
+        return min(least) if least and len(least) == len(self.growing.wanted) else 0.0
+
+    def _rates_onto(self, one: WantedPartition) -> list[int]:
+        rates = (self.throttle.of(broker) for broker in brokers_added(one))
+        return [rate for rate in rates if rate is not None]
 
     def most_at_once(self, broker: int) -> int:
         """Return the most bytes a second that may be written at once to a broker's new replicas.
@@ -128,6 +146,10 @@ class ThrottledRun(msgspec.Struct, frozen=True):
             if rate is not None:
                 groups[rate].append(broker)
         return dict(sorted(groups.items()))
+
+
+def _least_for_size(one: WantedPartition) -> float:
+    return one.size / NEVER_S if one.sized else 0.0
 
 
 def most_by_weight(weights: Sequence[int], most: int | None) -> int | None:
