@@ -41,7 +41,7 @@ limits = st.builds(
 ) | st.just(Limits())
 MB = 10**6
 TB = 10**12
-held = st.lists(st.none() | st.integers(0, 300 * TB), min_size=8, max_size=8)
+held = st.lists(st.none() | st.integers(0, 300).map(lambda tb: tb * TB), min_size=8, max_size=8)
 
 
 def forecast_of(

@@ -101,19 +101,10 @@ class ThrottledRun(msgspec.Struct, frozen=True):
     def least_for_any_size(self) -> float:
         """The least rate at which some partition is copied alone within NEVER_S, in bytes a second.
 
-        Zero where one is at these rates. What is written to partitions does not count: it was
-        measured for seconds, and what it leaves of a rate just above it would be made up.
+        What is written to partitions does not count: it was measured for seconds, and what it
+        leaves of a rate just above it would be made up.
         """
-        least = [
-            _least_for_size(one)
-            for one in self.growing.wanted
-            if any(_least_for_size(one) > rate for rate in self._rates_onto(one))
-        ]
-        return min(least) if least and len(least) == len(self.growing.wanted) else 0.0
-
-    def _rates_onto(self, one: WantedPartition) -> list[int]:
-        rates = (self.throttle.of(broker) for broker in brokers_added(one))
-        return [rate for rate in rates if rate is not None]
+        return min(map(_least_for_size, self.growing.wanted), default=0.0)
 
     def most_at_once(self, broker: int) -> int:
         """Return the most bytes a second that may be written at once to a broker's new replicas.
