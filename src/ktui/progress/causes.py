@@ -132,7 +132,9 @@ def _of_stalled(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, 
 
 def _log_dir_offline(broker: int, poll: Poll) -> tuple[Cause, str]:
     path = poll.failed_dirs.get(broker)
-    which = f"log dir {path}" if path else "its log dir"
+    # Without a failed log dir, the broker may be going down: metadata can know it before the
+    # list of brokers, which is read first.
+    which = f"log dir {path}" if path else "its replica"
     return Cause.LOG_DIR_OFFLINE, f"{which} on broker {broker} is offline"
 
 

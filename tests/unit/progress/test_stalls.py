@@ -201,7 +201,7 @@ def test_a_throttle_that_lets_enough_through_is_mentioned_but_not_blamed() -> No
         ({"down": [4]}, (Cause.TARGET_DOWN, "broker 4 is down")),
         (
             {"states": [a_move(offline=(4,))]},
-            (Cause.LOG_DIR_OFFLINE, "its log dir on broker 4 is offline"),
+            (Cause.LOG_DIR_OFFLINE, "its replica on broker 4 is offline"),
         ),
         ({"states": [a_move(leader=None)]}, (Cause.NO_LEADER, "no leader to copy from")),
     ],
