@@ -318,13 +318,19 @@ async def test_a_throttle_is_checked_against_inbound_traffic_and_then_used_by_th
         await type_throttle(watch, "1MB")
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
         await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run will")
-        assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in joined_words(
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: "The plan has the problems above" in answer_line(watch))
+        assert "To insist: ktui start --allow-slow" in joined_words(report(watch))
+        field(watch, "#throttle-rate").value = ""
+        await type_throttle(watch, "3MB")
+        await settled(watch)
+        assert "at 3.0 MB/s into brokers 4, 5 and 6, which are throttled" in joined_words(
             report(watch)
         )
         await confirm(watch, "drain-3")
         await watch.until(lambda: watch.app.attached is not None)
         assert watch.app.attached is not None
-        assert watch.app.attached.run.options.throttle.every == 1_000_000
+        assert watch.app.attached.run.options.throttle.every == 3_000_000
 
 
 async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(

@@ -30,7 +30,7 @@ async def test_mapped_keys_act_in_place_of_the_usual_ones_and_are_named_everywhe
         await watch.pass_time(20)
         assert "broker 4 down" in watch.lines[1]
         assert "(B)" in watch.lines[1]
-        assert watch.lines[-1].strip().startswith("B brokers   ")
+        assert watch.lines[-1].strip().startswith("B brokers · ↵ detail   ")
         await watch.press("h", "slash")
         await watch.type("traffic, disks")
         assert "B f5" in watch.line("Show the brokers: traffic, disks")
