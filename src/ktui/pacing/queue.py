@@ -190,10 +190,10 @@ class Queue:
                 del self._kinds[demand]
                 self._prune(demand)
 
-    def first(self, count: int) -> list[TopicPartition]:
-        """Return the first `count` waiting partitions, whatever their demand."""
+    def first(self, count: int, *, after: int = 0) -> list[TopicPartition]:
+        """Return the first `count` waiting partitions after some others, whatever their demand."""
         self._settle()
-        return [tp for _, tp in self._order[:count]]
+        return [tp for _, tp in self._order[after : after + count]]
 
     def walk(self, fits: Callable[[Demand], bool]) -> Iterator[TopicPartition]:
         """Iterate over the partitions of which a step fits, in order.

@@ -111,6 +111,9 @@ class Decider:
         self._census: Census | None = None
         """The last census whose unhealthy partitions were judged."""
         self._blocked_at_s = 0.0
+        self._looked_in: tuple[object, ...] = ()
+        self._looked_to = 0
+        """How far back in the queue partitions were looked at since the brokers have changed."""
         self._unthrottleable: Resources = frozenset()
         """The topics and brokers on which no throttle could be set at the last review."""
         self._nothing_due: tuple[object, ...] | None = None
@@ -245,7 +248,7 @@ class Decider:
         events += pause_after_failure(events, self.run)
         events += self._gate(observed, unowned or forbidden)
         self._others = observed.others(self._roster.in_flight)
-        self._to_poll = self._next_to_poll() | self._perhaps_urgent(seen.census)
+        self._to_poll = self._next_to_poll(observed) | self._perhaps_urgent(seen.census)
         return events
 
     def keep_promise(self) -> list[AnyRunEvent]:
@@ -273,10 +276,10 @@ class Decider:
         kept = msgspec.structs.replace(before, timelines=timelines, events=())
         self._memory.progress = fold(kept, observed.only(in_flight))
 
-    def _next_to_poll(self) -> set[TopicPartition]:
+    def _next_to_poll(self, observed: Observed) -> set[TopicPartition]:
         """Return the partitions to poll next: the begun ones, and those that may begin soon."""
         roster = self._roster
-        soon = roster.queue.first(self._ahead)
+        soon = [*roster.queue.first(self._ahead), *self._farther(observed)]
         to_poll = {*roster.in_flight, *roster.between, *roster.ready, *soon}
         held = (Hold.UNSEEN, Hold.UNANSWERED, Hold.THROTTLE)
         unseen = set[TopicPartition]().union(*map(self._memory.held, held))
@@ -284,6 +287,20 @@ class Decider:
             self._blocked_at_s = self._polled_s
             to_poll |= roster.blocked.keys() | unseen
         return to_poll
+
+    def _farther(self, observed: Observed) -> list[TopicPartition]:
+        """Return some partitions farther back in the queue, all in turn once brokers have changed.
+
+        One of them may need less than it was last known to need, as for a replica that cannot be
+        added now, and could begin where those before it cannot.
+        """
+        if observed.environment != self._looked_in:
+            first = not self._looked_in  # the first poll shows all of them
+            self._looked_to = len(self._roster.queue) if first else self._ahead
+            self._looked_in = observed.environment
+        found = self._roster.queue.first(self._ahead, after=self._looked_to)
+        self._looked_to += len(found)
+        return found
 
     def _perhaps_urgent(self, census: Census | None) -> set[TopicPartition]:
         """Return the queued partitions that may be urgent by a census that was not judged yet."""

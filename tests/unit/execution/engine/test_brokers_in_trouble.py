@@ -326,3 +326,23 @@ def test_a_broker_that_restarts_during_its_steps_rings_no_alarm(tmp_path: Path) 
     )
     assert "broker 4 is down" in story.said("orders-0", State.ADDING)
     assert [notice.kind for notice in notices] == [NoticeKind.END]
+
+
+def test_a_partition_far_back_begins_once_it_needs_less_since_a_broker_of_its_target_is_down(
+    tmp_path: Path,
+) -> None:
+    """Those before it wait for M, which a step onto another broker that is down keeps full."""
+    ways = {
+        "orders-0": ((1, 2, 3), (6, 2, 3)),
+        **{f"orders-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(1, 8)},
+        "orders-8": ((1, 2, 3, 4), (1, 2, 5)),
+    }
+    limits = Limits(partitions=2, replica_movements=1, shape=Shape.KIP_435)
+    story = Story(tmp_path, ways, limits, {"messages": 100_000})
+    story.schedule(3.0, events.Kill(6))
+    story.schedule(8.0, events.Kill(5))
+
+    story.played(until_s=150.0)
+
+    assert story.begun_at("orders-1") == []
+    assert len(story.begun_at("orders-8")) == 1
