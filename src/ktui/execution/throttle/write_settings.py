@@ -127,11 +127,18 @@ class SettingsWriter:
         return self._clock.monotonic() - changed_s >= SETTLE_S
 
     async def find(self, keys: Sequence[SettingKey]) -> None:
-        """Journal the values of settings that are about to be changed for the first time."""
+        """Journal the values of settings that are about to be changed for the first time.
+
+        A value that the journal has already is not journalled again, however often it is read.
+        """
         asked_s = self._clock.monotonic()
-        settings = await self.read(keys)
+        settings, ours = await self.read(keys), self._throttled.ours
         self._found_s |= dict.fromkeys(settings, asked_s)
-        found = [FoundSetting(key[0], key[1], setting) for key, setting in settings.items()]
+        found = [
+            FoundSetting(key[0], key[1], setting)
+            for key, setting in settings.items()
+            if key not in ours or ours[key].before != setting
+        ]
         if found:
             self._record([SettingsFound(found=tuple(found))])
 

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from ktui.cluster.ports import ConfigOp
+from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.events import SettingsFound
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
-from support.runs.throttled import ONE, TWO, ThrottledStory, set_rate
+from support.runs.throttled import ONE, TWO, ThrottledStory, change_list, set_rate
 
 
 @pytest.mark.parametrize("before", [None, 3_000_000])
@@ -40,3 +43,29 @@ def test_a_rate_somebody_changed_while_it_was_the_wanted_one_is_put_back(
 
     story.assert_left_as_found()
     assert story.rates == {4: "800000"}
+
+
+def test_a_list_that_nobody_changes_is_journalled_once_however_long_steps_rely_on_it(
+    tmp_path: Path,
+) -> None:
+    story = ThrottledStory(tmp_path, TWO)
+    story.cluster.configure([change_list(ConfigOp.SET, "*")])
+
+    story.to_the_end()
+
+    found = [each.key for e in story.events if isinstance(e, SettingsFound) for each in e.found]
+    assert found.count(FOLLOWER_REPLICAS) == 1
+    story.assert_left_as_found()
+
+
+def test_a_list_that_is_read_again_is_journalled_as_others_have_changed_it(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, TWO)
+    story.cluster.configure([change_list(ConfigOp.SET, "0:4,1:5")])
+    story.schedule(5.0, events.AlterConfigs((change_list(ConfigOp.SET, "0:4,1:5,7:7"),)))
+
+    story.to_the_end()
+
+    found = [each for e in story.events if isinstance(e, SettingsFound) for each in e.found]
+    values = [each.before and each.before.value for each in found if each.key == FOLLOWER_REPLICAS]
+    assert values == ["0:4,1:5", "0:4,1:5,7:7"]
+    story.assert_left_as_found()
