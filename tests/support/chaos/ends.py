@@ -25,13 +25,10 @@ def check_end(run: ChaosRun) -> None:
 def _check_what_it_waits_for(run: ChaosRun, outcome: Run) -> None:
     """Check that an idle run is idle for a reason: nothing that could proceed stands still.
 
-    All machines are up again by then, and an operator has lifted every pause. Others may have
-    cancelled its steps after that: then it is right to wait for the next `ktui continue`.
+    All machines are up again by then, and an operator has lifted every pause.
     """
     controller, pauses = run.cluster.controller, outcome.pauses
-    asked = {PauseOrigin.OTHERS}
-    if outcome.options.stop_on_failure:
-        asked.add(PauseOrigin.FAILURE)
+    asked = {PauseOrigin.FAILURE} if outcome.options.stop_on_failure else set()
     paused = {*pauses.whole} - asked or pauses.topics or pauses.partitions
     assert not paused, f"what an operator has lifted is paused: {pauses}"
     left = [track for track in outcome.tracks.values() if not track.state.ended]

@@ -43,7 +43,14 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import JournalEntry, Owned, SettingChanged, SettingsGivenUp
+from ktui.execution.run.events import (
+    JournalEntry,
+    Owned,
+    Paused,
+    PauseOrigin,
+    SettingChanged,
+    SettingsGivenUp,
+)
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -70,6 +77,10 @@ from support.runs.witnessed import WitnessedJournal
 
 FAULTS_S = 400.0
 """Seconds for which calls are slow and faults happen."""
+CONTINUED_S = FAULTS_S + 60.0
+"""When an operator lifts all pauses."""
+CONTINUES_S = 20.0
+"""Seconds that an operator takes for it if others' cancels pause a run after that."""
 LONGEST_S = 8_000.0
 """Seconds after which a run has ended, or is at rest."""
 REST_LOOKS, REST_S = 60, 200.0
@@ -209,7 +220,7 @@ class ChaosRun(TroubledRun):
 
     def _commands(self) -> list[tuple[float, Command]]:
         """Have an operator lift all pauses at the end, and maybe set the first rates again."""
-        timed: list[tuple[float, Command]] = [(FAULTS_S + 60.0, Continue())]
+        timed: list[tuple[float, Command]] = [(CONTINUED_S, Continue())]
         rates = self.options_chosen["throttle"]
         if rates and self.more.random() < 0.5:
             timed.append((FAULTS_S + 70.0, SetThrottle(rates)))
@@ -219,8 +230,15 @@ class ChaosRun(TroubledRun):
         if written:
             self._written_at = (self.clock.monotonic(), self.looks)
         for each in written:
+            if isinstance(each.event, Paused) and each.event.by is PauseOrigin.OTHERS:
+                self._continue_after_others()
             if isinstance(each.event, SettingChanged) and self.rates.random() < 0.6:
                 self.cluster.at(self.cluster.now_s + self.rates.uniform(0.0, 20.0), self._take_over)
+
+    def _continue_after_others(self) -> None:
+        """Have an operator go on with the rest, as the pause asks for, if no one is about to."""
+        if self.clock.monotonic() >= CONTINUED_S:
+            self.cluster.at(self.cluster.now_s + CONTINUES_S, lambda: self._asked(Continue()))
 
     def _take_over(self) -> None:
         """Have an operator set the run's rate in place of somebody else's."""
