@@ -49,6 +49,11 @@ def situations(draw: st.DrawFn) -> Situation:
     )
 
 
+few_brokers = st.frozensets(st.sampled_from(BROKERS), min_size=1, max_size=2)
+with_cordons = st.builds(lambda now, closed: replace(now, closed=closed), situations(), few_brokers)
+any_situations = situations() | with_cordons
+
+
 def seen_with(now: Situation, online: frozenset[int], *, in_sync: bool = True) -> Situation:
     """Return a partition after brokers came and went; those present catch up, or do not."""
     isr = tuple(b for b in now.replicas if b in online and (in_sync or b in now.isr))
@@ -63,7 +68,7 @@ def a_step(now: Situation, limits: Limits) -> Step:
     return outcome
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_a_step_always_changes_something(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
 
@@ -71,7 +76,7 @@ def test_a_step_always_changes_something(now: Situation, limits: Limits) -> None
     assert step.alters or (step.elects is not None and step.elects != now.leader)
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_a_step_adds_only_wanted_replicas_and_drops_only_unwanted_ones(
     now: Situation, limits: Limits
 ) -> None:
@@ -97,7 +102,7 @@ def test_a_step_adds_no_more_than_allowed_except_for_min_isr(
         assert limits.replicas is not None
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_no_drop_takes_a_partition_below_min_isr(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
     in_sync = {*now.isr} - {*step.drops} | {*step.adds}
@@ -106,7 +111,7 @@ def test_no_drop_takes_a_partition_below_min_isr(now: Situation, limits: Limits)
         assert len(in_sync) >= min(now.min_insync_replicas, len(now.target))
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_a_live_replica_is_dropped_only_when_replaced_or_surplus(
     now: Situation, limits: Limits
 ) -> None:
@@ -121,7 +126,7 @@ def test_a_live_replica_is_dropped_only_when_replaced_or_surplus(
         assert len(step.target) >= len(now.target)
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_the_leader_stays_until_the_new_one_can_lead(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
     first = now.first
@@ -134,7 +139,7 @@ def test_the_leader_stays_until_the_new_one_can_lead(now: Situation, limits: Lim
     assert step.moves_leader == (step.elects is not None or now.leader in step.drops)
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_the_replica_order_stays_until_the_new_leader_leads(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
 
@@ -143,7 +148,7 @@ def test_the_replica_order_stays_until_the_new_leader_leads(now: Situation, limi
         assert list(step.target) == [*kept, *step.adds]
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_every_step_completes_with_the_brokers_that_are_up(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
     moves = bool(step.adds or step.drops)
@@ -180,7 +185,7 @@ def test_a_cut_only_drops_and_only_when_every_target_is_in_sync(
         assert not (step.adds and {*step.drops} & now.online)
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_a_blocked_partition_names_what_it_waits_for(now: Situation, limits: Limits) -> None:
     outcome = next_step(now, limits)
     assume(isinstance(outcome, Blocked))
@@ -211,7 +216,7 @@ def test_a_partition_online_and_in_sync_is_never_blocked(now: Situation, limits:
     assert not isinstance(next_step(seen_with(now, frozenset(BROKERS)), limits), Blocked)
 
 
-@given(situations(), all_limits)
+@given(any_situations, all_limits)
 def test_the_steps_end_at_the_target_or_blocked_when_brokers_stay_down(
     now: Situation, limits: Limits
 ) -> None:
@@ -272,3 +277,44 @@ def test_a_rollback_in_shape_whole_keeps_the_rules_of_a_single_guarded_step(
     guarded = replace(limits, replicas=None, shape=Shape.GENTLE)
 
     assert next_step(now, replace(guarded, shape=Shape.WHOLE)) == next_step(now, guarded)
+
+
+@given(with_cordons, all_limits | st.just(WHOLE))
+def test_no_step_asks_for_a_list_that_names_a_cordoned_broker(
+    now: Situation, limits: Limits
+) -> None:
+    step = a_step(now, limits)
+
+    assert not (step.alters and {*step.target} & now.closed)
+
+
+@given(with_cordons, all_limits)
+def test_a_cordoned_replica_leaves_in_sync_only_while_those_kept_or_those_added_are_enough(
+    now: Situation, limits: Limits
+) -> None:
+    step = a_step(now, limits)
+    if step == next_step(replace(now, closed=frozenset()), limits):
+        return  # the usual rules hold for it
+    min_isr = min(now.min_insync_replicas, len(now.target))
+
+    assert {*step.drops} >= {*now.replicas} & now.closed
+    if {*step.drops} & {*now.isr}:
+        assert len({*now.isr} - now.closed) >= min_isr or len(step.adds) >= min_isr
+
+
+@given(with_cordons, all_limits)
+def test_with_everything_in_sync_only_a_cordon_blocks_and_its_end_lets_the_partition_arrive(
+    now: Situation, limits: Limits
+) -> None:
+    now = seen_with(now, frozenset(BROKERS))
+    for step in all_steps(now, limits):
+        now = after(now, step)
+    outcome = next_step(now, limits)
+
+    if isinstance(outcome, Blocked):
+        assert {*outcome.brokers} <= now.closed
+        assert "cordoned" in outcome.sentence
+    now = replace(now, closed=frozenset())
+    for step in all_steps(now, limits):
+        now = after(now, step)
+    assert (now.replicas, now.leader) == (now.target, now.first)

@@ -119,12 +119,13 @@ def step_or_blocked(
     Args:
         now: the partition.
         adds: replicas to add (NR).
-        drops: replicas to drop (DR), without the dead.
+        drops: replicas to drop (DR); of the dead, those that have to go with this step.
         elects: whether to elect FTR's first replica afterwards.
         final_order: whether FTR's members are in FTR's order.
         urgent: whether the step adds because too few are in sync.
     """
-    dropped = (*drops, *now.dead) if adds or drops else _dead_alone(now)
+    dead = tuple(b for b in now.dead if b not in drops)
+    dropped = (*drops, *dead) if adds or drops else _dead_alone(now)
     hangs_on = offline_replicas_awaited(now, adds, dropped)
     if hangs_on and not offline_replicas_awaited(now, adds, drops):
         hangs_on, dropped = (), drops

@@ -8,6 +8,7 @@ from ktui.cluster.partition import Brokers
 from ktui.pacing.rules import (
     adds_below_min_isr,
     blocked_reason,
+    keeps_redundancy,
     safe_drops,
     step_or_blocked,
 )
@@ -38,6 +39,8 @@ def whole(now: Situation) -> Next:
     """
     if now.replicas == now.target:
         return DONE
+    if closed := now.closed_in(now.target):
+        return Blocked(BlockReason.CORDONED, closed)
     if offline := tuple(b for b in now.target if b not in now.replicas and b not in now.online):
         return Blocked(BlockReason.TARGET_OFFLINE, offline)
     return Step(
@@ -150,14 +153,17 @@ def adding_others(now: Situation, step: Step) -> tuple[Step, ...]:
     Which ones come first is free, because the cut puts all of them in the target's order.
     """
     count, missing = len(step.adds), now.missing
-    if step.urgent or not 0 < count < len(missing):
+    if step.urgent or step.moves_leader or not 0 < count < len(missing):
         return (step,)
-    kept, around = step.target[:-count], missing * 2
-    others = [around[n : n + count] for n in range(1, len(missing))]
-    return (
-        step,
-        *(msgspec.structs.replace(step, target=(*kept, *adds), adds=adds) for adds in others),
-    )
+    around = missing * 2
+    return (step, *(_adding(around[n : n + count], step) for n in range(1, len(missing))))
+
+
+def _adding(adds: Brokers, step: Step) -> Step:
+    """Return the step with other adds in the places of its own."""
+    instead = dict(zip(step.adds, adds, strict=True))
+    target = tuple(instead.get(broker, broker) for broker in step.target)
+    return msgspec.structs.replace(step, target=target, adds=adds)
 
 
 def drop_intermediate(now: Situation) -> Step | None:
@@ -173,6 +179,34 @@ def drop_intermediate(now: Situation) -> Step | None:
     drops = safe_drops(now, len(candidates), lambda _: (), first_leads=False, among=candidates)
     step = step_or_blocked(now, drops=drops, final_order=now.leads) if drops else None
     return step if isinstance(step, Step) else None
+
+
+def straight(now: Situation) -> Step | Blocked:
+    """Return the step that drops the closed brokers, where every target has to leave them out.
+
+    It goes in every shape in place of the step that would name them. It adds what replaces them,
+    the target's first replica before others where it drops the leader. As Kafka 4.4 ends a step
+    once the added are in sync, whatever the kept are by then, either those kept in sync or those
+    added have to be enough for producers by themselves.
+    """
+    closed, surplus = now.closed_in(now.replicas), len(now.living) - len(now.target)
+    drops_leader = now.leader in closed
+    kept_in_sync = len({*now.isr} - now.closed)
+    too_few = kept_in_sync < now.min_isr
+    most = max(
+        len(now.closed_in(now.living)) - max(0, surplus),
+        now.min_isr if too_few else 0,
+        drops_leader and now.first in now.missing,
+    )
+    adds = now.missing[:most]
+    if too_few and len(adds) < now.min_isr and kept_in_sync < len(now.isr):
+        return Blocked(BlockReason.CORDONED_IN_SYNC, closed)
+    leads = now.leads or (drops_leader and (now.can_lead or now.first in adds))
+    if not keeps_redundancy(now, now.closed_in(now.living), adds) or (drops_leader and not leads):
+        return blocked_reason(now)
+    urgent = bool(adds) and len(now.isr) < now.min_isr
+    step = step_or_blocked(now, adds, closed, final_order=leads, urgent=urgent)
+    return step or blocked_reason(now)
 
 
 def make_room(now: Situation) -> RuleResult:

@@ -38,6 +38,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Brokers that are neither fenced nor absent, and whose log dir for the partition works."""
     restarting: frozenset[int] = frozenset()
     """Brokers that went offline very recently, whose replicas do not count as dead."""
+    closed: frozenset[int] = frozenset()
+    """Cordoned brokers that no target may name: Kafka 4.4 and later refuse it (KIP-1066)."""
     min_insync_replicas: int = 1
     waits_for_kept: bool = False
     """Whether a step completes only when its whole target is in sync: before Kafka 4.3."""
@@ -111,6 +113,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         there = self.online | self.restarting
         return tuple(b for b in self.excess if b not in there and b not in self.isr)
 
+    def closed_in(self, brokers: Brokers) -> Brokers:
+        """Return those of the brokers that no target may name."""
+        return tuple(b for b in brokers if b in self.closed) if self.closed else ()
+
     @property
     def living(self) -> Brokers:
         """The replicas without the dead, which is the number that the rules use."""
@@ -152,6 +158,8 @@ class BlockReason(enum.StrEnum):
     TARGET_NOT_IN_SYNC = "target not in sync"
     FIRST_NOT_IN_SYNC = "preferred leader not in sync"
     BELOW_MIN_ISR = "would fall below min ISR"
+    CORDONED = "target cordoned"
+    CORDONED_IN_SYNC = "cordoned, and needed for min ISR"
 
 
 _SENTENCES = {
@@ -166,6 +174,10 @@ _SENTENCES = {
     BlockReason.FIRST_NOT_IN_SYNC: "{brokers}, which should lead, is not in sync",
     BlockReason.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than "
     "min.insync.replicas",
+    BlockReason.CORDONED: "{brokers} of its {goal} {is_} cordoned, and Kafka refuses every target "
+    "that names it: {uncordon}",
+    BlockReason.CORDONED_IN_SYNC: "{brokers} {is_} cordoned: no target may name it, and dropping "
+    "it would leave fewer in sync than min.insync.replicas: {uncordon}",
 }
 
 
@@ -185,8 +197,12 @@ class Blocked(msgspec.Struct, frozen=True):
         """Return the reason as a sentence, with `goal` as the name of the target."""
         one = len(self.brokers) == 1
         named = ", ".join(map(str, self.brokers))
-        brokers = f"broker{'' if one else 's'} {named}"
-        return _SENTENCES[self.why].format(brokers=brokers, goal=goal, is_="is" if one else "are")
+        return _SENTENCES[self.why].format(
+            brokers=f"broker{'' if one else 's'} {named}",
+            goal=goal,
+            is_="is" if one else "are",
+            uncordon=" and ".join(f"`ktui broker uncordon {broker}`" for broker in self.brokers),
+        )
 
 
 class Done(msgspec.Struct, frozen=True):

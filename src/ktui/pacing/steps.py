@@ -13,6 +13,7 @@ from ktui.pacing.shapes import (
     gentle,
     kip_435,
     reorder_and_elect,
+    straight,
     whole,
 )
 from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, Step
@@ -59,7 +60,10 @@ def _guarded_step(now: Situation, limits: Limits) -> Next:
         return _offline(now)
     if now.replicas == now.target:
         return reorder_and_elect(now) if now.can_lead else blocked_reason(now)
-    return _step_in_shape(now, limits)
+    if closed := now.closed_in(now.target):
+        return Blocked(BlockReason.CORDONED, closed)
+    step = _step_in_shape(now, limits)
+    return straight(now) if isinstance(step, Step) and now.closed_in(step.target) else step
 
 
 def _offline(now: Situation) -> Blocked:
