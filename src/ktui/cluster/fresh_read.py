@@ -115,6 +115,7 @@ class FreshRead:
             controller=cluster.controller,
             brokers=cluster.brokers,
             waits_for_kept=cluster.waits_for_kept,
+            refuses_cordoned=cluster.refuses_cordoned,
             partitions=with_reassignments(wanted, listed),
             absent=frozenset(missing - listed.keys()),
             fresh=fresh,

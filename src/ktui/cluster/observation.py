@@ -66,6 +66,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     True before Kafka 4.3, and where the cluster does not report its version.
     """
+    refuses_cordoned: bool | None = None
+    """Whether a target that names a fully cordoned broker is refused; None if not known."""
     ends: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     """Log end offsets of leaders and of replicas that are catching up."""
     starts: Mapping[TopicPartition, Reading] = msgspec.field(default_factory=dict)

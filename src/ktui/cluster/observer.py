@@ -203,6 +203,7 @@ class Observer:
             controller=cluster.controller,
             brokers=cluster.brokers,
             waits_for_kept=cluster.waits_for_kept,
+            refuses_cordoned=cluster.refuses_cordoned,
             partitions=polled.partitions,
             absent=polled.absent,
             fresh=polled.fresh,

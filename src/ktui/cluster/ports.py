@@ -40,6 +40,11 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     """
     reports_fenced: bool = True
     """Whether fenced brokers are among `brokers`. False before Kafka 4.1."""
+    refuses_cordoned: bool | None = None
+    """Whether a target that names a broker is refused while its log dirs are all cordoned.
+
+    True from Kafka 4.4; None where that cannot be told.
+    """
 
     @property
     def online(self) -> frozenset[int]:
