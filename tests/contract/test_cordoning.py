@@ -76,19 +76,25 @@ async def test_new_partitions_avoid_a_broker_whose_log_dirs_are_all_cordoned(
     assert all(BROKER not in replicas for replicas in placed)
 
 
-async def test_a_reassignment_onto_a_cordoned_broker_is_accepted_or_refused_by_name(
-    cordoning: World, topic_name: str
+async def test_a_reassignment_onto_a_cordoned_broker_is_accepted_by_4_3_and_refused_from_4_4(
+    cordoning: World, version: str, topic_name: str
 ) -> None:
     tp = TopicPartition(topic_name, 0)
     await cordoning.create_topic(topic_name, [[1, 2, 3]])
     await cordon(cordoning)
+    await cordoning.clock.sleep(5.0)  # the controller learns of it by a heartbeat
 
     result = await alter(cordoning, tp, (BROKER, 2, 3))
 
-    if result.verdict is Verdict.ACCEPTED:
+    if version == "4.3":
+        assert result.verdict is Verdict.ACCEPTED
         await settled(cordoning, tp, (BROKER, 2, 3))
-    else:  # KAFKA-20832, after 4.3.1
-        assert result.code == "INELIGIBLE_REPLICA"
+    else:  # KAFKA-20832
+        assert (result.verdict, result.code) == (Verdict.REFUSED, "INVALID_REPLICA_ASSIGNMENT")
+        assert result.message == (
+            f"The manual partition assignment includes broker {BROKER}, but all its log "
+            "directories are cordoned."
+        )
 
 
 async def test_a_path_that_is_no_log_dir_of_the_broker_cannot_be_cordoned(cordoning: World) -> None:

@@ -20,7 +20,8 @@ from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
 _RELEASES = (
-    (31, "4.4 or later"),
+    (34, "4.5 or later"),
+    (31, "4.4"),
     (30, "4.3"),
     (28, "4.2"),
     (26, "4.1"),
@@ -204,7 +205,7 @@ class Capabilities:
         finalized = {f.name: f.max_version_level for f in answer.finalized_features or ()}
         return BrokerAbilities(
             broker,
-            release=_release(known.get("metadata.version")),
+            release=release_of(known.get("metadata.version")),
             metadata_version=finalized.get("metadata.version"),
             lacks=tuple(need for need in NEEDS if highest.get(need.api, -1) < need.version),
         )
@@ -262,7 +263,8 @@ def _operation_names(operations: set[int] | None) -> frozenset[str]:
     return frozenset(_OPERATIONS[op] for op in operations or () if op in _OPERATIONS)
 
 
-def _release(known: int | None) -> str | None:
+def release_of(known: int | None) -> str | None:
+    """Return the release of Kafka whose newest metadata.version is this feature level."""
     if known is None:
         return None
     return next(name for lowest, name in _RELEASES if known >= lowest)

@@ -15,7 +15,7 @@ import platformdirs
 
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import find_maven
-from ktui.lab.layout import ProgressReport
+from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, ProgressReport
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _LOGGING = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.1",)
@@ -37,11 +37,13 @@ def check_version(version: str) -> None:
     """
     if not _VERSION.fullmatch(version):
         raise WrongInput(
-            f"{version!r} is not a Kafka version", fix="Write it in full, for example 4.3.1."
+            f"{version!r} is not a Kafka version",
+            fix=f"Write it in full, for example {DEFAULT_VERSION}.",
         )
     if version.startswith(("0.", "1.", "2.")):
         raise WrongInput(
-            f"Kafka {version} has no KRaft mode that a lab could run", fix="Use 3.9.1 or later."
+            f"Kafka {version} has no KRaft mode that a lab could run",
+            fix=f"Use {VERSIONS[-1]} or later.",
         )
 
 
@@ -157,7 +159,7 @@ def _maven_error(version: str, errors: list[str]) -> LabError:
     if any(map(_NOT_PUBLISHED.search, errors)):
         return WrongInput(
             f"Kafka {version} is not published in full",
-            fix="Known to work: 4.3.1, 4.2.1, 4.1.2, 4.0.0 and 3.9.1.",
+            fix=f"Known to work: {', '.join(VERSIONS)}.",
             words=words,
         )
     return LabError(

@@ -17,7 +17,9 @@ CONTROLLER_ID = 100
 """The id of the first controller; further controllers have the next ids."""
 HOST = "127.0.0.1"
 RACKS = ("a", "b", "c")
-DEFAULT_VERSION = "4.3.1"
+VERSIONS = ("4.4.0", "4.3.1", "4.2.2", "4.1.2", "4.0.0", "3.9.2")
+"""The newest of each Kafka release that ktui is tested with, the newest release first."""
+DEFAULT_VERSION = VERSIONS[0]
 DEFAULT_BROKERS = 5
 MAX_BROKERS = 99
 """Broker ids stay below the controller's id."""

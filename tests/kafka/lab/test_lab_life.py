@@ -24,7 +24,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.lab import clients, layout, ports, processes, properties
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
-from ktui.lab.layout import Lab, Node
+from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, Lab, Node
 from ktui.lab.up import LabRequest, up
 
 pytestmark = pytest.mark.kafka
@@ -100,6 +100,15 @@ def test_a_lab_that_is_up_says_where_it_listens_and_how_to_end_it(started: Start
     assert {node["pid"] for node in facts["nodes"]} == {p.pid for p in kafkas_of(folder)}
     assert facts["bootstrap_servers"] in output
     assert f"ktui lab down --dir '{folder}'" in output
+
+
+def test_the_doctor_warns_of_nothing_in_a_new_lab(shared: Path, tmp_path: Path) -> None:
+    where = ["--bootstrap-server", status(shared)["bootstrap_servers"]]
+    examined = CliRunner().invoke(ktui, ["doctor", *where, "--state-dir", str(tmp_path)])
+
+    assert examined.exit_code == 0
+    assert f"ktui is tested with Kafka {DEFAULT_VERSION.rpartition('.')[0]}" in examined.stdout
+    assert {"WARN", "BAD"}.isdisjoint(examined.stdout.split())
 
 
 def test_the_controller_is_broken_and_mended_as_a_broker_is(shared: Path) -> None:
@@ -241,7 +250,7 @@ def test_a_broker_that_dies_while_starting_is_quoted_and_the_lab_taken_down(
 def test_the_oldest_kafka_starts_is_read_and_knows_its_users_also_without_tls(
     folder: Path, topic_name: str
 ) -> None:
-    begun = lab_up(folder, "--version", "3.9.1", "--security", "sasl_plaintext")
+    begun = lab_up(folder, "--version", VERSIONS[-1], "--security", "sasl_plaintext")
     assert begun.exit_code == 0, begun.stderr
     listed, examined = (
         CliRunner().invoke(ktui, [verb, "--command-config", f"{folder}/client-viewer.properties"])
@@ -271,5 +280,5 @@ def test_an_unknown_version_is_refused_with_those_that_work(folder: Path) -> Non
     refused = lab_up(folder, "--version", "9.9.9")
     assert refused.exit_code == 2
     assert "Kafka 9.9.9 is not published in full" in refused.stderr
-    assert "4.3.1" in refused.stderr
+    assert f"Known to work: {DEFAULT_VERSION}, " in refused.stderr
     assert not folder.exists()

@@ -15,7 +15,7 @@ from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import remove_throttles, throttle_followers
 from ktui.lab.java import find_maven
-from ktui.lab.layout import DEFAULT_VERSION, Lab
+from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
 from ktui.pacing.limits import default_limits
 from ktui.planning.check.check import check_plan
@@ -31,6 +31,8 @@ from support.kafka.labs import a_lab
 
 pytestmark = pytest.mark.soak
 
+VERSION = "4.3.1"
+"""The newest Kafka whose tests of the remote storage are published as a jar."""
 MEBIBYTE = 1024 * 1024
 WRITTEN = 32 * MEBIBYTE
 MESSAGE = 8192
@@ -64,12 +66,12 @@ def tiered_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         "log.initial.task.delay.ms": "500",
         "log.retention.check.interval.ms": "500",
     }
-    yield from a_lab(folder / "lab", LabRequest(brokers=3, settings=settings))
+    yield from a_lab(folder / "lab", LabRequest(brokers=3, version=VERSION, settings=settings))
 
 
 def _fetch_tests_of_storage(folder: Path) -> Path:
     """Fetch the jar with the tests of Kafka's storage through Maven."""
-    artifact = f"org.apache.kafka:kafka-storage:{DEFAULT_VERSION}:jar:test"
+    artifact = f"org.apache.kafka:kafka-storage:{VERSION}:jar:test"
     copy = ("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
     subprocess.run([find_maven(), "--batch-mode", *copy], check=True, capture_output=True)
     return next(folder.glob("*.jar"))

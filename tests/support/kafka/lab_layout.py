@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.lab.layout import Lab, Layout, Node, Security
+from ktui.lab.layout import DEFAULT_VERSION, Lab, Layout, Node, Security
 
 
 def written_lab(folder: Path, security: Security = Security.PLAINTEXT) -> Lab:
@@ -13,7 +13,7 @@ def written_lab(folder: Path, security: Security = Security.PLAINTEXT) -> Lab:
     return Lab(
         folder,
         Layout(
-            kafka_version="4.3.1",
+            kafka_version=DEFAULT_VERSION,
             cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
             security=security,
             java="/opt/jdk/bin/java",

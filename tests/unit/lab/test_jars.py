@@ -22,13 +22,13 @@ echo fetched >> "$RECORD"
 """
 NO_SUCH = """
 echo '[ERROR] Failed to execute goal on project lab: Could not find \
-artifact org.apache.kafka:kafka-tools:jar:4.4.0 in central (somewhere) -> [Help 1]'
+artifact org.apache.kafka:kafka-tools:jar:9.9.9 in central (somewhere) -> [Help 1]'
 echo '[ERROR] '
 echo '[ERROR] Re-run Maven using the -X switch to enable full debug logging.'
 exit 1
 """
 NO_SUCH_REMEMBERED = """
-echo '[ERROR] org.apache.kafka:kafka-tools:jar:4.4.0 was not found in central during a previous try'
+echo '[ERROR] org.apache.kafka:kafka-tools:jar:9.9.9 was not found in central during a previous try'
 exit 1
 """
 OFFLINE = "echo '[ERROR] Unknown host repo: Temporary failure in name resolution'; exit 1"
@@ -92,8 +92,8 @@ def test_an_unpublished_version_is_refused_with_the_published_ones(
     machine: Path, maven: str
 ) -> None:
     program(machine, "mvn", maven)
-    with pytest.raises(WrongInput, match=r"(?s)4\.4\.0 is not published in full.*4\.3\.1") as error:
-        jars.fetch("4.4.0", lambda _: None)
+    with pytest.raises(WrongInput, match=r"(?s)9\.9\.9 is not published in full.*4\.4\.0") as error:
+        jars.fetch("9.9.9", lambda _: None)
     assert "Help 1" not in str(error.value)
 
 
@@ -119,7 +119,7 @@ def test_a_malformed_version_is_refused(version: str) -> None:
 
 
 def test_a_version_without_kraft_is_refused() -> None:
-    with pytest.raises(WrongInput, match=r"Kafka 2\.8\.1 .*Use 3\.9\.1 or later"):
+    with pytest.raises(WrongInput, match=r"Kafka 2\.8\.1 .*Use 3\.9\.2 or later"):
         jars.check_version("2.8.1")
 
 
@@ -143,7 +143,7 @@ def test_a_kafka_home_without_kafka_is_named(
         jars.fetch("4.3.1", lambda _: None)
 
 
-@pytest.mark.parametrize(("kafka", "java"), [("3.9.1", 11), ("4.0.0", 17), ("4.3.1", 17)])
+@pytest.mark.parametrize(("kafka", "java"), [("3.9.2", 11), ("4.0.0", 17), ("4.4.0", 17)])
 def test_each_kafka_has_a_minimum_java_release(kafka: str, java: int) -> None:
     assert needed_release(kafka) == java
 

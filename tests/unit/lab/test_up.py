@@ -53,7 +53,8 @@ def test_a_kept_lab_is_only_started_with_as_many_log_dirs(tmp_path: Path) -> Non
 
     error = refused(tmp_path, LabRequest(brokers=2))
 
-    assert "--brokers 2 --version 4.3.1 --security plaintext --log-dirs 2." in str(error)
+    found = f"--brokers 2 --version {layout.DEFAULT_VERSION} --security plaintext --log-dirs 2."
+    assert found in str(error)
 
 
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, onlin
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunSummary
 from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
+from ktui.lab.layout import VERSIONS
 from ktui.planning.names import join_named
 from ktui.progress.health import Health
 
-SUPPORTED = ("3.9", "4.0", "4.1", "4.2", "4.3")
+SUPPORTED = tuple(version.rpartition(".")[0] for version in reversed(VERSIONS))
+"""The releases of Kafka, as "4.3", the oldest first."""
 
 DEFAULT_FETCH_BACKOFF_MS = 1_000
 NEARLY_FULL = 0.85
@@ -122,8 +124,8 @@ def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[DoctorFinding]:
             yield DoctorFinding(Level.TROUBLE, f"{place}: log dir offline ({log_dir.error})")
         if log_dir.cordoned:
             fix = (
-                "If all log dirs of a broker are cordoned, Kafka 4.3.1 still accepts moves onto "
-                "it, and later versions refuse them. To lift the cordon: ktui broker uncordon "
+                "If all log dirs of a broker are cordoned, Kafka 4.3 still accepts moves onto it, "
+                "and from 4.4 on Kafka refuses them. To lift the cordon: ktui broker uncordon "
                 f"{log_dir.broker}"
             )
             yield DoctorFinding(Level.NOTE, f"{place}: log dir cordoned", fix)

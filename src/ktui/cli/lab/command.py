@@ -39,7 +39,7 @@ _version_option = click.option(
     metavar="X.Y.Z",
     default=layout.DEFAULT_VERSION,
     show_default=True,
-    help="The Kafka version, 3.9.1 or later.",
+    help=f"The Kafka version, {layout.VERSIONS[-1]} or later.",
 )
 _broker_argument = click.argument("broker", type=int)
 

@@ -6,7 +6,14 @@ import pytest
 
 from ktui.cli.doctor.findings import Level, judge_abilities, judge_permissions
 from ktui.cluster.errors import TimedOut
-from ktui.kafka.capabilities import GRANTS, NEEDS, BrokerAbilities, Grant, Permissions
+from ktui.kafka.capabilities import (
+    GRANTS,
+    NEEDS,
+    BrokerAbilities,
+    Grant,
+    Permissions,
+    release_of,
+)
 
 EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 
@@ -15,6 +22,24 @@ def test_brokers_of_one_tested_release_are_good() -> None:
     found = judge_abilities([BrokerAbilities(1, "4.3"), BrokerAbilities(2, "4.3")])
 
     assert {finding.level for finding in found} == {Level.GOOD}
+
+
+@pytest.mark.parametrize(
+    ("known", "level"),
+    [
+        (20, Level.WARNING),
+        (21, Level.GOOD),
+        (30, Level.GOOD),
+        (33, Level.GOOD),
+        (34, Level.WARNING),
+    ],
+)
+def test_3_9_to_4_4_are_tested_by_the_newest_metadata_version_that_they_know(
+    known: int, level: Level
+) -> None:
+    (release, _) = judge_abilities([BrokerAbilities(1, release_of(known))])
+
+    assert release.level is level
 
 
 def test_an_untested_release_is_a_warning() -> None:
