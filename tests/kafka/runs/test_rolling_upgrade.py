@@ -16,7 +16,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab import control
 from ktui.lab.clients import librdkafka_settings
-from ktui.lab.layout import Lab
+from ktui.lab.layout import VERSIONS, Lab
 from ktui.lab.processes import wait_for
 from ktui.lab.up import LabRequest
 from support.cli.shell import Shell
@@ -32,7 +32,7 @@ from support.schedules.upgrade import finalize, in_turn, restarted_on, with_vers
 
 pytestmark = [pytest.mark.soak, pytest.mark.kafka]
 
-OLD, NEW = "3.9.1", "4.3.1"
+OLD, NEW = VERSIONS[-1], VERSIONS[0]
 RUN, MOVED, GROWS = "upgraded", "moved", "then-grows"
 BROKERS = (1, 2, 3)
 WAYS = [((1, 2), (2, 3)), ((2, 3), (3, 1)), ((3, 1), (1, 2)), ((2, 1), (1, 3))] * 4
@@ -78,7 +78,7 @@ async def test_a_run_continues_through_a_rolling_upgrade_and_then_follows_the_ne
         assert shell.ktui("continue", RUN, "--topic", GROWS).returncode == 0
         await wait_for_entry(shell, is_blocked)
         assert not [step for step in shell.events(RUN, StepBegun) if step.topic == GROWS]
-        finalize(newer, "4.3")
+        finalize(newer, NEW.rpartition(".")[0])
         await wait_for_entry(shell, has_grown)
         control.start(newer, DOWN)
         shell.wait_for(RUN, Ended)

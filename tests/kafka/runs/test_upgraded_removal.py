@@ -1,0 +1,104 @@
+"""A cluster is upgraded from a Kafka that accepts cordoned brokers in targets to one that refuses.
+
+It happens in the middle of a broker's removal, whose cordon stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.run.events import StepBegun, StepOver
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, fill
+from ktui.lab.clients import librdkafka_settings
+from ktui.lab.layout import Lab
+from ktui.lab.processes import wait_for
+from ktui.lab.up import LabRequest
+from support.cli.shell import Shell, ended
+from support.kafka.acked_messages import AckedMessages
+from support.kafka.labs import a_lab
+from support.kafka.real_runs import described
+from support.kafka.real_throttles import all_settings, changed
+from support.schedules.journal_judge import Replayed, recorded_looks
+from support.schedules.log_judge import against_intents, intents, lost_in_sync, read_log
+from support.schedules.upgrade import finalize, in_turn, restarted_on, with_version
+
+pytestmark = [pytest.mark.soak, pytest.mark.kafka]
+
+OLD, NEW = "4.3.1", "4.4.0"
+BROKERS, REMOVED = (1, 2, 3, 4), 4
+DEMOTE, DRAIN = f"demote-{REMOVED}", f"drain-{REMOVED}"
+LAYOUTS: dict[str, list[tuple[int, ...]]] = {
+    "threes": [(REMOVED, 1, 2), (2, REMOVED, 3), (3, 1, REMOVED)] * 3,
+    "twos": [(REMOVED, 1), (2, REMOVED)] * 3,
+    "ones": [(REMOVED,)] * 3,
+}
+MIB = 1024 * 1024
+REMOVE = (
+    *("broker", "remove", str(REMOVED), "--until-empty", "--yes"),
+    *("--partitions", "1", "--throttle", "150kB", "--poll", "500ms"),
+)
+
+
+@pytest.fixture
+def old_lab(tmp_path: Path) -> Iterator[Lab]:
+    yield from a_lab(tmp_path / "lab", LabRequest(brokers=4, controllers=3, version=OLD))
+
+
+@pytest.fixture
+def shell(old_lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(old_lab, tmp_path)
+    yield shell
+    shell.close()
+
+
+async def test_a_removal_continues_through_an_upgrade_after_which_kafka_refuses_its_broker(
+    old_lab: Lab, shell: Shell
+) -> None:
+    connection = Connection.of(librdkafka_settings(old_lab), where="the lab")
+    for topic, lists in LAYOUTS.items():
+        create_topic(connection, topic, lists)
+        fill(connection, topic, range(len(lists)), bytes_each=2 * MIB)
+    newer = with_version(old_lab, NEW)
+    before = all_settings(connection)
+    with AckedMessages(connection, "threes", 9, every_s=0.02, group="readers") as messages:
+        assert wait_for(lambda: bool(messages.read), seconds=60)
+        removal = shell.begin(*REMOVE)
+        shell.wait_for(DRAIN, StepBegun)
+        for node in in_turn(old_lab):
+            await restarted_on(newer, node)
+        over_before = len(shell.events(DRAIN, StepOver))
+        finalize(newer, "4.4")
+        assert not Run(DRAIN).fold(shell.entries(DRAIN)).ended
+        shell.wait_for(DRAIN, StepOver, over_before + 1)
+        assert shell.ktui("throttle", DRAIN, "none").returncode == 0
+        first = await asyncio.to_thread(ended, removal)
+
+    assert first.returncode == 0, (first.stdout, first.stderr, shell.log(DRAIN))
+    assert f"broker {REMOVED} may be stopped now" in first.stdout
+    assert not messages.missing
+    assert set(Run(DRAIN).fold(shell.entries(DRAIN)).counts) == {State.DONE}
+    await assert_rules_kept(newer, shell, connection)
+    left = {name: value for name, value in changed(connection, before).items() if "thrott" in name}
+    assert not left
+
+
+async def assert_rules_kept(lab: Lab, shell: Shell, connection: Connection) -> None:
+    runs = [shell.entries(DEMOTE), shell.entries(DRAIN)]
+    for name, entries in zip((DEMOTE, DRAIN), runs, strict=True):
+        looks = recorded_looks(shell.run_dir(name).recording)
+        assert not list(Replayed(entries, looks, BROKERS, 1).problems()), name
+    sent = intents([entry for entries in runs for entry in entries])
+    for topic, log in read_log(lab, [*LAYOUTS]).items():
+        assert not against_intents(log, sent)
+        assert lost_in_sync(log, 1) == ([], [])
+        assert not log.unclean, topic
+        for state in (await described(connection, topic)).values():
+            assert REMOVED not in state.replicas
+            assert len(state.replicas) == len(LAYOUTS[topic][0])
