@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
+from typing import TypeVar
 
 import click
 import msgspec
@@ -31,8 +32,7 @@ from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.ports import ConfigScope, SettingsAnswer
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.ports import ClusterReader, ConfigScope
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import settled
 from ktui.execution.errors import RunRefused
@@ -55,6 +55,7 @@ from ktui.planning.preflight.preflight import PreflightBase
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_rate
 
+_T = TypeVar("_T")
 MOST_ENTRIES = 10
 """Entries shown of a list; --json has all."""
 
@@ -158,40 +159,60 @@ def _at_present(run: Run) -> ThrottleStatus:
 
     The run itself reads them before each step, and else every 30 s.
     """
-    status, begun = throttle_status(run), run.started
+    status = throttle_status(run)
     rates = [key for key in status.settings if key[0].scope is ConfigScope.BROKER]
-    if begun is None or not begun.connection or not rates:  # or on a simulated cluster
+    if not rates:
         return status
-    try:
-        where = ClusterChoice().or_of_run(begun).target(changes=False)
-        found = asyncio.run(_read_rates(where, rates, begun.cluster_id))
-    except (BadInput, FileProblem, RunRefused, ClusterError, TimeoutError) as error:
-        print_note(f"warning: what its brokers have now could not be read: {_reason(error)}")
+    resources, names = {key[0] for key in rates}, {key[1] for key in rates}
+    unread = "what its brokers have now could not be read"
+    found = _asked(run, unread, lambda reader: reader.settings(resources, names))
+    if found is None:
         return status
+    # A broker reports a rate only once somebody has set it.
     present = {
-        key: found.settings[key[0]][key[1]].own
+        key: None if (there := found.settings[key[0]].get(key[1])) is None else there.own
         for key in rates
-        if key[1] in found.settings.get(key[0], {})
+        if key[0] in found.settings
     }
-    theirs = {
-        key: own
-        for key, own in present.items()
-        if own is not None and own not in status.settings[key].values
-    }
-    seen_before = {k: v for k, v in status.foreign.items() if k not in present}
-    return msgspec.structs.replace(status, foreign=seen_before | theirs)
+    foreign = {key: value for key, value in status.foreign.items() if key not in present}
+    settings = dict(status.settings)
+    for key, own in present.items():
+        ours = settings[key]
+        if own is None and not ours.unsure:
+            settings[key] = msgspec.structs.replace(ours, values=frozenset())
+        elif own is not None and own not in ours.values:
+            foreign[key] = own
+    return msgspec.structs.replace(status, foreign=foreign, settings=settings)
 
 
-async def _read_rates(
-    where: Target, keys: Collection[SettingKey], cluster_id: str
-) -> SettingsAnswer:
-    async with asyncio.timeout(_CHECKED_WITHIN_S), aclosing(where.cluster.reader()) as reader:
-        check_same_cluster(where, (await reader.describe_cluster()).cluster_id, cluster_id)
-        return await reader.settings({key[0] for key in keys}, {key[1] for key in keys})
+def _asked(run: Run, unread: str, read: Callable[[ClusterReader], Awaitable[_T]]) -> _T | None:
+    """Return what a reader of the run's cluster answers at once.
 
+    Args:
+        run: the run.
+        unread: the words of the warning if it cannot be read.
+        read: asks the reader.
 
-def _reason(error: Exception) -> str:
-    return str(error) or f"the cluster did not answer within {_CHECKED_WITHIN_S:.0f} s"
+    Returns:
+        None on a simulated cluster, and after a warning.
+    """
+    begun = run.started
+    if begun is None or not begun.connection:
+        return None
+
+    async def ask(where: Target) -> _T:
+        async with asyncio.timeout(_CHECKED_WITHIN_S), aclosing(where.cluster.reader()) as reader:
+            check_same_cluster(
+                where, (await reader.describe_cluster()).cluster_id, begun.cluster_id
+            )
+            return await read(reader)
+
+    try:
+        return asyncio.run(ask(ClusterChoice().or_of_run(begun).target(changes=False)))
+    except (BadInput, FileProblem, RunRefused, ClusterError, TimeoutError) as error:
+        late = f"the cluster did not answer within {_CHECKED_WITHIN_S:.0f} s"
+        print_note(f"warning: {unread}: {str(error) or late}")
+        return None
 
 
 def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
@@ -200,21 +221,15 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
     Raises:
         BadInput: none would.
     """
-    if slow or not rates.lower_than(run.throttled.rates):
-        return
-    begun = run.started
     left = [track for track in run.tracks.values() if not track.state.ended]
-    if begun is None or not begun.connection or not left:  # or on a simulated cluster
+    if slow or not left or not rates.lower_than(run.throttled.rates):
         return
     plan = Plan(
         tuple(PartitionTarget(each.tp.topic, each.tp.partition, each.target) for each in left)
     )
-    try:
-        where = ClusterChoice().or_of_run(begun).target(changes=False)
-        seen = asyncio.run(_read(where, plan, begun.cluster_id))
-    except (BadInput, FileProblem, RunRefused, ClusterError, TimeoutError) as error:
-        words = "ktui could not check whether a copy ends under this rate"
-        print_note(f"warning: {words}: {_reason(error)}")
+    unread = "ktui could not check whether a copy ends under this rate"
+    seen = _asked(run, unread, lambda reader: _read(reader, plan))
+    if seen is None:
         return
     figures = PreflightBase(plan, settled(seen, run, run.tracks)).under(
         run.limits, throttle=rates, throttle_leaders=run.options.throttle_leaders
@@ -227,11 +242,8 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
             print_note(f"warning: {found.sentence}")
 
 
-async def _read(where: Target, plan: Plan, cluster_id: str) -> ClusterSnapshot:
-    async with asyncio.timeout(_CHECKED_WITHIN_S), aclosing(where.cluster.reader()) as reader:
-        found, seen = await read_cluster_for_plan(reader, plan, measure=True)
-    check_same_cluster(where, found, cluster_id)
-    return seen
+async def _read(reader: ClusterReader, plan: Plan) -> ClusterSnapshot:
+    return (await read_cluster_for_plan(reader, plan, measure=True))[1]
 
 
 def _undo(client: RunClient, *, json: bool) -> None:
@@ -292,6 +304,8 @@ def _rows(throttle: ThrottleStatus) -> Iterator[tuple[str, ...]]:
         sure = " (not confirmed)" if ours.unsure else ""
         on = f"{resource.scope} {resource.name}"
         mine = f"{there or 'none'}{sure}"
+        if resource.scope is ConfigScope.BROKER and not (ours.values or ours.unsure):
+            mine = "none: somebody else deleted it"
         if (theirs := throttle.foreign.get((resource, name))) is not None:
             mine = f"none: somebody else set {clean(_rate(theirs))}"
         yield on, name, mine, clean(_rate(prior_value_text(ours.before)))

@@ -39,7 +39,12 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_status import foreign_rates_text, setting_text, taken_over_text
+from ktui.execution.run.throttle_status import (
+    foreign_rates_text,
+    lifted_text,
+    setting_text,
+    taken_over_text,
+)
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import Limits, LimitsProblem, Mode
 from ktui.planning.throttle_rates import ThrottleRates, no_such_brokers
@@ -203,8 +208,9 @@ class CommandHandler:
         if not new:
             return Answer(accepted=True, words="lifted: what was set is being put back")
         copying = as_count(self._run.in_flight, "step")
-        words = "; ".join(filter(None, (f"{new.words}, at once", f"{copying} in flight", replaced)))
-        return Answer(accepted=True, words=words)
+        lifted = lifted_text(old, new)
+        words = (f"{new.words}, at once", f"{copying} in flight", lifted, replaced)
+        return Answer(accepted=True, words="; ".join(filter(None, words)))
 
     def _throttle_since(self, rates: ThrottleRates) -> str:
         """Return who else has set a rate, or that others are in force; empty for neither."""

@@ -145,6 +145,15 @@ def taken_over_text(foreign: Mapping[SettingKey, str], rates: ThrottleRates) -> 
     return f"replaces {' and '.join(named)}, put back at the end" if named else ""
 
 
+def lifted_text(old: ThrottleRates, new: ThrottleRates) -> str:
+    """Name the budget and the objective of old rates that new ones leave out; empty for neither."""
+    lifted = ThrottleRates(
+        budget=old.budget if new.budget is None else None,
+        objective=old.objective if new.objective is None else None,
+    )
+    return f"no longer in force: {lifted.words}" if lifted else ""
+
+
 def prior_value_text(setting: Setting | None) -> str:
     """Describe the value of a setting before the run."""
     if setting is None:  # a broker does not report a rate that is not set

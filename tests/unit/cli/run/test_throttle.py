@@ -191,10 +191,11 @@ def given_to_a_slow_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rat
     async def late(*_: object) -> None:
         raise TimeoutError
 
-    begun, *more = throttled()
-    begun = msgspec.structs.replace(begun, connection={"bootstrap_server": "a:9092"})
-    run = a_run(tmp_path, begun, *more)
     cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]})
+    begun, *more = throttled()
+    where = {"bootstrap_server": "a:9092"}
+    begun = msgspec.structs.replace(begun, connection=where, cluster_id=cluster.spec.name)
+    run = a_run(tmp_path, begun, *more)
     named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
     monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
     monkeypatch.setattr(throttle, "check_throttle_permitted", lambda *_: None)
@@ -224,3 +225,37 @@ def test_the_throttle_shows_what_others_have_set_since_the_run_last_looked(
 
     (rate,) = (line for line in shown if "broker 4" in line)
     assert "none: somebody else set 300000 (300 kB/s)" in rate
+
+
+def test_the_throttle_shows_that_somebody_has_deleted_a_rate_since_the_run_last_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]})  # no rate is set on its brokers
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    begun, *more = throttled()
+    where = {"bootstrap_server": "a:9092"}
+    begun = msgspec.structs.replace(begun, connection=where, cluster_id=cluster.spec.name)
+    run = a_run(tmp_path, begun, *more)
+
+    with own_run(run):
+        shown = lines(call(run))
+
+    (rate,) = (line for line in shown if "broker 4" in line)
+    assert "none: somebody else deleted it" in rate
+
+
+@pytest.mark.parametrize(
+    ("rate", "lifted"),
+    [
+        (("20MB",), "; no longer in force: 400 MB/s in all\n"),
+        (("20MB", "--budget", "300MB"), "in flight\n"),
+        (("--budget", "none"), "; no longer in force: 400 MB/s in all\n"),
+    ],
+)
+def test_a_rate_that_also_lifts_the_budget_says_so(
+    live: RunDir, rate: tuple[str, ...], lifted: str
+) -> None:
+    call(live, "50MB,total=400MB")
+
+    assert call(live, *rate).stdout.endswith(lifted)
