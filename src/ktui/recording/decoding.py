@@ -76,6 +76,7 @@ class Decoder:
             absent=self._absent,
             fresh=poll.fresh,
             waits_for_kept=poll.waits_for_kept,
+            refuses_cordoned=poll.refuses_cordoned,
             ends=self._snapshot(self._ends, poll.ends, poll.ends_gone),
             starts=self._snapshot(self._starts, poll.starts, poll.starts_gone),
             sizes=self._snapshot(self._sizes, poll.sizes, poll.sizes_gone),

@@ -63,6 +63,7 @@ class Encoder:
             controller=observation.controller,
             fresh=observation.fresh,
             waits_for_kept=observation.waits_for_kept,
+            refuses_cordoned=observation.refuses_cordoned,
             names=tuple(self._new),
             states=states,
             unseen=tuple(self._unseen(observation)),

@@ -117,6 +117,7 @@ class PollLine(Line, frozen=True, kw_only=True, tag="look"):
     controller: Int | None = None
     fresh: bool = False
     waits_for_kept: bool = True
+    refuses_cordoned: bool | None = None
     names: tuple[Name, ...] = ()
     states: tuple[StateRow, ...] = ()
     unseen: tuple[int, ...] = ()

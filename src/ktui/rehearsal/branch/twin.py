@@ -163,7 +163,11 @@ def _read(
     }
     return ClusterRead(
         cluster=ClusterDescription(
-            seen.cluster_id, seen.controller, seen.brokers, seen.waits_for_kept
+            seen.cluster_id,
+            seen.controller,
+            seen.brokers,
+            seen.waits_for_kept,
+            refuses_cordoned=seen.refuses_cordoned,
         ),
         answer=PlacementAnswer(placement, log_dirs, ()),
         scope=scope,
