@@ -23,11 +23,9 @@ from support.runs.killed import Reaper
 
 Replicas = tuple[int, ...]
 _CLOCKED = (
-    "ktui.cli.broker.removing",
-    "ktui.cli.broker.removing_undo",
-    "ktui.cli.broker.removal_preview",
+    "ktui.cli.broker.remove",
+    "ktui.cli.broker.undo",
     "ktui.cli.context.cluster",
-    "ktui.cli.plan.from_run",
     "ktui.cli.process.launch",
 )
 """Modules that take the time from the machine's clock."""
@@ -107,7 +105,7 @@ class RemovalSandbox(BrokerSandbox):
     def waits(self, sleep: Callable[[float], None]) -> None:
         """Let a removal that waits some seconds wait this way."""
         time = SimpleNamespace(monotonic=self.simulated.clock.monotonic, sleep=sleep)
-        self._monkeypatch.setattr("ktui.cli.broker.removing.time", time)
+        self._monkeypatch.setattr("ktui.ops.broker.removal.time", time)
 
     def writer(self) -> Any:
         return MortalWriter(self.simulated.writer(), self.reaper)

@@ -8,16 +8,8 @@ from contextlib import aclosing
 
 import click
 
-from ktui.cli.broker.plans import DEMOTE, left_text, make, plan_text, read_plan_layout
-from ktui.cli.broker.read import broker_argument
-from ktui.cli.broker.runs import (
-    BrokerRun,
-    LeftRuns,
-    check_run,
-    free_run_name,
-    last_run_of,
-    made_run,
-)
+from ktui.cli.broker.read import broker_argument, read_plan_layout
+from ktui.cli.broker.runs import BrokerRun, LeftRuns, check_run
 from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
@@ -29,6 +21,15 @@ from ktui.cli.start.new_run import carry_out, report_findings, show_dry_run
 from ktui.cli.start.options import StartOptions, start_options
 from ktui.execution.broker.status import unknown_broker
 from ktui.execution.host.state_dir import StateDir
+from ktui.ops.broker.runs import (
+    DEMOTE,
+    free_run_name,
+    last_run_of,
+    left_text,
+    made_run,
+    make,
+    plan_text,
+)
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.made_plan import CannotMake
 

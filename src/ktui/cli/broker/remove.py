@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import click
 import msgspec
 
-from ktui.cli.broker.plans import read_plan_layout
-from ktui.cli.broker.read import broker_argument, exclude_option
-from ktui.cli.broker.removal_preview import RemovalPreview
-from ktui.cli.broker.removal_request import (
-    RemovalRequest,
-    RemoveOptions,
-    Stopped,
-    read_cluster,
-)
-from ktui.cli.broker.removing import Removing, is_removed, standing
-from ktui.cli.broker.removing_undo import UndoRemoval
-from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
+from ktui.cli.broker.cordon import check_owner
+from ktui.cli.broker.read import broker_argument, exclude_option, read_plan_layout
+from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, check_run
+from ktui.cli.broker.unregister import Unregistration, kept_text, typed_id
+from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Verb, grouped
+from ktui.cli.options.common import Verb, grouped, state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
+from ktui.cli.output.plan_report import finding_line
 from ktui.cli.plan.make_options import EXCLUDE, rack_aware_option
 from ktui.cli.plan.wanted import check_names
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.options import StartOptions, start_options
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.ports import ClusterDescription, ClusterPorts
+from ktui.cluster.text import clean
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
-from ktui.planning.check.findings import Allowances
+from ktui.execution.errors import RunRefused
+from ktui.ops.broker.preview import RemovalPreview
+from ktui.ops.broker.removal import (
+    WAITS,
+    RemovalRequest,
+    RemoveOptions,
+    Removing,
+    RunForecast,
+    Stage,
+    Stopped,
+)
+from ktui.ops.broker.undo import UndoRemoval
+from ktui.planning.check.findings import Allowances, Severity
+from ktui.planning.plan import Plan
+from ktui.planning.preflight.text import time_in_words
 
+CLAIM = "ktui broker remove"
+"""The name in an ownership claim, where a run would be."""
 _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
     "no_demote": click.option(
         "--no-demote", is_flag=True, help="Do not take the leadership off the broker first."
@@ -57,7 +72,6 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
     "unregister": click.option(
         "--unregister", is_flag=True, help="Unregister the broker at the end without asking."
     ),
-    "yes": click.option("--yes", is_flag=True, help="Begin without asking."),
 }
 
 
@@ -69,6 +83,7 @@ def _remove_options(*, no_demote: bool, skip_cordon: bool, **others: Any) -> Rem
 @broker_argument
 @cluster_options
 @click.option("--undo", is_flag=True, help="Take the removal back, from its last stage on.")
+@click.option("--yes", is_flag=True, help="Begin without asking.")
 @grouped("wanted", _remove_options, _OPTIONS)
 @allowance_options
 @start_options
@@ -77,6 +92,7 @@ def command(
     choice: ClusterChoice,
     *,
     undo: bool,
+    yes: bool,
     wanted: RemoveOptions,
     allowed: Allowances,
     how: StartOptions,
@@ -92,19 +108,20 @@ def command(
     for you; 1 when something failed or is not known; 2 when nothing was sent; 130 when it was left.
     """
     request = _read_request(broker, choice, wanted, allowed, how)
-    _check_excluded(request)
+    again = request.program.again
     try:
         if how.dry_run:
             _preview(request, undo=undo)
             return
         with request.file.locked():
             if undo:
-                sys.exit(0 if UndoRemoval(request).go_on() else NOT_ALL_DONE)
-            if not is_removed(request):
-                _confirm(request)
+                sys.exit(0 if _undo(request) else NOT_ALL_DONE)
+            if not _is_removed(request):
+                if not yes:
+                    _confirm(request)
                 Removing(request).go_on()
     except KeyboardInterrupt:
-        print_note(f"interrupted. To go on: {request.again}; to take all back, add --undo")
+        print_note(f"interrupted. To go on: {again}; to take all back, add --undo")
         raise
     except Stopped as stopped:
         if str(stopped):
@@ -122,49 +139,168 @@ def _read_request(
     """Read the cluster, and check that it knows the broker or a removal of it.
 
     Raises:
-        BadInput: it does not.
+        BadInput: it does not, or --exclude matches no topic: a mistyped one would be moved.
         ClusterError: the cluster cannot be read.
     """
     target = choice.target(changes=not how.dry_run)
     warn_of_tls(target.cluster)
-    cluster = asyncio.run(read_cluster(target))
+    cluster = asyncio.run(_read_cluster(target))
     file = RemovalFile(how.state, cluster.cluster_id, broker)
     if broker not in cluster.brokers and cluster.reports_fenced and file.load() is None:
         raise BadInput(unknown_broker(broker, cluster.brokers))
+    if options.exclude:
+        check_names(EXCLUDE, options.exclude, read_plan_layout(target.cluster))
+    how = msgspec.structs.replace(how, headless=True)
     return RemovalRequest(
         broker=broker,
-        target=target,
-        how=msgspec.structs.replace(how, headless=True),
         options=options,
-        allowed=allowed,
+        state=how.state,
         file=file,
         cluster=cluster,
+        program=_CommandLine(broker, target, how, allowed, options.exclude),
     )
 
 
-def _check_excluded(request: RemovalRequest) -> None:
-    """Check that --exclude matches topics: a mistyped one would be moved.
+async def _read_cluster(target: Target) -> ClusterDescription:
+    async with aclosing(target.cluster.reader()) as reader:
+        return await reader.describe_cluster()
+
+
+class _CommandLine:
+    """A removal's `Program`: its runs are processes, and it reports in lines of text."""
+
+    def __init__(
+        self,
+        broker: int,
+        target: Target,
+        how: StartOptions,
+        allowed: Allowances,
+        exclude: Iterable[str],
+    ) -> None:
+        self._broker, self._target, self._how, self._allowed = broker, target, how, allowed
+        self._left = LeftRuns.of(target, how)
+        self.clock: Clock = SystemClock()
+        self.attended = can_ask()
+        left_out = shlex.join((EXCLUDE, ",".join(exclude)))
+        excludes = f" {left_out}" if exclude else ""
+        self.again = f"ktui broker remove {broker}{excludes}{state_option(how.state)}"
+        self.note = print_note
+        self.go_on, self.roll_back = self._left.go_on, self._left.roll_back
+
+    @asynccontextmanager
+    async def ports(self) -> AsyncIterator[ClusterPorts]:
+        cluster = self._target.cluster
+        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+            yield ClusterPorts(reader, writer)
+
+    def same_cluster(self, found: str, cluster_id: str) -> None:
+        check_same_cluster(self._target, found, cluster_id)
+
+    async def check_owner(self, cluster_id: str) -> None:
+        how = self._how
+        await check_owner(
+            self._target.cluster,
+            how.state,
+            cluster_id,
+            CLAIM,
+            take_over=how.take_over,
+            off=how.no_ownership,
+        )
+
+    def check_run(self, name: str, words: str, plan: Plan) -> RunForecast:
+        run = BrokerRun(name, words, plan, self._allowed)
+        _, request = check_run(run, self._target, self._how)
+        problems = (f for f in request.findings if f.severity is Severity.PROBLEM)
+        lines = tuple(finding_line(words, finding) for finding in problems)
+        return RunForecast(time_in_words(request.preflight().time_s), lines)
+
+    def begin_run(self, name: str, words: str, plan: Plan) -> int:
+        return begin_run(BrokerRun(name, words, plan, self._allowed), self._target, self._how)
+
+    def confirm_unregister(self) -> None:
+        if not self.attended:
+            words = f"to unregister it for good: {self.again} --unregister"
+            self.report(Stage.UNREGISTER, words)
+            raise Stopped(WAITS)
+        if not typed_id(self._broker):
+            raise Stopped(BAD_INPUT, "nothing was sent")
+
+    def unregister(self) -> str | None:
+        how = self._how
+        verb = Unregistration(
+            self._target.cluster, self._broker, how.state, how.take_over, how.no_ownership
+        )
+        kept = asyncio.run(verb.send())
+        return None if kept is None else kept_text(self._broker, kept)
+
+    def report(self, stage: Stage | None, words: str) -> None:
+        """Print what came of a stage, apart from the events of --json."""
+        click.echo(_line(stage, words), err=self._how.json)
+
+
+def _line(stage: Stage | None, words: str) -> str:
+    stages = [*Stage]
+    place = "" if stage is None else f"{stages.index(stage) + 1}/{len(stages)} {stage}: "
+    return clean(f"{place}{words}")
+
+
+def _is_removed(request: RemovalRequest) -> bool:
+    """Return whether a removal has come to its end, and say so.
 
     Raises:
-        BadInput: a name or pattern matches none; names the closest topics.
-        ClusterError: the topics cannot be read.
+        RunRefused: the removal is on its way back.
     """
-    if request.options.exclude:
-        check_names(EXCLUDE, request.options.exclude, read_plan_layout(request.target.cluster))
+    removal = request.standing
+    if removal is None:
+        return False
+    if removal.unregistered_at is not None:
+        at = removal.unregistered_at.astimezone().isoformat(" ", timespec="seconds")
+        click.echo(f"broker {request.broker} was removed already: it was unregistered at {at}")
+        return True
+    if removal.undoing:
+        raise RunRefused(
+            f"nothing was sent: the removal of broker {request.broker} is being undone. Let that "
+            f"end first: {request.program.again} --undo"
+        )
+    return False
+
+
+def _undoing(request: RemovalRequest) -> UndoRemoval:
+    removal = request.file.load()
+    if removal is None:
+        raise BadInput(
+            f"no removal of broker {request.broker} has changed anything, or it was undone: "
+            f"{request.state.path} has none"
+        )
+    return UndoRemoval(request, removal)
+
+
+def _undo(request: RemovalRequest) -> bool:
+    """Undo a removal, and return whether all is as before."""
+    complete = _undoing(request).go_on()
+    as_before = "all is as before" if complete else "the rest is as before"
+    click.echo(f"the removal of broker {request.broker} is undone: {as_before}")
+    return complete
 
 
 def _preview(request: RemovalRequest, *, undo: bool) -> None:
     if undo:
-        UndoRemoval(request).preview()
-        return
-    if is_removed(request):
-        return
+        for words in _undoing(request).preview():
+            click.echo(words)
+        click.echo("nothing was sent")
+    elif not _is_removed(request):
+        problems = _show(request)
+        click.echo("nothing was sent")
+        if problems:
+            sys.exit(BAD_INPUT)
+
+
+def _show(request: RemovalRequest) -> bool:
+    """Print what each stage would do, and return whether one of them could not begin."""
     preview = RemovalPreview(request)
-    for line in preview.lines():
-        click.echo(line)
-    click.echo("nothing was sent")
-    if preview.problems:
-        sys.exit(BAD_INPUT)
+    for stage, words in preview.lines():
+        click.echo(words if stage is None else _line(stage, words))
+    return preview.problems
 
 
 def _confirm(request: RemovalRequest) -> None:
@@ -173,9 +309,8 @@ def _confirm(request: RemovalRequest) -> None:
     Raises:
         Stopped: the operator does not want it.
     """
-    if request.options.yes or not can_ask() or standing(request) is not None:
+    if not request.program.attended or request.standing is not None:
         return
-    for line in RemovalPreview(request).lines():
-        click.echo(line)
+    _show(request)
     if not click.confirm(f"Remove broker {request.broker}?"):
         raise Stopped(BAD_INPUT, "nothing was sent")

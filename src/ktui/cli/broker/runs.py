@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Self
 
@@ -28,8 +28,6 @@ from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import AnyRunEvent, Started
-from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Allowances, FindingKind
 from ktui.planning.plan import Plan
 
@@ -81,60 +79,6 @@ def begin_run(run: BrokerRun, target: Target, how: StartOptions) -> int:
         return 0
     report_findings(request, how.state)
     return carry_out(new, request, how)
-
-
-def free_run_name(state: StateDir, base: str, taken: Collection[str] = ()) -> str:
-    """Return a name that no run has: "demote-4", else "demote-4-2" and so on.
-
-    Args:
-        state: the state directory.
-        base: the first choice.
-        taken: names that are no more free, although no run has them yet.
-    """
-    return next(
-        name for name in _numbered(base) if name not in taken and not state.run(name).path.exists()
-    )
-
-
-def _numbered(base: str) -> Iterator[str]:
-    yield base
-    number = 2
-    while True:
-        yield f"{base}-{number}"
-        number += 1
-
-
-def made_run(state: StateDir, name: str) -> Run | None:
-    """Return a run; None where it was never made, or its start was cut off: nothing was sent then.
-
-    Raises:
-        RunProblem: its journal cannot be read.
-    """
-    folder = state.run(name)
-    if not folder.journal.exists():
-        return None
-    found = RunClient(folder).read()
-    return found.run if found.run.complete or found.damage is not None else None
-
-
-def last_run_of(state: StateDir, cluster_id: str, words: str) -> RunClient | None:
-    """Return the last run of a cluster that was started for a purpose; None without one.
-
-    Runs that cannot be read are skipped.
-    """
-    found: list[tuple[datetime, str]] = []
-    for folder in state.run_dirs():
-        try:
-            first = RunClient(folder).first_entry()
-        except RunProblem:
-            continue
-        if first is not None and _is_for(first.event, cluster_id, words):
-            found.append((first.at, folder.name))
-    return RunClient(state.run(max(found)[1])) if found else None
-
-
-def _is_for(event: AnyRunEvent, cluster_id: str, words: str) -> bool:
-    return isinstance(event, Started) and (event.cluster_id, event.plan) == (cluster_id, words)
 
 
 class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):

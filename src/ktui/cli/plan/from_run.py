@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 import click
-import msgspec
 
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.fresh_read import FreshRead
-from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.durable import write_output
 from ktui.execution.errors import RunRefused
@@ -27,15 +23,13 @@ from ktui.execution.host.rollback_plan import rollback_plan
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.undo_plan import LeftAsIs, UndoPlan, undo_plan
-from ktui.planning.names import join_some
+from ktui.execution.run.undo_plan import UndoPlan
+from ktui.ops.undo import left_as_is_lines, read_undo_plan
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_count
 
 SOME_LEFT_OUT = 3
 """The exit code of an undo plan without some of the partitions that the run has changed."""
-MOST_NAMED = 10
-NOTHING_ELSE: Mapping[TopicPartition, Brokers] = MappingProxyType({})
 
 output_option = click.option(
     "-o",
@@ -108,7 +102,7 @@ def undo_command(name: str, choice: ClusterChoice, *, output: Path | None, state
     found = RunClient.find(state, name).read_begun()
     _warn_of(found.run, found.damage)
     where = choice.or_of_run(found.begun).target(changes=False)
-    undo = asyncio.run(read_undo_plan(where, found))
+    undo = asyncio.run(_undo_plan(where, found))
     for line in left_as_is_lines(undo.left):
         print_note(line)
     if not undo.plan.partitions:
@@ -117,40 +111,10 @@ def undo_command(name: str, choice: ClusterChoice, *, output: Path | None, state
     sys.exit(SOME_LEFT_OUT if undo.left else 0)
 
 
-async def read_undo_plan(
-    where: Target, found: BegunRun, before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE
-) -> UndoPlan:
-    """Read the partitions of a run, and return the plan that undoes it.
-
-    Args:
-        where: the cluster.
-        found: the run.
-        before_that: replicas that another undo puts back before this one.
-
-    Raises:
-        RunRefused: the cluster is not the run's.
-        ClusterError: the cluster cannot be read.
-    """
-    begun = [track.tp for track in found.run.tracks.values() if track.begun]
+async def _undo_plan(where: Target, found: BegunRun) -> UndoPlan:
+    same_cluster = partial(check_same_cluster, where)
     async with aclosing(where.cluster.reader()) as reader:
-        seen = await FreshRead(reader, SystemClock()).read(begun)
-    check_same_cluster(where, seen.cluster_id, found.begun.cluster_id)
-    put_back = {
-        tp: msgspec.structs.replace(state, replicas=before_that[tp], adding=(), removing=())
-        for tp, state in seen.partitions.items()
-        if tp in before_that
-    }
-    partitions = {**seen.partitions, **put_back}
-    return undo_plan(found.run, msgspec.structs.replace(seen, partitions=partitions))
-
-
-def left_as_is_lines(left: Sequence[LeftAsIs]) -> Iterator[str]:
-    """Yield a line for each reason why partitions are not put back."""
-    by_why: dict[str, list[str]] = {}
-    for each in left:
-        by_why.setdefault(each.why, []).append(str(each.tp))
-    for why, names in by_why.items():
-        yield f"left as it is: {join_some(names, most=MOST_NAMED)}: {why}"
+        return await read_undo_plan(reader, SystemClock(), found, same_cluster)
 
 
 @click.command("remaining")

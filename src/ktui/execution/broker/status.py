@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import msgspec
 
 from ktui.cluster.broker import LogDir, all_cordoned
+from ktui.cluster.text import clean
 from ktui.execution.broker.facts import BrokerFacts
 from ktui.execution.broker.holdings import (
     HeldReplica,
@@ -18,7 +19,7 @@ from ktui.execution.broker.holdings import (
 )
 from ktui.execution.broker.removal import Removal
 from ktui.execution.run.run import Run
-from ktui.planning.names import join_named
+from ktui.planning.names import join_all, join_named, join_some
 from ktui.quantities import as_bytes, as_count
 
 NOTHING = "it holds no replica, and none is being moved to it"
@@ -32,6 +33,10 @@ _WHYS = {
     Stay.LEFT_CANARY: "left by the canary of {by}",
     Stay.UNPLANNED: "in no plan",
     Stay.STRAY: "only on disk, unknown to the metadata",
+}
+_CANARIES = {
+    Stay.CANARY: "{} of the canary of {}, which goes with it",
+    Stay.LEFT_CANARY: "{} left by the canary of {}",
 }
 
 
@@ -168,3 +173,49 @@ def advice_lines(status: BrokerStatus, topics: Iterable[TopicHoldings]) -> Itera
         )
     for sentence in status.facts.unread:
         yield f"could not read: {sentence}"
+
+
+def why_unknown(view: BrokerStatus) -> str:
+    """Return why a broker without known replicas is not known to be empty."""
+    unread = view.facts.unread
+    return f"the metadata names no replica on it, but {join_some(unread)}"
+
+
+def but_for(view: BrokerStatus) -> str:
+    """Return that a broker is empty but for what is left out; empty where nothing is left out."""
+    if not view.excluded.replicas:
+        return ""
+    topics = (
+        f"{as_count(len(each.replicas), 'replica')} of {each.topic}"
+        for each in view.excluded.topics()
+    )
+    return f"empty but for these: {join_some(topics, most=8)}"
+
+
+def held_line(view: BrokerStatus) -> str:
+    """Describe in one line how much a broker holds, and which of that is on its way."""
+    holdings = view.holdings
+    replicas, topics = as_count(len(holdings.replicas), "replica"), holdings.topics()
+    size = f", {as_bytes(holdings.bytes)}" if holdings.bytes is not None else ""
+    line = f"broker {view.facts.id} holds {replicas} of {as_count(len(topics), 'topic')}{size}"
+    parts = [*_on_their_way(view)]
+    for why, text in _CANARIES.items():
+        if runs := sorted({each.run for each in holdings.replicas if each.why is why}):
+            parts.append(text.format(f"{holdings.count(why):,}", join_named("run", runs)))
+    if view.facts.unread:
+        parts.append(f"not all could be read: {join_some(view.facts.unread)}")
+    return clean(f"{line}: {'; '.join(parts)}" if parts else line)
+
+
+def _on_their_way(view: BrokerStatus) -> list[str]:
+    templates = {
+        Stay.LEAVING: "{} leaving",
+        Stay.ARRIVING: "{} arriving",
+        Stay.STRAY: "{} only on its disk, unknown to the metadata",
+    }
+    counted = ((text, view.holdings.count(why)) for why, text in templates.items())
+    parts = [text.format(f"{count:,}") for text, count in counted if count]
+    moving = sum(each.moves_dirs for each in view.holdings.replicas)
+    if moving:
+        parts.append(f"{moving:,} moving to another of its log dirs")
+    return [join_all(parts)] if parts else []

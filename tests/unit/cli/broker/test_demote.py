@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.broker.runs import made_run
 from ktui.cli.context.errors import BadInput
 from ktui.execution.errors import RunRefused
+from ktui.ops.broker.runs import made_run
 from ktui.simulated import events
 from support.cli.removal_sandbox import RemovalSandbox
 from support.simulated.moving_clusters import move

@@ -408,9 +408,8 @@ class TestInATerminal:
             sandbox.wait(seconds)
             acts.pop(0)()
 
-        for module in ("remove", "removing"):
-            monkeypatch.setattr(f"ktui.cli.broker.{module}.can_ask", lambda: True)
-        monkeypatch.setattr("ktui.cli.broker.removing.time.sleep", sleep)
+        monkeypatch.setattr("ktui.cli.broker.remove.can_ask", lambda: True)
+        monkeypatch.setattr("ktui.ops.broker.removal.time.sleep", sleep)
         return acts
 
     def test_the_removal_waits_for_the_stop_and_then_asks_for_the_id(

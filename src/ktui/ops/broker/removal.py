@@ -1,42 +1,18 @@
-"""The removal of a broker: its stages, each begun only where it is not true already."""
+"""The removal of a broker: its stages, each begun only where it does not hold already."""
 
 from __future__ import annotations
 
 import asyncio
+import enum
 import time
 from collections import Counter
-from contextlib import aclosing
-from typing import Any, NoReturn
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NoReturn, Protocol, TypeVar
 
-import click
 import msgspec
 
-from ktui.cli.broker.cordon import check_owner
-from ktui.cli.broker.empty import but_for, held_line, why_unknown
-from ktui.cli.broker.plans import (
-    DEMOTE,
-    DRAIN,
-    Purpose,
-    left_text,
-    make,
-    plan_text,
-    read_plan_layout,
-)
-from ktui.cli.broker.read import read_view
-from ktui.cli.broker.removal_request import (
-    CLAIM,
-    WAITS,
-    RemovalRequest,
-    Stopped,
-    read_cluster,
-    stage_line,
-)
-from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, free_run_name, made_run
-from ktui.cli.broker.unregister import Unregistration, kept_text, typed_id
-from ktui.cli.context.errors import BAD_INPUT
-from ktui.cli.context.terminal import can_ask, print_note
-from ktui.cli.plan.make_options import EXCLUDE
-from ktui.cluster.clock import SystemClock
+from ktui.cluster.clock import Clock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
@@ -44,16 +20,33 @@ from ktui.cluster.ports import ClusterDescription, ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, NoCordon
 from ktui.execution.broker.holdings import Stay
-from ktui.execution.broker.removal import CordonMemory, Removal
-from ktui.execution.broker.status import BrokerStatus
+from ktui.execution.broker.removal import CordonMemory, Removal, RemovalFile
+from ktui.execution.broker.status import BrokerStatus, but_for, held_line, why_unknown
 from ktui.execution.broker.unregister import NotRegistered
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import State
+from ktui.ops.broker.runs import (
+    DEMOTE,
+    DRAIN,
+    Purpose,
+    free_run_name,
+    left_text,
+    made_run,
+    make,
+    plan_text,
+    read_plan_layout,
+    read_status,
+)
+from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
 from ktui.planning.names import join_named, join_some
+from ktui.planning.plan import Plan
 from ktui.quantities import as_count
 
+WAITS = 3
+"""The code of a removal that waits for the operator."""
 SETTLES_S = 15.0
 """Seconds for which disks may be behind the metadata, and that behind a broker that has died."""
 POLL_S = 2.0
@@ -67,6 +60,150 @@ PROVEN_EVERY_S = 10.0
 """Seconds between two proofs of emptiness while the broker is waited for."""
 _OVER = (State.DONE, State.TOPIC_GONE)
 
+T = TypeVar("T")
+
+
+class Stage(enum.StrEnum):
+    """A stage of a removal."""
+
+    CORDON = "cordon"
+    DEMOTE = "demote"
+    DRAIN = "drain"
+    EMPTY = "empty"
+    STOP = "stop"
+    UNREGISTER = "unregister"
+
+
+class Stopped(Exception):
+    """The removal goes no further now: it waits, or one of its runs does.
+
+    Args:
+        code: `WAITS`, or the code of the run.
+        words: why, and how to go on; empty if that was reported.
+    """
+
+    def __init__(self, code: int, words: str = "") -> None:
+        self.code = code
+        super().__init__(words)
+
+
+class RunForecast(msgspec.Struct, frozen=True):
+    """What a run would do, from its check against the cluster."""
+
+    time: str
+    """How long it would take, in words."""
+    problems: tuple[str, ...]
+    """What keeps it from beginning, a line each."""
+
+
+class Program(Protocol):
+    """The program that a removal runs in: it has the cluster, carries runs, reports and asks.
+
+    Its codes are those with which a run ends; 0 means that all of it is done.
+    """
+
+    clock: Clock
+    again: str
+    """The command that goes on with the removal."""
+    attended: bool
+    """Whether somebody is there to stop the broker while the removal waits."""
+
+    def ports(self) -> AbstractAsyncContextManager[ClusterPorts]:
+        """Open the cluster."""
+
+    def same_cluster(self, found: str, cluster_id: str) -> None:
+        """Raise RunRefused unless a cluster is that of a run."""
+
+    async def check_owner(self, cluster_id: str) -> None:
+        """Raise RunRefused where another state directory owns the cluster."""
+
+    def check_run(self, name: str, words: str, plan: Plan) -> RunForecast:
+        """Check a run against the cluster."""
+
+    def begin_run(self, name: str, words: str, plan: Plan) -> int:
+        """Start a run unless nothing is to do any more, and return the code of its end."""
+
+    def go_on(self, name: str) -> int:
+        """Carry a run on to its end, and return the code of that."""
+
+    def roll_back(self, name: str, partitions: Collection[TopicPartition]) -> int:
+        """Roll some partitions of a run back, and return the code of its end."""
+
+    def confirm_unregister(self) -> None:
+        """Raise Stopped unless the operator wants the broker unregistered."""
+
+    def unregister(self) -> str | None:
+        """Unregister the broker; return which of its settings may have stayed, in words."""
+
+    def report(self, stage: Stage | None, words: str) -> None:
+        """Report what came of a stage; None for the way back."""
+
+    def note(self, words: str) -> None:
+        """Report something beside the stages."""
+
+
+class RemoveOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a removal does, beside how its runs go."""
+
+    demote: bool = True
+    cordon: bool = True
+    rack_aware: bool | None = None
+    """None for where all brokers have racks."""
+    exclude: tuple[str, ...] = ()
+    """The topics that stay where they are, as names or shell patterns."""
+    until_empty: bool = False
+    """Whether to end once the broker may be stopped."""
+    unregister: bool = False
+    """Whether to unregister the broker without asking."""
+
+
+class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for, and the cluster at that moment."""
+
+    broker: int
+    options: RemoveOptions
+    state: StateDir
+    file: RemovalFile
+    """Where the removal is remembered."""
+    cluster: ClusterDescription
+    """The brokers, read for this call."""
+    program: Program
+
+    @property
+    def standing(self) -> Removal | None:
+        """The removal that the state directory remembers, unless its id was given again."""
+        removal = self.file.load()
+        if removal is None or removal.unregistered_at is None:
+            return removal
+        return None if self.broker in self.cluster.brokers else removal
+
+    def act(self, what: Callable[[ClusterPorts], Awaitable[T]]) -> T:
+        """Open the cluster, do something with it, and return what came of it."""
+
+        async def acted() -> T:
+            async with self.program.ports() as ports:
+                return await what(ports)
+
+        return asyncio.run(acted())
+
+    def layout(self) -> Layout:
+        """Read what plans are made from."""
+        return self.act(lambda ports: read_plan_layout(ports.reader, self.program.note))
+
+    def make(self, purpose: Purpose, layout: Layout) -> MadePlan:
+        """Return the plan of a purpose. Raises: as `make`."""
+        options = self.options
+        racks, exclude = options.rack_aware, options.exclude
+        return make(purpose, self.broker, layout, rack_aware=racks, exclude=exclude)
+
+    def unfinished(self, names: Collection[str]) -> str | None:
+        """Return the first of some runs that was made and has not ended."""
+        for name in names:
+            run = made_run(self.state, name)
+            if run is not None and not run.ended:
+                return name
+        return None
+
 
 class Removing:
     """One call of a removal, which goes on from what is really there.
@@ -78,16 +215,17 @@ class Removing:
     """
 
     def __init__(self, request: RemovalRequest) -> None:
+        self._request = request
         self._broker = request.broker
-        self._target = request.target
-        self._how = request.how
+        self._program = request.program
         self._options = request.options
-        self._allowed = request.allowed
         self._file = request.file
         self._cluster = request.cluster
-        self._runs = LeftRuns.of(request.target, request.how)
-        self._removal = standing(request) or _new(request)
-        self._again = request.again
+        self._removal = request.standing or Removal(
+            cluster_id=request.cluster.cluster_id,
+            broker=request.broker,
+            begun_at=request.program.clock.now(),
+        )
 
     def go_on(self) -> None:
         """Go through the stages to the end.
@@ -104,7 +242,7 @@ class Removing:
             if self._options.until_empty:
                 down = "" if self._is_up else ", and it is down already"
                 words = f"broker {self._broker} may be stopped now{down}{_left_there(view)}"
-                self._say("stop", words)
+                self._say(Stage.STOP, words)
                 return
             if not self._is_up:
                 break
@@ -116,68 +254,57 @@ class Removing:
         return self._broker in self._cluster.online
 
     def _describe(self) -> ClusterDescription:
-        self._cluster = asyncio.run(read_cluster(self._target))
+        self._cluster = self._request.act(lambda ports: ports.reader.describe_cluster())
         return self._cluster
 
     def _save(self, **changes: Any) -> None:
         self._removal = msgspec.structs.replace(self._removal, **changes)
         self._file.save(self._removal)
 
-    def _say(self, stage: str, words: str) -> None:
-        """Print what came of a stage, apart from the events of --json."""
-        click.echo(stage_line(stage, words), err=self._how.json)
+    def _say(self, stage: Stage, words: str) -> None:
+        self._program.report(stage, words)
 
     # --------------------------------------------------------------- cordon
 
     def _set_cordon(self) -> None:
         if not self._options.cordon:
             words = "left out: until the broker stops, new topics may land on it. They are drained"
-            self._say("cordon", f"{words} as they come")
+            self._say(Stage.CORDON, f"{words} as they come")
         elif not self._is_up:
-            self._say("cordon", "not possible: the broker is down")
+            self._say(Stage.CORDON, "not possible: the broker is down")
         else:
             try:
-                asyncio.run(self._cordoned())
+                self._request.act(self._cordoned)
             except NoCordon as refused:
-                raise NoCordon(
-                    f"{refused}. To drain again and again instead: {self._again} --skip-cordon"
-                ) from None
+                instead = f"{self._program.again} --skip-cordon"
+                raise NoCordon(f"{refused}. To drain again and again instead: {instead}") from None
 
-    async def _cordoned(self) -> None:
-        cluster = self._target.cluster
-        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-            await check_owner(
-                cluster,
-                self._how.state,
-                self._cluster.cluster_id,
-                CLAIM,
-                take_over=self._how.take_over,
-                off=self._how.no_ownership,
-            )
-            cordoner = Cordoner(ClusterPorts(reader, writer), self._broker, SystemClock())
-            before = await cordoner.read()
-            value = before.with_cordons(())
-            if before.has(value):
-                self._say("cordon", f"the broker reports {clean(before.summary)}")
-                return
-            if self._removal.cordon is None:
-                self._save(cordon=CordonMemory(before.setting.own, value))
-            after = await cordoner.cordon(before, value)
-            self._say("cordon", f"{CORDONED}: {before.value} -> {value}: {clean(after.summary)}")
+    async def _cordoned(self, ports: ClusterPorts) -> None:
+        await self._program.check_owner(self._cluster.cluster_id)
+        cordoner = Cordoner(ports, self._broker, self._program.clock)
+        before = await cordoner.read()
+        value = before.with_cordons(())
+        if before.has(value):
+            self._say(Stage.CORDON, f"the broker reports {clean(before.summary)}")
+            return
+        if self._removal.cordon is None:
+            self._save(cordon=CordonMemory(before.setting.own, value))
+        after = await cordoner.cordon(before, value)
+        self._say(Stage.CORDON, f"{CORDONED}: {before.value} -> {value}: {clean(after.summary)}")
 
     # --------------------------------------------------------------- demote
 
     def _demote(self) -> None:
         """Move leadership away from the broker, unless its replicas are leaving already."""
         if not self._options.demote:
-            self._say("demote", "left out")
+            self._say(Stage.DEMOTE, "left out")
         elif not self._is_up:
-            self._say("demote", "needless: a broker that is down leads nothing")
+            self._say(Stage.DEMOTE, "needless: a broker that is down leads nothing")
         elif self._removal.drains:
-            self._say("demote", "over: the replicas are being drained")
-        elif (name := self._unfinished(self._removal.demotes)) is not None:
-            self._say("demote", f"going on with run {name}")
-            self._end_of(name, self._runs.go_on(name))
+            self._say(Stage.DEMOTE, "over: the replicas are being drained")
+        elif (name := self._request.unfinished(self._removal.demotes)) is not None:
+            self._say(Stage.DEMOTE, f"going on with run {name}")
+            self._end_of(name, self._program.go_on(name))
         else:
             self._begin_demote()
 
@@ -185,14 +312,14 @@ class Removing:
         try:
             made = self._made(DEMOTE)
         except CannotMake:
-            self._say("demote", "the broker is the last one in every list of replicas")
+            self._say(Stage.DEMOTE, "the broker is the last one in every list of replicas")
             return
         for line in left_text(made):
-            self._say("demote", line)
+            self._say(Stage.DEMOTE, line)
         if made.plan.partitions:
             name = self._name(DEMOTE, self._removal.demotes)
             self._save(demotes=_with(self._removal.demotes, name))
-            self._begin("demote", DEMOTE, name, made)
+            self._begin(Stage.DEMOTE, DEMOTE, name, made)
 
     # --------------------------------------------------------------- drain
 
@@ -204,9 +331,9 @@ class Removing:
         """
         quiet_s = POLL_S
         while True:
-            if (name := self._unfinished(self._removal.drains)) is not None:
-                self._say("drain", f"going on with run {name}")
-                self._end_of(name, self._runs.go_on(name))
+            if (name := self._request.unfinished(self._removal.drains)) is not None:
+                self._say(Stage.DRAIN, f"going on with run {name}")
+                self._end_of(name, self._program.go_on(name))
                 quiet_s = QUIET_S
                 continue
             view = self._proven()
@@ -259,12 +386,12 @@ class Removing:
             f"do not stop broker {self._broker}: {join_some(back)} came back to it {MOST_RETURNS} "
             f"times after this removal had moved it away. Somebody else moves "
             f"{join_named('topic', topics)} back, as the canary of an operator or a balancer does. "
-            f"End that; or leave it there, and out of the removal: {EXCLUDE} {','.join(topics)}"
+            f"End that; or leave it there, and out of the removal: --exclude {','.join(topics)}"
         )
 
     def _drained(self, names: tuple[str, ...]) -> Counter[tuple[TopicPartition, str | None]]:
         """Count how many of some drains have moved each partition away from the broker."""
-        runs = (made_run(self._how.state, name) for name in names)
+        runs = (made_run(self._request.state, name) for name in names)
         return Counter(
             (track.tp, track.planned.topic_id)
             for run in runs
@@ -279,12 +406,12 @@ class Removing:
         except CannotMake as why:
             self._wait(f"{held_line(view)}. {why}")
         for line in left_text(made):
-            self._say("drain", line)
+            self._say(Stage.DRAIN, line)
         if not made.plan.partitions:
             self._wait(f"{held_line(view)}. Nothing of it can be moved now")
         name = self._name(DRAIN, self._removal.drains)
         self._save(drains=_with(self._removal.drains, name))
-        self._begin("drain", DRAIN, name, made)
+        self._begin(Stage.DRAIN, DRAIN, name, made)
 
     def _proven(self) -> BrokerStatus:
         """Return what the broker holds, as fresh metadata and its own disks have it.
@@ -316,11 +443,12 @@ class Removing:
         return view.facts.on_disk is not None or not self._is_up
 
     def _view(self) -> BrokerStatus:
-        cluster, state = self._target.cluster, self._how.state
-        up = self._broker in self._describe().online
-        exclude = self._options.exclude
-        return asyncio.run(
-            read_view(cluster, state, self._broker, fresh=True, disks=up, exclude=exclude)
+        state, broker, exclude = self._request.state, self._broker, self._options.exclude
+        up = broker in self._describe().online
+        return self._request.act(
+            lambda ports: read_status(
+                ports.reader, state, broker, fresh=True, disks=up, exclude=exclude
+            )
         )
 
     def _say_empty(self, view: BrokerStatus) -> None:
@@ -332,7 +460,7 @@ class Removing:
         else:
             dirs = as_count(len(view.facts.log_dirs), "log dir")
             words = f"{proof}, and none is in its {dirs}"
-        self._say("empty", words)
+        self._say(Stage.EMPTY, words)
 
     # --------------------------------------------------------------- stop and unregister
 
@@ -346,10 +474,10 @@ class Removing:
             Stopped: nobody can be waited for.
         """
         words = f"stop broker {self._broker} now{_left_there(view)}"
-        if not can_ask():
-            self._say("stop", f"{words}. Then call this again: {self._again}")
+        if not self._program.attended:
+            self._say(Stage.STOP, f"{words}. Then call this again: {self._program.again}")
             raise Stopped(WAITS)
-        self._say("stop", f"{words}. Waiting for that; Ctrl-C leaves all as it is")
+        self._say(Stage.STOP, f"{words}. Waiting for that; Ctrl-C leaves all as it is")
         proven_s = time.monotonic()
         while True:
             time.sleep(POLL_S)
@@ -361,81 +489,54 @@ class Removing:
                     if self._proven().holdings.replicas:
                         return
             except (ClusterError, RunProblem) as error:
-                print_note(f"still waiting: {error}")
+                self._program.note(f"still waiting: {error}")
 
     def _unregister(self) -> None:
         broker = self._broker
-        self._say("stop", f"broker {broker} is down")
+        self._say(Stage.STOP, f"broker {broker} is down")
         if broker not in self._cluster.brokers and self._cluster.reports_fenced:
-            self._say("unregister", f"broker {broker} is not registered any more")
+            self._say(Stage.UNREGISTER, f"broker {broker} is not registered any more")
         else:
-            self._confirm_unregister()
+            if not self._options.unregister:
+                self._program.confirm_unregister()
             self._send_unregister()
-        self._save(unregistered_at=SystemClock().now())
+        self._save(unregistered_at=self._program.clock.now())
 
     def _send_unregister(self) -> None:
-        how, broker = self._how, self._broker
-        verb = Unregistration(
-            self._target.cluster, broker, how.state, how.take_over, how.no_ownership
-        )
+        broker = self._broker
         try:
-            kept = asyncio.run(verb.send())
+            kept = self._program.unregister()
         except NotRegistered:  # the answer of an earlier call was lost
-            self._say("unregister", f"broker {broker} is not registered any more")
+            self._say(Stage.UNREGISTER, f"broker {broker} is not registered any more")
         else:
-            self._say("unregister", f"broker {broker} is no longer registered: it is removed")
+            self._say(Stage.UNREGISTER, f"broker {broker} is no longer registered: it is removed")
             if kept is not None:
-                self._say("unregister", kept_text(broker, kept))
-
-    def _confirm_unregister(self) -> None:
-        if self._options.unregister:
-            return
-        if not can_ask():
-            self._say("unregister", f"to unregister it for good: {self._again} --unregister")
-            raise Stopped(WAITS)
-        if not typed_id(self._broker):
-            raise Stopped(BAD_INPUT, "nothing was sent")
+                self._say(Stage.UNREGISTER, kept)
 
     # --------------------------------------------------------------- runs
 
     def _made(self, purpose: Purpose) -> MadePlan:
-        layout = read_plan_layout(self._target.cluster)
-        options = self._options
-        return make(
-            purpose,
-            self._broker,
-            layout,
-            rack_aware=options.rack_aware,
-            exclude=options.exclude,
-        )
-
-    def _unfinished(self, names: tuple[str, ...]) -> str | None:
-        """Return the first of some runs that was made and has not ended."""
-        for name in names:
-            run = made_run(self._how.state, name)
-            if run is not None and not run.ended:
-                return name
-        return None
+        return self._request.make(purpose, self._request.layout())
 
     def _name(self, purpose: Purpose, names: tuple[str, ...]) -> str:
         """Return the name of the next run: the last one noted, if that was never made."""
-        state = self._how.state
+        state = self._request.state
         if names and not state.run(names[-1]).path.exists():
             return names[-1]
         return free_run_name(state, purpose.run_name(self._broker), self._removal.runs)
 
-    def _begin(self, stage: str, purpose: Purpose, name: str, made: MadePlan) -> None:
+    def _begin(self, stage: Stage, purpose: Purpose, name: str, made: MadePlan) -> None:
         words = purpose.words_in_removal(self._broker)
         self._say(stage, f"run {name}: {plan_text(made)}")
-        code = begin_run(BrokerRun(name, words, made.plan, self._allowed), self._target, self._how)
-        if made_run(self._how.state, name) is not None:
+        code = self._program.begin_run(name, words, made.plan)
+        if made_run(self._request.state, name) is not None:
             self._end_of(name, code)
 
     def _end_of(self, name: str, code: int) -> None:
         """Check that a run has ended, and that nobody has called a part of it off."""
-        run = RunClient.find(self._how.state, name).read().run
+        run = RunClient.find(self._request.state, name).read().run
         if not run.ended:
-            raise Stopped(code, f"to go on with the removal: {self._again}")
+            raise Stopped(code, f"to go on with the removal: {self._program.again}")
         if off := [track.tp for track in run.tracks.values() if track.state not in _OVER]:
             self._wait(
                 f"run {name} has ended, and not all of its partitions are where they were to go: "
@@ -443,7 +544,7 @@ class Removing:
             )
 
     def _wait(self, words: str) -> NoReturn:
-        raise Stopped(WAITS, f"{words}. To go on from there: {self._again}")
+        raise Stopped(WAITS, f"{words}. To go on from there: {self._program.again}")
 
 
 def _left_there(view: BrokerStatus) -> str:
@@ -453,43 +554,6 @@ def _left_there(view: BrokerStatus) -> str:
     alone = [each.tp for each in view.excluded.replicas if each.only_in_sync]
     offline = f"; its stop takes {join_some(alone)} offline" if alone else ""
     return f", {but_for(view)}{offline}"
-
-
-def is_removed(request: RemovalRequest) -> bool:
-    """Return whether a removal has come to its end, and say so.
-
-    Raises:
-        RunRefused: the removal is on its way back.
-    """
-    removal = standing(request)
-    if removal is None:
-        return False
-    if removal.unregistered_at is not None:
-        at = removal.unregistered_at.astimezone().isoformat(" ", timespec="seconds")
-        click.echo(f"broker {request.broker} was removed already: it was unregistered at {at}")
-        return True
-    if removal.undoing:
-        raise RunRefused(
-            f"nothing was sent: the removal of broker {request.broker} is being undone. Let that "
-            f"end first: {request.again} --undo"
-        )
-    return False
-
-
-def standing(request: RemovalRequest) -> Removal | None:
-    """Return the removal that the state directory remembers, unless its id was given again."""
-    removal = request.file.load()
-    if removal is None or removal.unregistered_at is None:
-        return removal
-    return None if request.broker in request.cluster.brokers else removal
-
-
-def _new(request: RemovalRequest) -> Removal:
-    return Removal(
-        cluster_id=request.cluster.cluster_id,
-        broker=request.broker,
-        begun_at=SystemClock().now(),
-    )
 
 
 def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:

@@ -1,0 +1,195 @@
+"""The runs on the way out of a broker: their plans, and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.ports import ClusterReader
+from ktui.cluster.text import clean
+from ktui.execution.broker.facts import read_broker, read_metadata
+from ktui.execution.broker.removal import RemovalFile
+from ktui.execution.broker.status import BrokerStatus, find_status
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import unfinished_runs
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import AnyRunEvent, Started
+from ktui.execution.run.run import Run
+from ktui.planning.intents.demote import demote
+from ktui.planning.intents.drain import drain
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.layout_warnings import unread_warnings, without_rack
+from ktui.planning.intents.left_text import left_lines
+from ktui.planning.intents.made_plan import MadePlan
+from ktui.planning.intents.read_layout import read_layout
+from ktui.planning.intents.wishes import Wishes
+from ktui.quantities import as_bytes, as_count
+
+Intent = Callable[[Layout, Collection[int], Wishes], MadePlan]
+
+
+class Purpose(msgspec.Struct, frozen=True):
+    """What a run does to a broker."""
+
+    verb: str
+    """As the name of a run begins: demote, drain."""
+    intent: Intent
+
+    def words(self, broker: int) -> str:
+        """Return the purpose with its broker: "demote broker 4"."""
+        return f"{self.verb} broker {broker}"
+
+    def words_in_removal(self, broker: int) -> str:
+        """Return the purpose as a part of a removal, which `ktui broker undo` leaves alone."""
+        return f"{self.words(broker)}, to remove it"
+
+    def run_name(self, broker: int) -> str:
+        """Return the first choice for the name of a run: "demote-4"."""
+        return f"{self.verb}-{broker}"
+
+
+DEMOTE = Purpose("demote", demote)
+DRAIN = Purpose("drain", drain)
+
+
+async def read_plan_layout(reader: ClusterReader, note: Callable[[str], None]) -> Layout:
+    """Read what the plans are made from.
+
+    Args:
+        reader: reads the cluster.
+        note: takes a warning of what could not be read.
+
+    Raises:
+        ClusterError: the cluster cannot be read.
+    """
+    answer = await read_layout(reader)
+    for line in unread_warnings(answer.failures):
+        note(line)
+    return answer.layout
+
+
+async def read_status(
+    reader: ClusterReader,
+    state: StateDir,
+    broker: int,
+    *,
+    fresh: bool = False,
+    disks: bool = True,
+    exclude: Collection[str] = (),
+) -> BrokerStatus:
+    """Read what a broker holds, and which runs take it away.
+
+    Args:
+        reader: reads the cluster.
+        state: the state directory whose runs take replicas away.
+        broker: the broker's id.
+        fresh: whether the metadata has to be proven to be no older than the call.
+        disks: whether to ask the broker itself.
+        exclude: the topics that are left out, as names or shell patterns.
+
+    Raises:
+        ClusterError: the cluster cannot be read.
+        RunProblem: the state directory cannot be read.
+    """
+    facts = await (read_broker if disks else read_metadata)(reader, broker, fresh=fresh)
+    runs = [(run, owner is not None) for run, owner in unfinished_runs(state, facts.cluster_id)]
+    removal = RemovalFile(state, facts.cluster_id, broker).load()
+    return find_status(facts, runs, fresh=fresh, removal=removal, exclude=exclude)
+
+
+def make(
+    purpose: Purpose,
+    broker: int,
+    layout: Layout,
+    *,
+    rack_aware: bool | None = None,
+    exclude: tuple[str, ...] = (),
+) -> MadePlan:
+    """Return the plan of a purpose, which may be empty.
+
+    Args:
+        purpose: what to do.
+        broker: the broker.
+        layout: the cluster.
+        rack_aware: whether partitions stay on as many racks; None for where brokers have racks.
+        exclude: the topics that are left as they are, as names or shell patterns.
+
+    Raises:
+        CannotMake: there is nothing to do, or no other broker can take anything.
+    """
+    racks = not without_rack(layout) if rack_aware is None else rack_aware
+    wishes = Wishes(rack_aware=racks, exclude=exclude)
+    return purpose.intent(layout, (broker,), wishes)
+
+
+def plan_text(made: MadePlan) -> str:
+    """Describe a plan in one line: how much it copies, and how many leaders it changes."""
+    partitions = as_count(len(made.plan.partitions), "partition")
+    copied = (
+        f"{as_count(made.moves, 'replica')} to copy ({as_bytes(made.bytes)})"
+        if made.moves
+        else "nothing to copy"
+    )
+    return f"{partitions}, {copied}, {as_count(made.leader_changes, 'preferred leader')} to change"
+
+
+def left_text(made: MadePlan) -> list[str]:
+    """Return a sentence for each reason why something stays as it is."""
+    return [clean(line) for line in left_lines(made.left)]
+
+
+def free_run_name(state: StateDir, base: str, taken: Collection[str] = ()) -> str:
+    """Return a name that no run has: "demote-4", else "demote-4-2" and so on.
+
+    Args:
+        state: the state directory.
+        base: the first choice.
+        taken: names that are no more free, although no run has them yet.
+    """
+    return next(
+        name for name in _numbered(base) if name not in taken and not state.run(name).path.exists()
+    )
+
+
+def _numbered(base: str) -> Iterator[str]:
+    yield base
+    number = 2
+    while True:
+        yield f"{base}-{number}"
+        number += 1
+
+
+def made_run(state: StateDir, name: str) -> Run | None:
+    """Return a run; None where it was never made, or its start was cut off: nothing was sent then.
+
+    Raises:
+        RunProblem: its journal cannot be read.
+    """
+    folder = state.run(name)
+    if not folder.journal.exists():
+        return None
+    found = RunClient(folder).read()
+    return found.run if found.run.complete or found.damage is not None else None
+
+
+def last_run_of(state: StateDir, cluster_id: str, words: str) -> RunClient | None:
+    """Return the last run of a cluster that was started for a purpose; None without one.
+
+    Runs that cannot be read are skipped.
+    """
+    found: list[tuple[datetime, str]] = []
+    for folder in state.run_dirs():
+        try:
+            first = RunClient(folder).first_entry()
+        except RunProblem:
+            continue
+        if first is not None and _is_for(first.event, cluster_id, words):
+            found.append((first.at, folder.name))
+    return RunClient(state.run(max(found)[1])) if found else None
+
+
+def _is_for(event: AnyRunEvent, cluster_id: str, words: str) -> bool:
+    return isinstance(event, Started) and (event.cluster_id, event.plan) == (cluster_id, words)
