@@ -16,26 +16,35 @@ AnyWorld = RealWorld | SimulatedWorld
 Make = Callable[[], AnyWorld]
 
 
-@pytest.fixture(params=["simulated", pytest.param("kafka", marks=pytest.mark.kafka)])
-def is_real(request: pytest.FixtureRequest) -> bool:
-    """Whether the cluster is a real one: both kinds, in turn."""
-    return bool(request.param == "kafka")
+KAFKA = pytest.param("kafka", marks=pytest.mark.kafka)
+
+
+@pytest.fixture(params=[pytest.param(SIMULATED, id="simulated"), KAFKA])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of cluster, each in turn: the release that is simulated, or "kafka"."""
+    return str(request.param)
 
 
 @pytest.fixture
-def make_world(is_real: bool, request: pytest.FixtureRequest) -> Make:  # noqa: FBT001 - a fixture
+def is_real(kind: str) -> bool:
+    """Whether the cluster is a real one."""
+    return kind == "kafka"
+
+
+@pytest.fixture
+def make_world(kind: str, request: pytest.FixtureRequest) -> Make:
     """How to reach the cluster; it has brokers 1 to 5."""
-    if not is_real:
-        return SimulatedWorld
+    if kind != "kafka":
+        return lambda: SimulatedWorld(kind)
     bootstrap: str = request.getfixturevalue("bootstrap")
     return lambda: RealWorld(Connection.to(bootstrap))
 
 
 @pytest.fixture
-def version(is_real: bool, request: pytest.FixtureRequest) -> str:  # noqa: FBT001 - a fixture
+def version(kind: str, request: pytest.FixtureRequest) -> str:
     """The cluster's release of Kafka, as "4.3"."""
-    if not is_real:
-        return SIMULATED
+    if kind != "kafka":
+        return kind
     lab: Lab = request.getfixturevalue("lab")
     return lab.layout.kafka_version.rpartition(".")[0]
 

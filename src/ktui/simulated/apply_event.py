@@ -75,7 +75,7 @@ def _fail_log_dir(cluster: SimulatedCore, broker: int, path: str) -> None:
         _fall_silent(cluster, broker, Power.DEAD)
     else:
         lost = cluster.replication.fail_log_dir(broker, path)
-        cluster.controller.lose_replicas(broker, lost)
+        cluster.controller.lose_log_dir(broker, path, lost)
 
 
 def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:

@@ -87,7 +87,7 @@ class SimulatedCore(ABC):
         for broker in self.machines:
             self._apply_settings(broker_resource(broker))
         for topic in spec.topics:
-            if (made := self.create_topic(topic)).verdict is not Verdict.ACCEPTED:
+            if (made := self._create(topic, was_there=True)).verdict is not Verdict.ACCEPTED:
                 raise ValueError(f"topic {topic.name}: {made.message}")
         self.metadata.lag_s = spec.metadata_lag_s
         self.mishaps: deque[RequestFault] = deque()
@@ -114,8 +114,11 @@ class SimulatedCore(ABC):
 
     def create_topic(self, spec: TopicSpec) -> WriteResult:
         """Create a topic; an earlier, deleted topic of this name is a different one."""
+        return self._create(spec, was_there=False)
+
+    def _create(self, spec: TopicSpec, *, was_there: bool) -> WriteResult:
         self.replication.prepare(spec)
-        result = self.controller.create_topic(spec)
+        result = self.controller.create_topic(spec, was_there=was_there)
         if result.verdict is Verdict.ACCEPTED:
             self._apply_topic_settings(spec.name)
         return result

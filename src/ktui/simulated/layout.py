@@ -12,7 +12,7 @@ from ktui.cluster.partition import Brokers, Replica
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 
-VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3")
+VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 """The Kafka versions whose rules the simulated controller follows."""
 
 
@@ -116,7 +116,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerSpec, ...]
     topics: tuple[TopicSpec, ...] = ()
     version: str = "4.3"
-    """One of `VERSIONS`. It decides the completion rule, the ELR and the RF guard."""
+    """One of `VERSIONS`. It decides the completion rule, the ELR, the RF guard and the cordons."""
     name: str = "simulated"
     """The cluster id."""
     tide: Tide = Tide()

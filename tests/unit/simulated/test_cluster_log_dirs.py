@@ -45,6 +45,22 @@ async def test_metadata_shows_a_lost_replica_and_its_consequences_together() -> 
     assert (await reader.describe_cluster()).brokers[1].alive
 
 
+def test_a_broker_whose_only_working_log_dir_is_cordoned_is_fully_cordoned() -> None:
+    cluster = a_cluster(
+        brokers=tuple(BrokerSpec(id=b, log_dirs=2) for b in range(1, 6)),
+        topics=(TopicSpec(name="orders", replicas=((1, 2),)),),
+        version="4.4",
+    )
+    cluster.configure([setting(ConfigScope.BROKER, "3", CORDONED, ConfigOp.SET, FIRST)])
+
+    def added() -> WriteResult:
+        return cluster.controller.alter({T0: (1, 3)}, allow_replication_factor_change=False)[T0]
+
+    assert added().verdict is Verdict.ACCEPTED
+    cluster.do(events.FailLogDir(3, SECOND))
+    assert added().code == "INVALID_REPLICA_ASSIGNMENT"
+
+
 async def test_a_failed_log_dir_is_reported_without_its_size() -> None:
     cluster = two_log_dirs()
     cluster.do(events.FailLogDir(1, SECOND))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict, WriteResult
+from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
+from ktui.cluster.resources import broker_resource
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.controller import Controller
 from ktui.simulated.controller.registration import Registration
-from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec, TopicStart
 from support.simulated.controllers import TP, Kept
 
 ORDERS = TopicSpec(name="orders", replicas=((1, 2), (2, 3)))
@@ -107,3 +113,61 @@ def test_a_missing_topic_cannot_be_deleted() -> None:
     result = Kept((1, 2)).controller.delete_topic("audit")
 
     assert (result.verdict, result.code) == (Verdict.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")
+
+
+@pytest.mark.parametrize("version", ["4.3", "4.4"])
+def test_a_topic_cannot_be_created_by_hand_on_a_cordoned_broker_from_4_4(version: str) -> None:
+    kept = Kept((1, 2), version=version)
+    cordon = ConfigChange(broker_resource(3), CORDONED, ConfigOp.SET, EVERY)
+    kept.controller.alter_configs([cordon])
+
+    result = kept.controller.create_topic(TopicSpec(name="audit", replicas=((3, 2),)))
+
+    assert ("audit" in kept.controller.topics) is (version == "4.3")
+    if version == "4.4":
+        assert result == WriteResult(
+            Verdict.REFUSED,
+            "INVALID_REPLICA_ASSIGNMENT",
+            "The manual partition assignment includes broker 3, but all its log directories are "
+            "cordoned.",
+        )
+
+
+def test_a_cluster_can_begin_with_replicas_and_moves_on_a_cordoned_broker() -> None:
+    cordoned = BrokerSpec(id=3, configs={CORDONED: EVERY})
+    begun = TopicStart(reassigning={0: (2, 3)})
+    spec = ClusterSpec(
+        brokers=(BrokerSpec(id=1), BrokerSpec(id=2), cordoned),
+        topics=(
+            TopicSpec(name="moving", replicas=((1, 2),), start=begun, bytes_each=MIB),
+            TopicSpec(name="there", replicas=((1, 3),)),
+        ),
+        version="4.4",
+    )
+
+    cluster = SimulatedCluster(spec, VirtualClock())
+
+    moving, there = (cluster.controller.get(TopicPartition(t, 0)) for t in ("moving", "there"))
+    assert moving is not None
+    assert moving.adding == (3,)
+    assert there == Registration((1, 3), (1, 3), 1)
+
+
+@pytest.mark.parametrize("version", ["4.3", "4.4"])
+def test_one_request_adds_at_most_10_000_partitions_from_4_4(version: str) -> None:
+    kept = Kept((1,), version=version)
+
+    assert kept.controller.create_partitions("orders", 10_001, None) == WriteResult(
+        Verdict.ACCEPTED
+    )
+    result = kept.controller.create_partitions("orders", 20_002, None)
+
+    assert result == (
+        WriteResult(Verdict.ACCEPTED)
+        if version == "4.3"
+        else WriteResult(
+            Verdict.REFUSED,
+            "POLICY_VIOLATION",
+            "Excessively large number of additional partitions per request.",
+        )
+    )

@@ -270,7 +270,7 @@ def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
         ("cluster: {brokers: [{id: 1, rak: a}]}", "unknown key 'rak'; did you mean 'rack'?"),
         ("cluster: {disk: 5Gb}", "cluster.disk: unknown unit 'Gb'"),
         ("cluster: {network-in: 0}", "network-in of broker 1: expected more than 0"),
-        ("cluster: {version: 2.8}", "cluster.version: expected one of 3.9, 4.0, 4.1, 4.2, 4.3"),
+        ("cluster: {version: 2.8}", "version: expected one of 3.9, 4.0, 4.1, 4.2, 4.3, 4.4"),
         ("cluster: {tide: {period: 0}}", "cluster.tide.period: expected more than 0 s"),
         ("cluster: {session-timeout: soon}", "expected a time such as 90s"),
         ("topics: {orders: {}}", "topics.orders: expected 'partitions', or 'replicas'"),

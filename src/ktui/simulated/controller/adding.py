@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ktui.cluster.partition import Brokers
 from ktui.cluster.ports import WriteResult
-from ktui.simulated.controller.altering import assignment_problem
-from ktui.simulated.controller.answers import all_brokers_down, refused
-from ktui.simulated.controller.membership import Membership
+from ktui.simulated.controller.altering import Assignable
+from ktui.simulated.controller.answers import TOO_MANY_ADDED, all_brokers_down, refused
 from ktui.simulated.controller.registration import Registration
 
-
-class BrokersForNew(NamedTuple):
-    """The brokers, of which some get no partitions that Kafka places itself."""
-
-    members: Membership
-    cordoned: frozenset[int]
-    """The brokers with all log dirs cordoned. An assignment may name them all the same."""
-    knows_cordons: bool
-    """Whether this version has cordons, and so names them in its refusals."""
+ADDED = 10_000
+"""Partitions that one request may add, from Kafka 4.4."""
 
 
 def new_partitions(
@@ -28,7 +19,7 @@ def new_partitions(
     present: Sequence[Registration],
     count: int,
     assignment: Sequence[Brokers] | None,
-    brokers: BrokersForNew,
+    brokers: Assignable,
 ) -> list[Registration] | WriteResult:
     """Return the records of new partitions, or the refusal.
 
@@ -43,6 +34,8 @@ def new_partitions(
         brokers: the brokers.
     """
     begin = len(present)
+    if count - begin > ADDED and brokers.rules.limits_added_partitions:
+        return TOO_MANY_ADDED
     if count == begin:
         return refused("INVALID_PARTITIONS", f"Topic already has {begin} partition(s).")
     if count < begin:
@@ -60,15 +53,15 @@ def new_partitions(
             f"{len(assignment)} assignment(s) were specified."
         )
         return refused("INVALID_REPLICA_ASSIGNMENT", words)
-    return _assigned(begin, factor, assignment, brokers.members)
+    return _assigned(begin, factor, assignment, brokers)
 
 
 def _assigned(
-    begin: int, factor: int, assignment: Sequence[Brokers], members: Membership
+    begin: int, factor: int, assignment: Sequence[Brokers], brokers: Assignable
 ) -> list[Registration] | WriteResult:
     made = []
     for number, replicas in enumerate(assignment, begin):
-        problem = assignment_problem(replicas, members.registered)
+        problem = brokers.problem(replicas)
         if not problem and len(replicas) != factor:
             problem = (
                 f"The manual partition assignment includes a partition with {len(replicas)} "
@@ -77,7 +70,7 @@ def _assigned(
             )
         if problem:
             return refused("INVALID_REPLICA_ASSIGNMENT", problem)
-        isr = tuple(filter(members.may_lead, replicas))
+        isr = tuple(filter(brokers.members.may_lead, replicas))
         if not isr:
             return all_brokers_down(number)
         made.append(Registration(replicas, isr, isr[0]))
@@ -85,10 +78,11 @@ def _assigned(
 
 
 def _placed(
-    begin: int, count: int, factor: int, brokers: BrokersForNew
+    begin: int, count: int, factor: int, brokers: Assignable
 ) -> list[Registration] | WriteResult:
     """Place replicas on brokers in turn; Kafka draws, and brokers that are down come last."""
-    members, cordoned, knows_cordons = brokers
+    members, cordoned = brokers.members, brokers.cordoned
+    knows_cordons = brokers.rules.cordons_log_dirs
     usable = members.registered - cordoned
     active, others = sorted(usable & members.active), sorted(usable - members.active)
     if not usable or (factor <= len(usable) and not active):

@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import NamedTuple
 
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.answers import NOTHING_TO_CANCEL, refused
 from ktui.simulated.controller.change import Election, RequestedChange
+from ktui.simulated.controller.membership import Membership
 from ktui.simulated.controller.registration import Registration
+from ktui.simulated.controller.rules import VersionRules
+
+
+class Assignable(NamedTuple):
+    """The brokers that partitions may get, by the rules of a version."""
+
+    members: Membership
+    cordoned: frozenset[int]
+    """The brokers with all log dirs cordoned: Kafka places nothing on them itself."""
+    rules: VersionRules
+
+    def problem(self, target: Brokers) -> str:
+        """Return why no partition can have these replicas; empty if one can."""
+        if not target:
+            return "The manual partition assignment includes an empty replica list."
+        previous = None
+        for broker in sorted(target):
+            if broker not in self.members.registered:
+                return (
+                    f"The manual partition assignment includes broker {broker}, but no such broker "
+                    "is registered."
+                )
+            if broker in self.cordoned and self.rules.refuses_cordoned:
+                return (
+                    f"The manual partition assignment includes broker {broker}, but all its log "
+                    "directories are cordoned."
+                )
+            if broker == previous:
+                return (
+                    f"The manual partition assignment includes the broker {broker} more than once."
+                )
+            previous = broker
+        return ""
 
 
 def request_move(
-    known: Registration, target: Brokers, brokers: Collection[int], *, guarded: bool
+    known: Registration, target: Brokers, brokers: Assignable, *, guarded: bool
 ) -> RequestedChange | WriteResult:
     """Request a target and the removal of all other current replicas.
 
@@ -23,10 +57,10 @@ def request_move(
     Args:
         known: the partition's record.
         target: the target replicas, preferred leader first.
-        brokers: all registered brokers, including those that are down.
+        brokers: the brokers that the target may name.
         guarded: whether a different replication factor is refused (KIP-860).
     """
-    problem = assignment_problem(target, brokers)
+    problem = brokers.problem(target)
     if problem:
         return refused("INVALID_REPLICA_ASSIGNMENT", problem)
     if guarded and (refusal := refuse_other_factor(known, target)):
@@ -61,23 +95,6 @@ def request_cancel(
         return refused("INVALID_REPLICA_ASSIGNMENT", words)
     election = Election.UNCLEAN if unclean else Election.ONLINE
     return RequestedChange(isr or replicas[:1], replicas, (), (), election)
-
-
-def assignment_problem(target: Brokers, brokers: Collection[int]) -> str:
-    """Return why no partition can have these replicas; empty if one can."""
-    if not target:
-        return "The manual partition assignment includes an empty replica list."
-    previous = None
-    for broker in sorted(target):
-        if broker not in brokers:
-            return (
-                f"The manual partition assignment includes broker {broker}, but no such broker "
-                "is registered."
-            )
-        if broker == previous:
-            return f"The manual partition assignment includes the broker {broker} more than once."
-        previous = broker
-    return ""
 
 
 def refuse_other_factor(known: Registration, target: Brokers) -> WriteResult | None:

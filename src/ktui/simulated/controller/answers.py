@@ -21,6 +21,10 @@ NOTHING_TO_CANCEL = refused("NO_REASSIGNMENT_IN_PROGRESS", "")
 
 TOO_LARGE = refused("POLICY_VIOLATION", "Unable to perform excessively large batch operation.")
 
+TOO_MANY_ADDED = refused(
+    "POLICY_VIOLATION", "Excessively large number of additional partitions per request."
+)
+
 NOT_NEEDED = WriteResult(
     Verdict.ACCEPTED, "ELECTION_NOT_NEEDED", "Leader election not needed for topic partition."
 )

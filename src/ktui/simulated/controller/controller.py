@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated.controller import answers
-from ktui.simulated.controller.adding import BrokersForNew, new_partitions
-from ktui.simulated.controller.altering import request_cancel, request_move
+from ktui.simulated.controller.adding import new_partitions
+from ktui.simulated.controller.altering import Assignable, request_cancel, request_move
 from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.first_record import first_record
@@ -47,7 +47,8 @@ class Controller:
         self._members = Membership((broker.id for broker in spec.brokers), down)
         self._records = Records(notify, seed=seed)
         self.configs = Configs(spec, self._records.topics, self.rules, self._members.registered)
-        self._brokers = {broker.id: broker for broker in spec.brokers}
+        self._working = {broker.id: {*broker.log_dir_paths} for broker in spec.brokers}
+        """The log dirs of each broker that have not failed."""
 
     @property
     def topics(self) -> Mapping[str, TopicRecords]:
@@ -63,13 +64,22 @@ class Controller:
         """Return one partition's record; None if there is no such partition."""
         return self._records.get(tp)
 
-    def create_topic(self, spec: TopicSpec) -> WriteResult:
-        """Create a topic, with the records that `first_record` makes."""
+    def create_topic(self, spec: TopicSpec, *, was_there: bool = False) -> WriteResult:
+        """Create a topic, with the records that `first_record` makes.
+
+        A topic that `was_there` before the first moment may be on brokers, and on the way to them,
+        that no assignment may name any more.
+        """
         if spec.name in self.topics:
             return answers.refused("TOPIC_ALREADY_EXISTS", f"Topic '{spec.name}' already exists.")
+        brokers = self._assignable()
+        if was_there:
+            brokers = brokers._replace(cordoned=frozenset())
         partitions = []
-        for number in range(len(spec.replicas)):
-            first = first_record(spec, number, self._members)
+        for number, replicas in enumerate(spec.replicas):
+            if not was_there and (problem := brokers.problem(replicas)):
+                return answers.refused("INVALID_REPLICA_ASSIGNMENT", problem)
+            first = first_record(spec, number, brokers)
             if isinstance(first, WriteResult):
                 return first
             partitions.append(first)
@@ -94,17 +104,16 @@ class Controller:
         topic = self.topics.get(name)
         if topic is None:
             return answers.NO_SUCH_TOPIC_TO_EXTEND
-        cordoned = frozenset(filter(self._cordoned, self._brokers))
-        brokers = BrokersForNew(self._members, cordoned, self.rules.cordons_log_dirs)
-        made = new_partitions(name, topic.partitions, count, assignment, brokers)
+        made = new_partitions(name, topic.partitions, count, assignment, self._assignable())
         if isinstance(made, WriteResult):
             return made
         self._records.extend(name, made)
         return answers.DONE
 
-    def _cordoned(self, broker: int) -> bool:
-        """Whether all log dirs of a broker are cordoned, so that it gets no new partitions."""
-        return self.configs.cordoned(broker) >= {*self._brokers[broker].log_dir_paths}
+    def _assignable(self) -> Assignable:
+        """Return the brokers, and which of them have all their working log dirs cordoned."""
+        cordoned = (b for b, dirs in self._working.items() if self.configs.cordoned(b) >= dirs)
+        return Assignable(self._members, frozenset(cordoned), self.rules)
 
     def delete_topic(self, name: str) -> WriteResult:
         """Delete a topic with its partitions, reassignments and settings."""
@@ -179,8 +188,9 @@ class Controller:
         self._members.register(broker)
         self._redecide(self._records.on(broker), without=broker, unclean_shutdown=broker)
 
-    def lose_replicas(self, broker: int, partitions: Iterable[TopicPartition]) -> None:
-        """Record that a broker's replicas are in a failed log dir, and elect other leaders."""
+    def lose_log_dir(self, broker: int, path: str, partitions: Iterable[TopicPartition]) -> None:
+        """Record that a log dir with these replicas has failed, and elect other leaders."""
+        self._working[broker].discard(path)
         self._redecide(((tp, self._known(tp)) for tp in partitions), without=broker, failed=broker)
 
     def _remove_from_isrs(self, broker: int) -> None:
@@ -222,8 +232,9 @@ class Controller:
         guarded = self.rules.guards_replication_factor and not allow_replication_factor_change
         results: dict[TopicPartition, WriteResult] = {}
         decisions: list[NextRecord] = []
+        brokers = self._assignable()
         for tp, target in targets.items():
-            outcome = self._alter(tp, target, guarded=guarded)
+            outcome = self._alter(tp, target, brokers, guarded=guarded)
             if isinstance(outcome, WriteResult):
                 results[tp] = outcome
             elif outcome is not None and len(decisions) == RECORDS:
@@ -236,7 +247,7 @@ class Controller:
         return results
 
     def _alter(
-        self, tp: TopicPartition, target: Brokers | None, *, guarded: bool
+        self, tp: TopicPartition, target: Brokers | None, brokers: Assignable, *, guarded: bool
     ) -> Registration | WriteResult | None:
         known = self.get(tp)
         if known is None:
@@ -244,7 +255,7 @@ class Controller:
         if target is None:
             wish = request_cancel(tp, known, unclean=self.configs.unclean(tp.topic))
         else:
-            wish = request_move(known, target, self._members.registered, guarded=guarded)
+            wish = request_move(known, target, brokers, guarded=guarded)
         return wish if isinstance(wish, WriteResult) else self._decide(tp, known, wish)
 
     def elect(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, WriteResult]:

@@ -28,12 +28,17 @@ class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
     """Whether DescribeCluster can list fenced brokers (KIP-1073, from 4.1)."""
     cordons_log_dirs: bool
     """Whether brokers know cordoned.log.dirs (KIP-1066, from 4.3)."""
+    refuses_cordoned: bool
+    """Whether an assignment may not name a broker whose log dirs are all cordoned (from 4.4)."""
+    limits_added_partitions: bool
+    """Whether one request may add 10,000 partitions at most (from 4.4)."""
 
 
 def rules_of(version: str) -> VersionRules:
     """Return the rules of one of `VERSIONS`."""
     since_4_1 = VERSIONS.index(version) >= VERSIONS.index("4.1")
     since_4_3 = VERSIONS.index(version) >= VERSIONS.index("4.3")
+    since_4_4 = VERSIONS.index(version) >= VERSIONS.index("4.4")
     return VersionRules(
         completes_without_kept=since_4_3,
         eligible_leader_replicas=since_4_1,
@@ -41,4 +46,6 @@ def rules_of(version: str) -> VersionRules:
         guards_replication_factor=since_4_1,
         tells_fenced_brokers=since_4_1,
         cordons_log_dirs=since_4_3,
+        refuses_cordoned=since_4_4,
+        limits_added_partitions=since_4_4,
     )
