@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cluster.coordination import CoordinatorKind, coordinating_partition
+from ktui.cluster.coordination import (
+    SHARE,
+    CoordinatedId,
+    CoordinatorKind,
+    coordinating_partition,
+    java_hash,
+    share_state_key,
+)
+from ktui.cluster.internal_topics import SHARE_GROUPS_TOPIC
+from ktui.cluster.partition import TopicPartition
 from support.contract.world import World, until
+
+NO_SHARE_GROUPS = ("3.9", "4.0", "4.1")
 
 
 async def coordinators(world: World, kind: CoordinatorKind, name: str) -> list[tuple[int, int]]:
@@ -22,7 +33,7 @@ async def coordinators(world: World, kind: CoordinatorKind, name: str) -> list[t
     return found
 
 
-@pytest.mark.parametrize("kind", CoordinatorKind)
+@pytest.mark.parametrize("kind", [CoordinatorKind.GROUP, CoordinatorKind.TRANSACTION])
 async def test_the_leader_of_its_partition_alone_reports_an_id(
     world: World, topic_name: str, kind: CoordinatorKind
 ) -> None:
@@ -36,3 +47,44 @@ async def test_the_leader_of_its_partition_alone_reports_an_id(
     ((broker, leader),) = await coordinators(world, kind, topic_name)
     assert broker == leader
     assert (await world.reader.coordinated_ids(broker, kind)).lacks == ""
+
+
+async def state_written(world: World) -> dict[int, int]:
+    """Return the log ends of the topic that keeps share groups' state, by partition."""
+    known = (await world.reader.describe_topics([SHARE_GROUPS_TOPIC])).partitions
+    ends = {}
+    for tp, state in known.items():
+        answer = await world.reader.log_offsets(state.leader or 0, ends=[tp])
+        ends[tp.partition] = answer.ends[tp]
+    return ends
+
+
+async def test_a_share_group_is_reported_by_its_coordinator_with_the_place_of_its_state(
+    world: World, topic_name: str, version: str, *, is_real: bool
+) -> None:
+    if version in NO_SHARE_GROUPS:
+        pytest.skip("share groups are off by default before Kafka 4.2")
+    await world.create_topic(topic_name, [[1, 2]])
+    before = await state_written(world)
+    await world.use_coordinator(CoordinatorKind.SHARE_GROUP, topic_name)
+
+    async def reported() -> bool:
+        for broker in range(1, 6):
+            answer = await world.reader.coordinated_ids(broker, CoordinatorKind.SHARE_GROUP)
+            found.update({one: broker for one in answer.ids if one.name == topic_name})
+        return bool(found)
+
+    found: dict[CoordinatedId, int] = {}
+    await until(reported, clock=world.clock)
+
+    tp = TopicPartition(topic_name, 0)
+    topic_id = (await world.reader.describe_topics([topic_name])).partitions[tp].topic_id
+    ((state, broker),) = found.items()
+    assert state.hash == java_hash(share_state_key(topic_name, str(topic_id), 0))
+    assert state.type == SHARE
+    ((coordinator, leader),) = await coordinators(world, CoordinatorKind.GROUP, topic_name)
+    assert broker == coordinator == leader
+    if is_real:
+        after = await state_written(world)
+        grown = {number for number, end in after.items() if end > before.get(number, 0)}
+        assert grown == {coordinating_partition(state, len(after))}

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ktui.cluster.coordination import CoordinatedId, coordinating_partition, java_hash
+from ktui.cluster.coordination import (
+    CoordinatedId,
+    coordinating_partition,
+    java_hash,
+    share_state_key,
+)
 
 ids = st.text(st.characters(exclude_categories=()), max_size=12)
 
@@ -43,6 +48,20 @@ def test_ids_are_in_the_partition_of_fifty_in_which_kafka_has_them(
 ) -> None:
     assert java_hash(text) == hashed
     assert coordinating_partition(CoordinatedId(text, hashed), 50) == partition
+
+
+@pytest.mark.parametrize(
+    ("group", "found"), [("g-java", (0, 2, 1, 0, 2, 1)), ("g-py", (1, 0, 2, 1, 0, 2))]
+)
+def test_state_of_share_groups_is_in_the_partition_of_three_in_which_kafka_4_4_kept_it(
+    group: str, found: tuple[int, ...]
+) -> None:
+    topic_id = "aJ3DPSc8T5CKuPbqlDZZ0Q"
+    keys = [share_state_key(group, topic_id, partition) for partition in range(6)]
+
+    assert found == tuple(
+        coordinating_partition(CoordinatedId(group, java_hash(key)), 3) for key in keys
+    )
 
 
 @given(ids, st.integers(1, 500))

@@ -1,7 +1,8 @@
 """The groups and transactional ids that brokers coordinate, and where Kafka keeps each.
 
 The leader of one partition of an internal topic coordinates an id. Which partition that is follows
-from the id's hash and the topic's number of partitions.
+from the id's hash and the topic's number of partitions. A share group is coordinated as all groups
+are; the state of its deliveries is kept apart, for each partition that it reads (KIP-932).
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ import struct
 import msgspec
 
 from ktui.cluster.errors import Operation
-from ktui.cluster.internal_topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from ktui.cluster.internal_topics import (
+    GROUPS_TOPIC,
+    SHARE_GROUPS_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 
 TRANSACTIONS_NEED = 'Describe on the transactional ids "*"'
 """The permission that shows every transactional id, in Kafka's words."""
+SHARE = "share"
+STREAMS = "streams"
 _SMALLEST_INT = -(2**31)
 
 
@@ -24,25 +31,36 @@ class CoordinatorKind(enum.StrEnum):
 
     GROUP = "group"
     TRANSACTION = "transactional id"
+    SHARE_GROUP = "share group"
+    """The state of a share group's deliveries."""
 
     @property
     def topic(self) -> str:
         """The internal topic whose leaders are the coordinators."""
-        return GROUPS_TOPIC if self is CoordinatorKind.GROUP else TRANSACTIONS_TOPIC
+        return _KEPT[self][0]
 
     @property
     def operation(self) -> Operation:
         """The read that lists them."""
-        return Operation.GROUPS if self is CoordinatorKind.GROUP else Operation.TRANSACTIONS
+        return _KEPT[self][1]
+
+
+_KEPT = {
+    CoordinatorKind.GROUP: (GROUPS_TOPIC, Operation.GROUPS),
+    CoordinatorKind.TRANSACTION: (TRANSACTIONS_TOPIC, Operation.TRANSACTIONS),
+    CoordinatorKind.SHARE_GROUP: (SHARE_GROUPS_TOPIC, Operation.SHARE_GROUPS),
+}
 
 
 class CoordinatedId(msgspec.Struct, frozen=True, gc=False):
-    """A group or a transactional id."""
+    """A group, a transactional id, or a share group with one partition that it reads."""
 
     name: str
     """Cleaned for the terminal; so the hash cannot be computed from it."""
     hash: int
-    """The id's hash, as `java_hash` has it."""
+    """The hash that finds its partition: `java_hash` of the id, or of `share_state_key`."""
+    type: str = ""
+    """A group's type in lower case, as Kafka has it: `classic`, `consumer`, `share`, `streams`."""
 
 
 class CoordinatedIds(msgspec.Struct, frozen=True):
@@ -61,6 +79,17 @@ def java_hash(text: str) -> int:
     for (unit,) in struct.iter_unpack(">H", units):
         hashed = (31 * hashed + unit) & 0xFFFFFFFF
     return hashed - 2**32 if hashed >= 2**31 else hashed
+
+
+def share_state_key(group: str, topic_id: str, partition: int) -> str:
+    """Return the key by which Kafka keeps a share group's state of one partition.
+
+    Args:
+        group: the share group.
+        topic_id: the topic's id in URL-safe base64, as Kafka prints it.
+        partition: a partition that the group reads.
+    """
+    return f"{group}:{topic_id}:{partition}"
 
 
 def coordinating_partition(of: CoordinatedId, partitions: int) -> int:

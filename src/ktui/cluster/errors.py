@@ -117,6 +117,7 @@ class Operation(enum.StrEnum):
     BROKER_CONFIGS = "broker settings"
     GROUPS = "groups"
     TRANSACTIONS = "transactional ids"
+    SHARE_GROUPS = "share groups"
 
     @property
     def needs(self) -> tuple[str, str]:
@@ -134,6 +135,7 @@ _NEEDS = {
     Operation.BROKER_CONFIGS: ("DescribeConfigs", "Cluster"),
     Operation.GROUPS: ("Describe", "Cluster"),
     Operation.TRANSACTIONS: ("Describe", "TransactionalId"),
+    Operation.SHARE_GROUPS: ("Describe", "Group"),
 }
 
 

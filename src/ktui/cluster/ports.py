@@ -234,12 +234,18 @@ class ClusterReader(Protocol):
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
         """Return the groups, of any type, or the transactional ids that one broker coordinates.
 
+        `SHARE_GROUP` gives the broker's share groups, once for each partition of which they have
+        state. That state may be kept by any broker, so ask every one of them.
+
         Brokers leave out what the principal may not describe. Of groups, Describe on the cluster
-        shows all. Of transactional ids, the answer says whether some may be missing.
+        shows all. Of transactional ids, the answer says whether some may be missing. Of share
+        groups' partitions, those of topics without Describe are missing.
 
         Raises:
             Unreachable, TimedOut: this broker did not answer; other brokers may be fine.
-            Unsupported: brokers before Kafka 3.0 do not list transactional ids.
+            Unsupported: brokers before Kafka 3.0 do not list transactional ids, nor those before
+                4.1 what share groups have state of.
+            NotAuthorized: Describe is not granted on one of the broker's share groups.
         """
         ...
 

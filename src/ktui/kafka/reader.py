@@ -41,6 +41,7 @@ _LOG_DIRS = Purpose("describing log dirs", needs="Describe on the cluster")
 _TOPIC_CONFIGS = Purpose("reading topic settings", needs="DescribeConfigs on the topics")
 _BROKER_CONFIG = Purpose("reading broker settings", needs="DescribeConfigs on the cluster")
 _GROUPS = Purpose("listing groups", needs="Describe on the cluster")
+_SHARE_GROUPS = Purpose("describing share groups", needs="Describe on the groups")
 _TRANSACTIONS = Purpose("listing transactional ids", needs=TRANSACTIONS_NEED)
 
 _LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
@@ -202,15 +203,34 @@ class KafkaReader:
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
         """Return the groups or transactional ids that one broker coordinates."""
-        if kind is CoordinatorKind.GROUP:
+        if kind is not CoordinatorKind.TRANSACTION:
             answer = await self._once_loaded(_GROUPS, coordinated.groups_request, broker)
-            return CoordinatedIds(coordinated.read_groups(answer))
+            if kind is CoordinatorKind.GROUP:
+                return CoordinatedIds(coordinated.read_groups(answer))
+            return await self._share_state(broker, coordinated.share_groups(answer))
         answer, permission = await asyncio.gather(
             self._once_loaded(_TRANSACTIONS, coordinated.transactions_request, broker),
             self._wire.ask(_TRANSACTIONS, coordinated.permission_request, broker=broker),
         )
         lacks = "" if coordinated.may_describe_all(permission) else _TRANSACTIONS.needs
         return CoordinatedIds(coordinated.read_transactions(answer), lacks)
+
+    async def _share_state(self, broker: int, groups: Collection[str]) -> CoordinatedIds:
+        """Ask the coordinator of share groups for the partitions of which they have state."""
+        if not groups:
+            return CoordinatedIds(())
+        request = partial(coordinated.share_state_request, groups)
+        answer = await self._wire.ask(_SHARE_GROUPS, request, broker=broker)
+        for group in answer.groups:
+            if group.error_code:
+                raise error_codes.error_for_refusal(
+                    group.error_code,
+                    group.error_message,
+                    attempted=_SHARE_GROUPS.attempted,
+                    where=clean(group.group_id),
+                    needs=_SHARE_GROUPS.needs,
+                )
+        return CoordinatedIds(tuple(coordinated.read_share_state(answer)))
 
     async def _once_loaded(self, purpose: Purpose, build: RequestFactory, broker: int) -> Any:
         """Ask a coordinator, and again while it loads what it coordinates: after an election."""

@@ -83,6 +83,7 @@ class SimulatedCore(ABC):
         self.controller = Controller(spec, self._spread_decision, seed=seed)
         self.metadata = Metadata(self.controller, lag_s=0.0)
         self.groups = Groups(self.machines)
+        self.share_groups = dict(spec.share_groups)
         self.transactional_ids = set(spec.transactional_ids)
         for broker in self.machines:
             self._apply_settings(broker_resource(broker))

@@ -142,4 +142,6 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Static settings of every broker, by Kafka's names."""
     groups: tuple[str, ...] = ()
     """The ids of consumer groups, beside those that clients join."""
+    share_groups: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """The ids of share groups, each with the topics that it reads."""
     transactional_ids: tuple[str, ...] = ()

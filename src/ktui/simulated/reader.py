@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.coordination import (
+    SHARE,
     TRANSACTIONS_NEED,
     CoordinatedId,
     CoordinatedIds,
     CoordinatorKind,
     coordinating_partition,
     java_hash,
+    share_state_key,
 )
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
@@ -218,17 +220,33 @@ class SimulatedReader:
 
         Who may not describe transactional ids is shown none, as by brokers without any grant.
         """
-        cluster, grouped = self._cluster, kind is CoordinatorKind.GROUP
         try:
             await self._calls.broker(broker, "coordinated_ids")
         except NotAuthorized:
-            if grouped:
-                raise
-            return CoordinatedIds((), TRANSACTIONS_NEED)
-        joined = {*cluster.spec.groups, *cluster.groups.names}
-        names = joined if grouped else cluster.transactional_ids
-        every = (CoordinatedId(clean(name), java_hash(name)) for name in sorted(names))
-        return CoordinatedIds(tuple(each for each in every if self._keeps(broker, each, kind)))
+            if kind is CoordinatorKind.TRANSACTION:
+                return CoordinatedIds((), TRANSACTIONS_NEED)
+            raise
+        cluster = self._cluster
+        if kind is CoordinatorKind.TRANSACTION:
+            types = dict.fromkeys(cluster.transactional_ids, "")
+        else:
+            joined = {*cluster.spec.groups, *cluster.groups.names}
+            types = dict.fromkeys(joined, "consumer") | dict.fromkeys(cluster.share_groups, SHARE)
+        every = (
+            CoordinatedId(clean(name), java_hash(name), of) for name, of in sorted(types.items())
+        )
+        led_by = CoordinatorKind.GROUP if kind is CoordinatorKind.SHARE_GROUP else kind
+        found = tuple(each for each in every if self._keeps(broker, each, led_by))
+        if kind is not CoordinatorKind.SHARE_GROUP:
+            return CoordinatedIds(found)
+        return CoordinatedIds(tuple(one for group in found for one in self._state_of(group.name)))
+
+    def _state_of(self, group: str) -> Iterator[CoordinatedId]:
+        """Yield a share group once for each partition of its topics."""
+        for topic in self._cluster.share_groups.get(group, ()):
+            for tp, (topic_id, _) in self._cluster.metadata.topic(topic).items():
+                key = share_state_key(group, topic_id, tp.partition)
+                yield CoordinatedId(clean(group), java_hash(key), SHARE)
 
     def _keeps(self, broker: int, of: CoordinatedId, kind: CoordinatorKind) -> bool:
         """Whether a broker leads the partition that keeps an id; without the topic none does."""

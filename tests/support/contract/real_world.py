@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from confluent_kafka import ShareConsumer
+
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.coordination import CoordinatorKind
 from ktui.cluster.membership import GroupMembership
@@ -83,6 +85,13 @@ class RealWorld:
         if kind is CoordinatorKind.TRANSACTION:
             producer = workload.acked_producer(self.connection, {"transactional.id": name})
             await asyncio.to_thread(producer.init_transactions, 60.0)
+        elif kind is CoordinatorKind.SHARE_GROUP:
+            consumer = ShareConsumer(
+                {**self.connection.for_confluent(), "group.id": name, "log_level": 0}
+            )
+            consumer.subscribe([name])
+            await asyncio.to_thread(consumer.poll, 5.0)
+            await asyncio.to_thread(consumer.close)
         else:
             groups = self.memberships()
             await groups.join(name, b"", 60.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ktui.cluster.coordination import CoordinatorKind
+from ktui.cluster.internal_topics import GROUPS_TOPIC
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
@@ -50,10 +51,14 @@ class SimulatedWorld:
         await self.clock.sleep(1.0)
 
     async def use_coordinator(self, kind: CoordinatorKind, name: str) -> None:
-        if kind.topic not in self.cluster.controller.topics:
-            await self.create_topic(kind.topic, [[1, 2], [2, 3], [3, 4]])
+        share_group = kind is CoordinatorKind.SHARE_GROUP
+        for topic in (kind.topic, *([GROUPS_TOPIC] if share_group else [])):
+            if topic not in self.cluster.controller.topics:
+                await self.create_topic(topic, [[1, 2], [2, 3], [3, 4]])
         if kind is CoordinatorKind.TRANSACTION:
             self.cluster.transactional_ids.add(name)
+        elif share_group:
+            self.cluster.share_groups[name] = (name,)
         else:
             groups = self.memberships()
             await groups.join(name, b"", 60.0)

@@ -67,7 +67,10 @@ class World(Protocol):
         ...
 
     async def use_coordinator(self, kind: CoordinatorKind, name: str) -> None:
-        """Let a client use a group or a transactional id of this name."""
+        """Let a client use a group or a transactional id of this name.
+
+        A share group reads the topic of the same name.
+        """
         ...
 
     async def fail_log_dir(self, broker: int, path: str) -> None:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ktui.cluster.coordination import java_hash
+import msgspec
+
+from ktui.cluster.coordination import (
+    CoordinatedId,
+    CoordinatedIds,
+    CoordinatorKind,
+    java_hash,
+    share_state_key,
+)
 from ktui.cluster.internal_topics import GROUPS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.check.check import check_plan
@@ -17,15 +25,21 @@ from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 
 GROUPS = tuple(f"group-{n}" for n in range(40))
 TRANSACTIONS = tuple(f"writer-{n}" for n in range(30))
+SHARING = tuple(f"workers-{n}" for n in range(4))
+JOBS_ID = "aJ3DPSc8T5CKuPbqlDZZ0Q"
 PLACES = ((1, 2), (2, 3), (3, 1), (1, 3))
 
 
-def a_cluster() -> SimulatedCluster:
+def a_cluster(*share_groups: str) -> SimulatedCluster:
     topics = (GROUPS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC, "orders")
     spec = ClusterSpec(
         brokers=tuple(BrokerSpec(id=broker) for broker in (1, 2, 3, 4)),
-        topics=tuple(TopicSpec(name=name, replicas=PLACES) for name in topics),
+        topics=(
+            *(TopicSpec(name=name, replicas=PLACES) for name in topics),
+            TopicSpec(name="jobs", replicas=PLACES[:1], id=JOBS_ID),
+        ),
         groups=GROUPS,
+        share_groups=dict.fromkeys(share_groups, ("jobs",)),
         transactional_ids=TRANSACTIONS,
         auto_leader_rebalance=False,
     )
@@ -40,6 +54,10 @@ async def notes_of(plan: Plan, cluster: SimulatedCluster) -> tuple[ClusterSnapsh
     seen = await take_snapshot(cluster.reader(), plan)
     found = check_plan(plan, seen)
     return seen, [each for each in found if each.kind is FindingKind.COORDINATORS_MOVE]
+
+
+def state_partition(group: str) -> int:
+    return abs(java_hash(share_state_key(group, JOBS_ID, 0))) % len(PLACES)
 
 
 def in_partitions(names: tuple[str, ...], *numbers: int) -> int:
@@ -101,8 +119,62 @@ async def test_groups_that_cannot_be_listed_are_not_counted_and_the_reason_is_gi
     assert found.groups is None
 
 
-async def test_share_groups_are_said_not_to_be_known() -> None:
-    _, (note,) = await notes_of(Plan((move(SHARE_GROUPS_TOPIC, 3, 4, 1),)), a_cluster())
+async def test_share_groups_are_counted_that_keep_state_where_a_leader_moves() -> None:
+    kept = {
+        partition: [group for group in SHARING if state_partition(group) == partition]
+        for partition in range(len(PLACES))
+    }
+    number, (only,) = next((n, names) for n, names in kept.items() if len(names) == 1)
+    plan = Plan((move(SHARE_GROUPS_TOPIC, number, 4, 1),))
+    seen, (note,) = await notes_of(plan, a_cluster(*SHARING))
 
-    assert note.partitions == (TopicPartition(SHARE_GROUPS_TOPIC, 3),)
-    assert note.sentence.startswith("share groups keep their state by group, topic and partition")
+    assert only in SHARING
+    assert note.partitions == (TopicPartition(SHARE_GROUPS_TOPIC, number),)
+    assert note.sentence == (
+        f"1 share group keeps state in __share_group_state-{number}: deliveries and "
+        "acknowledgements wait while leaders move"
+    )
+    found = coordinator_moves(plan, seen)
+    assert found is not None
+    assert (found.share_groups, found.groups) == (1, 0)
+
+
+async def test_clients_are_told_apart_by_what_they_wait_for_when_their_coordinator_moves() -> None:
+    plan = Plan((move(GROUPS_TOPIC, 0, 4, 2),))
+    seen, _ = await notes_of(plan, a_cluster())
+    ids = tuple(
+        CoordinatedId(name, len(PLACES), of)
+        for name, of in (("a", "classic"), ("b", "consumer"), ("c", "streams"), ("d", "share"))
+    )
+    told = msgspec.structs.replace(seen, coordinated={CoordinatorKind.GROUP: CoordinatedIds(ids)})
+    commits, joining = (
+        each.sentence
+        for each in check_plan(plan, told)
+        if each.kind is FindingKind.COORDINATORS_MOVE
+    )
+
+    leaders = "coordinator with the leaders of __consumer_offsets-0"
+    assert commits == (
+        f"2 groups and 1 streams group change their {leaders}: commits wait meanwhile"
+    )
+    assert joining == (
+        f"1 share group changes its {leaders}: members that join or leave wait meanwhile, the "
+        "others go on"
+    )
+
+
+async def test_share_groups_that_cannot_be_described_are_not_counted_and_the_reason_is_given() -> (
+    None
+):
+    cluster = a_cluster()
+    cluster.do(events.Deny("coordinated_ids"))
+    plan = Plan((move(SHARE_GROUPS_TOPIC, 3, 4, 1),))
+    seen, (note,) = await notes_of(plan, cluster)
+
+    assert note.sentence.startswith(
+        "the share groups that change their coordinator could not be counted: listing groups "
+        "(broker 1): not authorized"
+    )
+    found = coordinator_moves(plan, seen)
+    assert found is not None
+    assert found.share_groups is None

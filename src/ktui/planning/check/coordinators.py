@@ -1,17 +1,26 @@
 """The groups and transactional ids whose coordinator a plan moves.
 
 A partition of an internal topic that gets another leader takes along what its leader coordinates.
+What its clients meet until the new leader has read the partition was measured on 4.4.0: commits of
+consumers, Kafka Streams and transactions wait. Members of a share group go on when only the group's
+coordinator moves, and get nothing for up to 2 s when the state of their deliveries moves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ktui.cluster.coordination import CoordinatorKind, coordinating_partition
-from ktui.cluster.internal_topics import INTERNAL_TOPICS, SHARE_GROUPS_TOPIC
+from ktui.cluster.coordination import (
+    SHARE,
+    STREAMS,
+    CoordinatedId,
+    CoordinatorKind,
+    coordinating_partition,
+)
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.check.rules import moves_leader
@@ -26,9 +35,11 @@ class CoordinatorMoves(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[TopicPartition, ...]
     """The partitions of internal topics that get another leader, in the plan's order."""
     groups: int | None
-    """None if they could not be counted."""
+    """Groups of any type; None if they could not be counted."""
     transactional_ids: int | None
     """None if they could not be counted; only those that the principal may describe."""
+    share_groups: int | None
+    """Share groups with state in these partitions; None if they could not be counted."""
 
 
 def internal_leader_moves(
@@ -49,69 +60,85 @@ def coordinator_moves(plan: Plan, cluster: ClusterSnapshot) -> CoordinatorMoves 
     moving = internal_leader_moves(plan, cluster.partitions)
     if not moving:
         return None
+    found = {kind: _moving_ids(kind, moving, cluster) for kind in CoordinatorKind}
+    count = {kind: None if ids is None else len(ids) for kind, ids in found.items()}
     return CoordinatorMoves(
         partitions=moving,
-        groups=_count(CoordinatorKind.GROUP, moving, cluster),
-        transactional_ids=_count(CoordinatorKind.TRANSACTION, moving, cluster),
+        groups=count[CoordinatorKind.GROUP],
+        transactional_ids=count[CoordinatorKind.TRANSACTION],
+        share_groups=count[CoordinatorKind.SHARE_GROUP],
     )
 
 
-def _count(
+def _moving_ids(
     kind: CoordinatorKind, moving: tuple[TopicPartition, ...], cluster: ClusterSnapshot
-) -> int | None:
+) -> Mapping[str, CoordinatedId] | None:
+    """Return by name what the moving leaders coordinate; None if it could not be read."""
     numbers = {tp.partition for tp in moving if tp.topic == kind.topic}
     if not numbers:
-        return 0
+        return {}
     if kind not in cluster.coordinated:
         return None
     partitions = sum(tp.topic == kind.topic for tp in cluster.partitions)
-    found = Counter(coordinating_partition(e, partitions) for e in cluster.coordinated[kind].ids)
-    return sum(found[number] for number in numbers)
+    return {
+        each.name: each
+        for each in cluster.coordinated[kind].ids
+        if coordinating_partition(each, partitions) in numbers
+    }
 
 
 def coordinator_findings(plan: Plan, cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield what changes its coordinator, and what could not be counted."""
-    moves = coordinator_moves(plan, cluster)
-    if moves is None:
+    """Yield what clients meet whose coordinator moves, and what could not be counted."""
+    moving = internal_leader_moves(plan, cluster.partitions)
+    if not moving:
         return
-    counts = {
-        CoordinatorKind.GROUP: moves.groups,
-        CoordinatorKind.TRANSACTION: moves.transactional_ids,
+    found = {kind: _moving_ids(kind, moving, cluster) for kind in CoordinatorKind}
+    types = Counter(each.type for each in (found[CoordinatorKind.GROUP] or {}).values())
+    sharing, streaming = types[SHARE], types[STREAMS]
+    committing = {
+        "group": types.total() - sharing - streaming,
+        "streams group": streaming,
+        "transactional id": len(found[CoordinatorKind.TRANSACTION] or ()),
     }
-    if some := {kind: count for kind, count in counts.items() if count}:
-        yield _finding(moves.partitions, _sentence(some, moves.partitions))
-    for kind, count in counts.items():
-        concerned = _of(kind.topic, moves)
-        if concerned and (why := _uncounted(kind, count, cluster)):
-            yield _finding(concerned, why)
-    if share := _of(SHARE_GROUPS_TOPIC, moves):
+    storing = len(found[CoordinatorKind.SHARE_GROUP] or ())
+    of_groups, of_transactions, of_state = (_of(kind, moving) for kind in CoordinatorKind)
+    yield from _change(committing, (*of_groups, *of_transactions), "commits wait meanwhile")
+    joining = "members that join or leave wait meanwhile, the others go on"
+    yield from _change({"share group": sharing}, of_groups, joining)
+    if storing:
+        keep = "keeps" if storing == 1 else "keep"
         yield _finding(
-            share,
-            "share groups keep their state by group, topic and partition, so it is not known which "
-            f"of them change their coordinator with the leaders of {join_some(share)}",
+            of_state,
+            f"{as_count(storing, 'share group')} {keep} state in {join_some(of_state)}: deliveries "
+            "and acknowledgements wait while leaders move",
         )
+    for kind, ids in found.items():
+        concerned = _of(kind, moving)
+        if concerned and (why := _uncounted(kind, cluster, read=ids is not None)):
+            yield _finding(concerned, why)
 
 
-def _sentence(some: Mapping[CoordinatorKind, int], partitions: Sequence[TopicPartition]) -> str:
-    who = join_all(as_count(count, kind.value) for kind, count in some.items())
-    change = "changes its" if sum(some.values()) == 1 else "change their"
-    return (
-        f"{who} {change} coordinator with the leaders of {join_some(partitions)}: commits wait "
-        "meanwhile"
-    )
+def _change(
+    counts: Mapping[str, int], partitions: tuple[TopicPartition, ...], meanwhile: str
+) -> Iterator[Finding]:
+    some = [as_count(count, what) for what, count in counts.items() if count]
+    if some:
+        change = "changes its" if sum(counts.values()) == 1 else "change their"
+        leaders = f"coordinator with the leaders of {join_some(partitions)}"
+        yield _finding(partitions, f"{join_all(some)} {change} {leaders}: {meanwhile}")
 
 
-def _of(topic: str, moves: CoordinatorMoves) -> tuple[TopicPartition, ...]:
-    return tuple(tp for tp in moves.partitions if tp.topic == topic)
+def _of(kind: CoordinatorKind, moving: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
+    return tuple(tp for tp in moving if tp.topic == kind.topic)
 
 
 def _finding(partitions: tuple[TopicPartition, ...], sentence: str) -> Finding:
     return Finding(Severity.NOTE, FindingKind.COORDINATORS_MOVE, partitions, sentence)
 
 
-def _uncounted(kind: CoordinatorKind, count: int | None, cluster: ClusterSnapshot) -> str:
+def _uncounted(kind: CoordinatorKind, cluster: ClusterSnapshot, *, read: bool) -> str:
     """Return why some could not be counted, with the fix; empty if all were."""
-    if count is None:
+    if not read:
         reasons = (each.answer for each in cluster.failures if each.operation is kind.operation)
         why = next(reasons, "no leader answered")
         return f"the {kind.value}s that change their coordinator could not be counted: {why}"

@@ -91,7 +91,10 @@ async def _coordinated(
     known: Mapping[TopicPartition, PartitionState],
     online: Collection[int],
 ) -> tuple[Mapping[CoordinatorKind, CoordinatedIds], Sequence[Failure]]:
-    """Read what the leaders of internal partitions coordinate that get another leader."""
+    """Read what the leaders of internal partitions coordinate that get another leader.
+
+    A share group's coordinator knows what the group has state of, wherever that is kept.
+    """
     moving = internal_leader_moves(plan, known)
     found: dict[CoordinatorKind, CoordinatedIds] = {}
     failures: list[Failure] = []
@@ -99,11 +102,12 @@ async def _coordinated(
         leaders = sorted({known[tp].leader or 0 for tp in moving if tp.topic == kind.topic})
         if not leaders:
             continue
-        calls = {b: reader.coordinated_ids(b, kind) for b in leaders if b in online}
+        asked = sorted(online) if kind is CoordinatorKind.SHARE_GROUP else leaders
+        calls = {b: reader.coordinated_ids(b, kind) for b in asked if b in online}
         answers, failed = await call_each_broker(kind.operation, calls)
         failures += failed
-        if answers.keys() >= set(leaders):
-            ids = (one for broker in leaders for one in answers[broker].ids)
+        if answers.keys() >= set(asked):
+            ids = (one for broker in asked for one in answers[broker].ids)
             lacks = max(answer.lacks for answer in answers.values())
             found[kind] = CoordinatedIds(tuple(ids), lacks)
     return found, failures
