@@ -34,6 +34,14 @@ async def test_a_cluster_reports_whether_moves_wait_for_kept_replicas(
     assert answer.waits_for_kept is (version in ("3.9", "4.0", "4.1", "4.2"))
 
 
+async def test_a_cluster_reports_whether_it_refuses_targets_on_cordoned_brokers(
+    world: World, version: str
+) -> None:
+    answer = await world.reader.describe_cluster()
+
+    assert answer.refuses_cordoned is (version not in ("3.9", "4.0", "4.1", "4.2", "4.3"))
+
+
 async def test_a_cluster_reports_whether_it_lists_fenced_brokers(
     world: World, version: str
 ) -> None:

@@ -156,6 +156,7 @@ def test_a_twin_read_from_its_file_begins_as_the_cluster_is(
     again = loaded(twin)
 
     assert again == twin.spec
+    assert again.version == spec.version
     copy = asyncio.run(seen(SimulatedCluster(again, VirtualClock(leaping=True))))
     placement, its = real.answer.placement, copy.answer.placement
     assert (its.pool.online, its.pool.racks) == (placement.pool.online, placement.pool.racks)

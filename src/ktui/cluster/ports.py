@@ -43,7 +43,8 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     refuses_cordoned: bool | None = None
     """Whether a target that names a broker is refused while its log dirs are all cordoned.
 
-    True from Kafka 4.4; None where that cannot be told.
+    The active controller decides, and does so from Kafka 4.4 on. True where a broker has that
+    version or the finalized metadata.version is that of 4.4; None where that cannot be told.
     """
 
     @property

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.coordination import TRANSACTIONS_NEED, CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import ClusterError, Failure, Operation, Refused, Unsupported
@@ -27,7 +29,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
 from ktui.kafka.requests import coordinated, log_dirs, metadata, offsets, reassignments
 from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
-from ktui.kafka.requests.reassignments import CompletionRule
+from ktui.kafka.requests.reassignments import RulesInForce
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
@@ -69,7 +71,7 @@ class KafkaReader:
     ) -> None:
         self._wire = wire or Wire(connection, timeout_s=timeout_s)
         self._timeout_s = self._wire.timeout_s
-        self._completion = CompletionRule(self._wire)
+        self._rules = RulesInForce(self._wire)
 
     @property
     def wire(self) -> Wire:
@@ -79,10 +81,10 @@ class KafkaReader:
     async def describe_cluster(self) -> ClusterDescription:
         """Return the cluster id, the controller and the brokers, with fenced ones from 4.1 on."""
         answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)
-        waits_for_kept = await self._completion.waits_for_kept()
-        description = metadata.cluster_description(answer, waits_for_kept=waits_for_kept)
+        description = metadata.cluster_description(answer)
         self._wire.learn(description.brokers.values())
-        return description
+        rules = await self._rules.now(description.online)
+        return msgspec.structs.replace(description, **rules._asdict())
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Return every ongoing reassignment, from the controller through any broker."""

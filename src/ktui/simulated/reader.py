@@ -55,14 +55,18 @@ class SimulatedReader:
         """Return the cluster id, the controller and the brokers; fenced ones from 4.1 on."""
         await self._calls.any_broker("describe_cluster")
         cluster = self._cluster
-        reports_fenced = cluster.controller.rules.tells_fenced_brokers
+        rules = cluster.controller.rules
         members = (cluster.metadata.registered, cluster.metadata.fenced)
         if members != self._members:
             self._members, self._brokers = members, self._described_brokers(*members)
         brokers = self._brokers
-        waits_for_kept = not cluster.controller.rules.completes_without_kept
         return ClusterDescription(
-            cluster.spec.name, cluster.any_live_broker(), brokers, waits_for_kept, reports_fenced
+            cluster.spec.name,
+            cluster.any_live_broker(),
+            brokers,
+            waits_for_kept=not rules.completes_without_kept,
+            reports_fenced=rules.tells_fenced_brokers,
+            refuses_cordoned=rules.refuses_cordoned,
         )
 
     def _described_brokers(

@@ -39,7 +39,7 @@ def test_fenced_brokers_are_listed_as_not_alive() -> None:
         ],
     )
 
-    described = metadata.cluster_description(answer, waits_for_kept=True)
+    described = metadata.cluster_description(answer)
 
     assert described.cluster_id == r"abc\x1b[2J"
     assert described.controller is None

@@ -32,8 +32,8 @@ def cluster_request() -> Any:
     return DescribeClusterRequest(include_fenced_brokers=True)
 
 
-def cluster_description(answer: Any, *, waits_for_kept: bool) -> ClusterDescription:
-    """Read a DescribeCluster answer."""
+def cluster_description(answer: Any) -> ClusterDescription:
+    """Read a DescribeCluster answer, which tells nothing of the rules of reassignments."""
     brokers = {b.broker_id: _broker(b) for b in answer.brokers}
     controller = answer.controller_id if answer.controller_id >= 0 else None
     cluster_id = clean(answer.cluster_id)
@@ -41,7 +41,6 @@ def cluster_description(answer: Any, *, waits_for_kept: bool) -> ClusterDescript
         cluster_id,
         controller,
         brokers,
-        waits_for_kept,
         reports_fenced=answer.version >= _WITH_FENCED,
     )
 

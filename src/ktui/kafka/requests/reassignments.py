@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka.protocol.admin.topics import (
     AlterPartitionReassignmentsRequest,
@@ -19,9 +20,12 @@ from ktui.cluster.text import clean
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
-FIRST_WITHOUT_KEPT = 30
-"""The lowest metadata.version of Kafka 4.3."""
+OF_4_3, OF_4_4 = 30, 31
+"""The lowest metadata.version of Kafka 4.3, and of 4.4."""
+_FEATURE = "metadata.version"
 _EVERY_S = 60.0
+_PATIENCE_S = 1.0
+"""Seconds in which brokers tell their versions: a poll waits for this, once a minute."""
 _PURPOSE = Purpose("asking for the metadata version")
 
 _versions_request = partial(
@@ -34,32 +38,63 @@ TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]
 """The target replicas of each partition; None cancels its reassignment."""
 
 
-class CompletionRule:
-    """The rule by which a cluster completes reassignments, refreshed every minute.
+class ReassignmentRules(NamedTuple):
+    """How a cluster treats reassignments; the fields are those of `ClusterDescription`."""
 
-    Clusters are upgraded, so the answer may change.
-    """
+    waits_for_kept: bool = True
+    refuses_cordoned: bool | None = None
+
+
+class RulesInForce:
+    """The rules by which a cluster reassigns, refreshed every minute: clusters are upgraded."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._waits = True
+        self._rules = ReassignmentRules()
         self._asked_s: float | None = None
 
-    async def waits_for_kept(self) -> bool:
-        """Whether a kept replica that is out of sync holds up a step; True if that is unknown."""
+    async def now(self, brokers: Collection[int]) -> ReassignmentRules:
+        """Return the rules; the defaults where the cluster does not tell its version.
+
+        Args:
+            brokers: the live brokers.
+        """
         now_s = time.monotonic()
         if self._asked_s is None or now_s - self._asked_s >= _EVERY_S:
             self._asked_s = now_s
-            self._waits = await self._fetch_waits()
-        return self._waits
+            self._rules = await self._fetch(brokers)
+        return self._rules
 
-    async def _fetch_waits(self) -> bool:
+    async def _fetch(self, brokers: Collection[int]) -> ReassignmentRules:
         try:
             answer = await self._wire.ask(_PURPOSE, _versions_request)
         except ClusterError:
-            return True
+            return ReassignmentRules()
         levels = {f.name: f.max_version_level for f in answer.finalized_features or ()}
-        return bool(levels.get("metadata.version", 0) < FIRST_WITHOUT_KEPT)
+        level = levels.get(_FEATURE, 0)
+        if not level:
+            return ReassignmentRules()
+        # The active controller decides, by its own code. From 4.4 on it must have that code, and
+        # before 4.3 it records no cordon. In between, a cluster is on 4.3 or being upgraded.
+        refuses = level >= OF_4_4 if level != OF_4_3 else await self._any_has_4_4(brokers)
+        return ReassignmentRules(level < OF_4_3, refuses)
+
+    async def _any_has_4_4(self, brokers: Collection[int]) -> bool | None:
+        """Whether any broker has the code of Kafka 4.4; None if not all tell and none has it."""
+        known = await asyncio.gather(*map(self._newest_known, brokers))
+        if any(newest is not None and newest >= OF_4_4 for newest in known):
+            return True
+        return None if None in known else False
+
+    async def _newest_known(self, broker: int) -> int | None:
+        try:
+            answer = await self._wire.ask(
+                _PURPOSE, _versions_request, broker=broker, limit_s=_PATIENCE_S
+            )
+        except ClusterError:
+            return None
+        known = {f.name: f.max_version for f in answer.supported_features or ()}
+        return known.get(_FEATURE)
 
 
 def list_request(timeout_s: float) -> Any:

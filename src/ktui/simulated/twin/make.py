@@ -77,7 +77,8 @@ def make_twin(
         read: the cluster.
         taken: when it was read; aware.
         rates: how fast its brokers take copies in.
-        version: its Kafka version, if that is known; else what it supports tells it.
+        version: the Kafka version of its brokers, if known. From 4.3 on the rules in force decide:
+            an upgraded cluster keeps the old ones until its metadata.version is raised.
         hide: hides names.
     """
     info = SnapshotInfo(cluster=hide("cluster", read.cluster.cluster_id), taken=taken, rates=rates)
@@ -87,7 +88,7 @@ def make_twin(
     spec = ClusterSpec(
         brokers=tuple(_brokers(read, topics, down, info.rates, hide)),
         topics=topics,
-        version=version or _version(read.cluster),
+        version=_version(read.cluster, version),
         name=f"{SIMULATED}-{info.cluster}",
         session_timeout_s=float(shared.get(SESSION_TIMEOUT, 9_000)) / 1_000,
         copy_start_s=_COPY_START_S,
@@ -139,11 +140,15 @@ def _brokers(
         yield msgspec.structs.replace(spec, down=broker in down)
 
 
-def _version(cluster: ClusterDescription) -> str:
-    """Return the newest version that behaves as the cluster does."""
+def _version(cluster: ClusterDescription, of_brokers: str | None) -> str:
+    """Return the version that behaves as the cluster does: the newest, unless brokers tell it."""
+    if cluster.refuses_cordoned:
+        return "4.4"
     if not cluster.waits_for_kept:
         return "4.3"
-    return "4.2" if cluster.reports_fenced else "4.0"
+    if of_brokers is None or of_brokers in ("4.3", "4.4"):
+        return "4.2" if cluster.reports_fenced else "4.0"
+    return of_brokers
 
 
 def _notes(read: ClusterRead) -> Iterator[str]:

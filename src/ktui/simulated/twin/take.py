@@ -38,7 +38,7 @@ async def take_twin(
         rates: returns how fast brokers take copies in, for the id of the cluster.
         plan: the plan; None for the whole cluster.
         measure_s: how long inbound rates are measured; 0 for not at all.
-        version: the cluster's Kafka version, if that is known; else what it supports tells it.
+        version: the Kafka version of its brokers, if known.
         hide: hides names.
 
     Raises:
