@@ -2,13 +2,13 @@ import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Proxy;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
-import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.tools.reassign.ReassignPartitionsCommand;
 
 /**
@@ -30,15 +30,32 @@ public class ManyRuns {
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
-        Exit.setExitProcedure((code, message) -> {
-            throw new Ended(code);
-        });
+        throwOnExit();
         BufferedReader lines =
                 new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             answers.println(run(words(line)));
             answers.flush();
         }
+    }
+
+    /** Lets Kafka's own Exit throw. Its class is not public, and 4.4 moved it to another package. */
+    private static void throwOnExit() throws ReflectiveOperationException {
+        Class<?> exit;
+        try {
+            exit = Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException before44) {
+            exit = Class.forName("org.apache.kafka.common.utils.Exit");
+        }
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        Object thrower =
+                Proxy.newProxyInstance(
+                        procedure.getClassLoader(),
+                        new Class<?>[] {procedure},
+                        (proxy, method, arguments) -> {
+                            throw new Ended((Integer) arguments[0]);
+                        });
+        exit.getMethod("setExitProcedure", procedure).invoke(null, thrower);
     }
 
     private static String run(String[] words) throws Exception {
