@@ -52,8 +52,8 @@ async def test_a_live_cluster_still_behaves_as_recorded(lab: Lab) -> None:
 
 def _some_of(played: Many[Played]) -> list[Played]:
     """Choose twelve, three of them with a broker that is killed; spread over all there are."""
-    quiet = [one for one in played if not one.sequence.outages]
-    killed = [one for one in played if one.sequence.outages == ONE_OUTAGE]
+    quiet = [one for one in played if not one.sequence.broker_steps]
+    killed = [one for one in played if one.sequence.broker_steps == ONE_OUTAGE]
     return [*quiet[:: len(quiet) // 9][:9], *killed[:: len(killed) // 3][:3]]
 
 

@@ -6,18 +6,22 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Many
 
 from support.contract.sequences import (
+    AddPartitions,
     Alter,
+    BrokerStep,
     Change,
+    Cordon,
     Elect,
     Kill,
-    Outage,
     Release,
     Restart,
     Sequence,
+    Uncordon,
 )
 
-ONE_OUTAGE: tuple[Outage, ...] = (Kill(5), Restart(5))
-TWO_OUTAGES: tuple[Outage, ...] = (Kill(5), Kill(4), Restart(4), Restart(5))
+ONE_OUTAGE: tuple[BrokerStep, ...] = (Kill(5), Restart(5))
+TWO_OUTAGES: tuple[BrokerStep, ...] = (Kill(5), Kill(4), Restart(4), Restart(5))
+CORDON: tuple[BrokerStep, ...] = (Cordon(4), Uncordon(4))
 
 UNCLEAN = "unclean.leader.election.enable"
 NEVER_UNCLEAN = (
@@ -40,10 +44,10 @@ def to(*replicas: int, factor: bool = True) -> Alter:
 
 
 def with_outages(
-    outages: tuple[Outage, ...], phases: Many[Many[Change]]
-) -> tuple[Change | Outage, ...]:
+    outages: tuple[BrokerStep, ...], phases: Many[Many[Change]]
+) -> tuple[Change | BrokerStep, ...]:
     """Put the outages between the phases; there is one more phase than outages."""
-    steps: list[Change | Outage] = list(phases[0])
+    steps: list[Change | BrokerStep] = list(phases[0])
     for outage, phase in zip(outages, phases[1:], strict=True):
         steps += [outage, *phase]
     return tuple(steps)
@@ -222,3 +226,149 @@ def _two_outages() -> Iterator[Sequence]:
                 configs=configs,
                 steps=with_outages(TWO_OUTAGES, phases),
             )
+
+
+DECIDING = {2: (0, 1), 3: (0, 2), 5: (0, 2), 6: (0, 5), 20: (0, 13, 19)}
+"""By the number of a topic's partitions: those of which one is moved while others are added."""
+
+
+def added_partitions() -> Iterator[Sequence]:
+    """Partitions are added while others move; broker 4 is held back."""
+    for count, deciding in DECIDING.items():
+        for moved in deciding:
+            yield Sequence(
+                name=f"partitions are added while {moved} of {count} moves",
+                replicas=((2, 1),) * count,
+                held=(4,),
+                steps=(
+                    Alter({moved: (4, 1)}),
+                    AddPartitions(count + 2),
+                    AddPartitions(count + 3, ((1, 2),)),
+                    AddPartitions(count + 3, ((5, 1, 3),)),
+                    Alter({moved: None}),
+                    AddPartitions(count + 4),
+                ),
+            )
+    yield Sequence(
+        name="partitions are added after one got more replicas",
+        replicas=((2, 1), (1, 2), (2, 1)),
+        steps=(Alter({2: (2, 1, 3)}), AddPartitions(5), Alter({0: (2, 1, 3, 5)}), AddPartitions(6)),
+    )
+    yield Sequence(
+        name="more partitions than a request may make",
+        replicas=((1,),),
+        steps=(
+            AddPartitions(10_001, validate_only=True),
+            AddPartitions(10_002, validate_only=True),
+        ),
+    )
+    yield Sequence(
+        name="partitions are added while a broker is dead",
+        replicas=((2,),),
+        held=(4,),
+        steps=with_outages(
+            ONE_OUTAGE,
+            (
+                (to(4),),
+                (
+                    AddPartitions(2, ((5,),)),
+                    AddPartitions(2, ((5, 1),)),
+                    AddPartitions(4),
+                    CANCEL,
+                    AddPartitions(5, ((5,),)),
+                ),
+                (AddPartitions(6),),
+            ),
+        ),
+    )
+
+
+def cordoned() -> Iterator[Sequence]:
+    """Broker 4 is cordoned and uncordoned; 5 is held back."""
+    three = (2, 1, 3)
+    plans: dict[str, tuple[tuple[int, ...], tuple[tuple[Change, ...], ...]]] = {
+        "a target names a cordoned broker": (
+            three,
+            ((), (to(4, 1, 3), to(2, 1, 3, 4), to(4), CANCEL), (to(4, 1, 3),)),
+        ),
+        "an impossible target names a cordoned broker": (
+            three,
+            ((), (to(4, 4, 1), to(4, 99, 1), to(), to(4, 1, factor=False), to(4, 5)), ()),
+        ),
+        "a cordoned broker stays": (
+            (2, 4, 3),
+            ((), (to(4, 2, 3), to(2, 4), to(2, 4, 3, 1), to(2, 4, 3), to(2, 1, 4)), (to(4, 2),)),
+        ),
+        "a cordoned broker goes": ((2, 4, 3), ((), (to(2, 1, 3), to(2, 4, 3)), (to(2, 4, 3),))),
+        "a cordoned leader goes": ((4, 2, 3), ((), (to(2, 1, 3), ELECT, to(1, 2, 3)), ())),
+        "a cordoned broker is dropped": ((2, 4, 3), ((), (to(2, 3), to(2)), ())),
+        "the only replica is on a cordoned broker": (
+            (4,),
+            ((), (to(4, 1), to(1, 4), to(5), CANCEL, to(1)), (to(4),)),
+        ),
+        "a cordoned broker is elected": ((1, 4, 3), ((to(4, 1, 3),), (ELECT, ELECT), (ELECT,))),
+        "a move away from a cordoned broker is cancelled": (
+            (2, 4, 3),
+            ((), (to(2, 5, 3), CANCEL, to(2, 4, 3), to(2, 5, 3), RELEASE), ()),
+        ),
+        "a move away began before the cordon, and is cancelled": (
+            (2, 4, 3),
+            ((to(2, 5, 3),), (CANCEL, to(4, 2, 3)), (to(4, 2, 3),)),
+        ),
+        "a move away began before the cordon, and gets other targets": (
+            (2, 4, 3),
+            ((to(2, 5, 3),), (to(2, 5, 4), to(2, 5, 1), RELEASE), (CANCEL,)),
+        ),
+    }
+    for name, (replicas, phases) in plans.items():
+        yield Sequence(
+            name=name, replicas=(replicas,), held=(5,), steps=with_outages(CORDON, phases)
+        )
+    onto: dict[str, tuple[tuple[Change, ...], ...]] = {
+        "completes": ((to(4, 1, 3),), (RELEASE, to(4, 3, 1), to(2, 1, 3)), ()),
+        "is cancelled": ((to(4, 1, 3),), (CANCEL, to(4, 1, 3)), (to(4, 1, 3),)),
+        "is sent again": ((to(4, 1, 3),), (to(4, 1, 3), to(2, 1, 3), CANCEL), ()),
+        "gets another target": ((to(4, 1, 3),), (to(5, 1, 3), CANCEL, RELEASE), ()),
+    }
+    for name, phases in onto.items():
+        yield Sequence(
+            name=f"a move onto a broker that is then cordoned {name}",
+            replicas=(three,),
+            held=(4, 5),
+            steps=with_outages(CORDON, phases),
+        )
+    yield Sequence(
+        name="one target of a request names a cordoned broker",
+        replicas=((2, 1), (1, 3), (3, 4)),
+        held=(5,),
+        steps=with_outages(
+            CORDON,
+            (
+                (),
+                (Alter({0: (4, 1), 1: (5, 3), 2: (4, 3)}), Alter({0: (3, 1), 1: None, 2: (3, 2)})),
+                (Alter({0: (4, 1), 2: (3, 4)}),),
+            ),
+        ),
+    )
+    yield Sequence(
+        name="partitions are added beside a cordoned broker",
+        replicas=((2, 4, 3),),
+        steps=with_outages(
+            CORDON,
+            (
+                (AddPartitions(2, ((4, 1, 2),)),),
+                (
+                    AddPartitions(3, ((4, 1, 3),)),
+                    AddPartitions(4, ((5, 1, 3), (1, 4, 5))),
+                    AddPartitions(6),
+                    AddPartitions(7, ((5, 1, 3),)),
+                ),
+                (AddPartitions(8, ((4, 1, 3),)),),
+            ),
+        ),
+    )
+    yield Sequence(
+        name="too few brokers are without a cordon",
+        replicas=((1, 2, 3, 4, 5),),
+        steps=with_outages(CORDON, ((), (AddPartitions(2),), (AddPartitions(2),))),
+    )

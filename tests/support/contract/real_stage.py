@@ -6,22 +6,31 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from ktui.cli.lab.command import connect
+from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
+from ktui.kafka.requests.partitions import create_request, read_create_results
+from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.lab.readiness import wait_until_ready
 from support.contract.real_world import RealWorld
-from support.contract.world import LIMIT_S, until
+from support.contract.world import LIMIT_S, change, setting, until
+from support.kafka.labs import is_before_43
 
 _LOOKING = Purpose("looking which replicas are held back")
+_ASKING = Purpose("asking whether partitions can be added")
 _QUIET_S = 0.8
 _LOOK_S = 0.2
+_HEARTBEATS_S = 5.0
+"""Two heartbeats: by them the controller learns which log dirs are cordoned."""
 
 Look = tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, Reassignment]]
 
@@ -48,6 +57,33 @@ class RealStage(RealWorld):
             return broker in await self._alive()
 
         await until(back)
+
+    async def cordon(self, broker: int, *, cordoned: bool) -> None:
+        if is_before_43(self._lab):
+            return
+        op = ConfigOp.SET if cordoned else ConfigOp.DELETE
+        value = EVERY if cordoned else None
+        await change(self, setting(ConfigScope.BROKER, str(broker), CORDONED, op, value))
+
+        async def shown() -> bool:
+            log_dirs = (await self.reader.log_dirs(broker, ())).log_dirs
+            return all(each.cordoned is cordoned for each in log_dirs)
+
+        await until(shown)
+        await asyncio.sleep(_HEARTBEATS_S)
+
+    async def would_add(self, topic: str, count: int) -> WriteResult:
+        def validation() -> Any:
+            request = create_request(topic, count, None, LIMIT_S)
+            request.validate_only = True
+            return request
+
+        answer = await self._wire.ask(_ASKING, validation)
+        ((_, code, message),) = read_create_results(answer)
+        if not code:
+            return WriteResult(Verdict.ACCEPTED)
+        verdict = Verdict.UNKNOWN if code in error_codes.UNDECIDED else Verdict.REFUSED
+        return WriteResult(verdict, error_codes.name_of(code), message or "")
 
     async def settle(self) -> None:
         """Wait until nothing has changed for a while and every free replica is in its ISR."""

@@ -36,9 +36,12 @@ def _of_step(expected: Outcome, found: Outcome) -> Iterator[str]:
         if wanted != got:
             yield f"partition {partition} is answered {got}"
             yield f"{' ' * len(f'partition {partition}')} expected {wanted}"
-    for partition, (before, after) in enumerate(
-        zip(expected.partitions, found.partitions, strict=True)
-    ):
+    if expected.placed != found.placed:
+        yield f"placed partitions have {found.placed} replicas, expected {expected.placed}"
+    if len(expected.partitions) != len(found.partitions):
+        yield f"{len(found.partitions)} partitions, expected {len(expected.partitions)}"
+    pairs = zip(expected.partitions, found.partitions, strict=False)
+    for partition, (before, after) in enumerate(pairs):
         yield from (f"partition {partition}: {line}" for line in _of_partition(before, after))
 
 

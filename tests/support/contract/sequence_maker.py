@@ -8,16 +8,18 @@ from support.contract.chosen_sequences import (
     ONE_OUTAGE,
     TWO_OUTAGES,
     UNCLEAN,
+    added_partitions,
     chosen,
+    cordoned,
     with_outages,
 )
 from support.contract.sequences import (
     BROKERS,
     Alter,
+    BrokerStep,
     Change,
     Elect,
     Kill,
-    Outage,
     Release,
     Restart,
     Sequence,
@@ -25,7 +27,7 @@ from support.contract.sequences import (
 
 Target = tuple[int, ...] | None
 
-_PLANS: tuple[tuple[int, tuple[Outage, ...]], ...] = (
+_PLANS: tuple[tuple[int, tuple[BrokerStep, ...]], ...] = (
     (112, ()),
     (30, ONE_OUTAGE),
     (28, (Kill(2), Restart(2))),
@@ -42,10 +44,10 @@ def make(seed: int) -> list[Sequence]:
     for count, outages in _PLANS:
         for _ in range(count):
             made.append(_random_sequence(chance, f"random {len(made)}", outages))
-    return made
+    return [*made, *added_partitions(), *cordoned()]
 
 
-def _random_sequence(chance: random.Random, name: str, outages: tuple[Outage, ...]) -> Sequence:
+def _random_sequence(chance: random.Random, name: str, outages: tuple[BrokerStep, ...]) -> Sequence:
     factor = chance.choice((1, 2, 2, 3, 3, 3, 4))
     homes = chance.sample(BROKERS, min(4, factor + chance.randint(0, 1)))
     others = _not_in(homes, broken=[outage.broker for outage in outages])

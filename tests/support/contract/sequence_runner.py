@@ -13,7 +13,7 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigScope, Verdict, WriteResult
 from support.contract import sequences
 from support.contract.sequences import BROKERS, Answer, Outcome, Played, Seen, Sequence
-from support.contract.world import RATE, THROTTLED, World, change, let_go, setting
+from support.contract.world import RATE, THROTTLED, World, change, let_go, setting, until
 
 MESSAGES, MESSAGE_BYTES = 1_200, 1_000
 """More than eighteen fetches can copy.
@@ -23,6 +23,7 @@ low its rate is. So the broker stays behind for three minutes.
 """
 HELD_RATE = "100"
 AT_ONCE = 36
+_WHOLE_TOPIC = -1
 
 Answers = dict[int, Answer]
 States = tuple[Seen, ...]
@@ -39,13 +40,24 @@ class Stage(World, Protocol):
         """Start a killed broker, and wait until it is alive."""
         ...
 
+    async def cordon(self, broker: int, *, cordoned: bool) -> None:
+        """Cordon a broker's log dirs or end that, and wait until the controller knows.
+
+        Before 4.3, which knows no cordons, this does nothing.
+        """
+        ...
+
+    async def would_add(self, topic: str, count: int) -> WriteResult:
+        """Ask whether a topic may have so many partitions; only a real one stays as it is."""
+        ...
+
     async def settle(self) -> None:
         """Wait until nothing changes by itself any more, except held-back replicas."""
         ...
 
 
 def batches(plan: Many[Sequence]) -> Iterator[list[Sequence]]:
-    """Group the sequences that can be played at once: those with the same outages."""
+    """Group the sequences that can be played at once: those with the same steps of brokers."""
     for _, group in groupby(sorted(plan, key=_schedule), key=_schedule):
         together = list(group)
         count = -(-len(together) // AT_ONCE)
@@ -54,26 +66,26 @@ def batches(plan: Many[Sequence]) -> Iterator[list[Sequence]]:
 
 
 def _schedule(sequence: Sequence) -> str:
-    return str(sequence.outages)
+    return str(sequence.broker_steps)
 
 
 async def play(stage: Stage, together: Many[Sequence]) -> list[Played]:
-    """Play sequences with the same outages, each on its own topic."""
+    """Play sequences with the same steps of brokers, each on its own topic."""
     tracks = [_Track(stage, sequence) for sequence in together]
     await change(stage, *(_rate(broker) for broker in BROKERS))
     await asyncio.gather(*(track.prepare() for track in tracks))
     await stage.settle()
     await _look(stage, tracks)
-    for number, outage in enumerate((*together[0].outages, None)):
+    for number, step in enumerate((*together[0].broker_steps, None)):
         await _play_phase(stage, tracks, number)
-        if outage is not None:
-            await _break(stage, outage)
+        if step is not None:
+            await _happen(stage, step)
             await _finish(stage, tracks, [{} for _ in tracks])
     return [Played(track.sequence, tuple(track.outcomes)) for track in tracks]
 
 
 async def _play_phase(stage: Stage, tracks: list[_Track], number: int) -> None:
-    """Play the steps of each sequence between two outages, one step of each at a time."""
+    """Play the steps of each sequence between two steps of brokers, one step of each at a time."""
     phases = {track: track.phases[number] for track in tracks}
     for turn in range(max(map(len, phases.values()))):
         busy = [track for track in tracks if turn < len(phases[track])]
@@ -86,15 +98,19 @@ async def _finish(stage: Stage, tracks: list[_Track], answers: list[Answers]) ->
     await stage.settle()
     seen = await _look(stage, tracks)
     for track, said, partitions in zip(tracks, answers, seen, strict=True):
-        track.outcomes.append(Outcome(partitions, said))
+        track.outcomes.append(Outcome(partitions, said, track.placed()))
 
 
-async def _break(stage: Stage, outage: sequences.Outage) -> None:
-    match outage:
+async def _happen(stage: Stage, step: sequences.BrokerStep) -> None:
+    match step:
         case sequences.Kill(broker):
             await stage.kill(broker)
         case sequences.Restart(broker):
             await stage.restart(broker)
+        case sequences.Cordon(broker):
+            await stage.cordon(broker, cordoned=True)
+        case sequences.Uncordon(broker):
+            await stage.cordon(broker, cordoned=False)
 
 
 async def _look(stage: Stage, tracks: list[_Track]) -> list[States]:
@@ -117,16 +133,17 @@ class _Track:
         self._stage = stage
         self._epochs: dict[TopicPartition, int] = {}
         self._partitions = [self._tp(p) for p in range(len(sequence.replicas))]
+        self._placed: tuple[int, ...] = ()
 
     def _tp(self, partition: int) -> TopicPartition:
         return TopicPartition(self.topic, partition)
 
     @property
     def phases(self) -> list[list[sequences.Change]]:
-        """The changes before, between and after the outages."""
+        """The changes before, between and after the steps of brokers."""
         found: list[list[sequences.Change]] = [[]]
         for step in self.sequence.steps:
-            if isinstance(step, sequences.Kill | sequences.Restart):
+            if isinstance(step, sequences.BrokerStep):
                 found.append([])
             else:
                 found[-1].append(step)
@@ -161,16 +178,43 @@ class _Track:
             case sequences.Release():
                 await let_go(self._stage, self._partitions[0])
                 return {}
+            case sequences.AddPartitions():
+                return {_WHOLE_TOPIC: self._answer(await self._add(step))}
+
+    async def _add(self, step: sequences.AddPartitions) -> WriteResult:
+        """Add partitions, and wait until brokers know them."""
+        if step.validate_only:
+            return await self._stage.would_add(self.topic, step.count)
+
+        async def there() -> Mapping[TopicPartition, PartitionState] | None:
+            found = (await self._stage.reader.describe_topics([self.topic])).partitions
+            return found if len(found) == step.count else None
+
+        before = len((await self._stage.reader.describe_topics([self.topic])).partitions)
+        result = await self._stage.writer.create_partitions(self.topic, step.count, step.assignment)
+        assert result.verdict is not Verdict.UNKNOWN, result
+        if result.verdict is Verdict.ACCEPTED:
+            now = await until(there, clock=self._stage.clock)
+            new = [self._tp(partition) for partition in range(before, step.count)]
+            if step.assignment is None:
+                self._placed = tuple(len(now[tp].replicas) for tp in new)
+            else:
+                self._partitions += new
+        return result
+
+    def placed(self) -> tuple[int, ...]:
+        """Return the numbers of replicas that Kafka has placed since the last call."""
+        placed, self._placed = self._placed, ()
+        return placed
 
     def _answers(self, results: Mapping[TopicPartition, WriteResult]) -> Answers:
         """Return the answers by partition, with `topic` for the name of the topic."""
         assert all(result.verdict is not Verdict.UNKNOWN for result in results.values()), results
-        return {
-            tp.partition: Answer(
-                result.verdict.value, result.code, result.message.replace(self.topic, "topic")
-            )
-            for tp, result in sorted(results.items())
-        }
+        return {tp.partition: self._answer(result) for tp, result in sorted(results.items())}
+
+    def _answer(self, result: WriteResult) -> Answer:
+        message = result.message.replace(self.topic, "topic")
+        return Answer(result.verdict.value, result.code, message)
 
     def seen(self, states: Mapping[TopicPartition, PartitionState]) -> States:
         """Return the partitions, with the rise of the leader epoch since the last call."""

@@ -28,6 +28,16 @@ class Elect(msgspec.Struct, frozen=True, tag="elect"):
     partitions: tuple[int, ...]
 
 
+class AddPartitions(msgspec.Struct, frozen=True, tag="add"):
+    """One request for more partitions; without an assignment Kafka places them."""
+
+    count: int
+    """The number of partitions that the topic is to have."""
+    assignment: tuple[tuple[int, ...], ...] | None = None
+    validate_only: bool = False
+    """Whether a real cluster only says whether it would."""
+
+
 class Release(msgspec.Struct, frozen=True, tag="release"):
     """Replicas held back may copy at full speed from now on."""
 
@@ -44,9 +54,21 @@ class Restart(msgspec.Struct, frozen=True, tag="restart"):
     broker: int
 
 
-Change = Alter | Elect | Release
-Outage = Kill | Restart
-Step = Change | Outage
+class Cordon(msgspec.Struct, frozen=True, tag="cordon"):
+    """All log dirs of a broker are cordoned, where the version knows cordons (KIP-1066)."""
+
+    broker: int
+
+
+class Uncordon(msgspec.Struct, frozen=True, tag="uncordon"):
+    """A broker's cordon is removed."""
+
+    broker: int
+
+
+Change = Alter | Elect | Release | AddPartitions
+BrokerStep = Kill | Restart | Cordon | Uncordon
+Step = Change | BrokerStep
 
 
 class Sequence(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +86,9 @@ class Sequence(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
 
     @property
-    def outages(self) -> tuple[Outage, ...]:
-        """The kills and restarts, which sequences that run together have in common."""
-        return tuple(step for step in self.steps if isinstance(step, Kill | Restart))
+    def broker_steps(self) -> tuple[BrokerStep, ...]:
+        """What happens to brokers, which sequences that run together have in common."""
+        return tuple(step for step in self.steps if isinstance(step, BrokerStep))
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -97,7 +119,11 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome of one step: an answer per requested partition, and all partitions after it."""
 
     partitions: tuple[Seen, ...]
+    """All but those that Kafka placed, which it does at random."""
     answers: Mapping[int, Answer] = msgspec.field(default_factory=dict)
+    """By partition; that to `AddPartitions` is under -1."""
+    placed: tuple[int, ...] = ()
+    """The number of replicas of each partition that Kafka placed in this step."""
 
 
 class Played(msgspec.Struct, frozen=True):

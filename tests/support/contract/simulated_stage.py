@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ktui.cluster.cordon import CORDONED, EVERY
+from ktui.cluster.ports import ConfigOp, ConfigScope, WriteResult
 from ktui.simulated import events
 from support.contract.simulated_world import SimulatedWorld
+from support.contract.world import change, setting
 
 _QUIET_S = 10.0
 
@@ -18,6 +21,15 @@ class SimulatedStage(SimulatedWorld):
     async def restart(self, broker: int) -> None:
         self.cluster.do(events.Start(broker))
         await self.clock.sleep(self.cluster.spec.startup_s)
+
+    async def cordon(self, broker: int, *, cordoned: bool) -> None:
+        if self.cluster.controller.rules.cordons_log_dirs:
+            op = ConfigOp.SET if cordoned else ConfigOp.DELETE
+            scope, value = ConfigScope.BROKER, EVERY if cordoned else None
+            await change(self, setting(scope, str(broker), CORDONED, op, value))
+
+    async def would_add(self, topic: str, count: int) -> WriteResult:
+        return await self.writer.create_partitions(topic, count)
 
     async def settle(self) -> None:
         await self.clock.sleep(_QUIET_S)

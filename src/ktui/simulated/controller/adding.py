@@ -8,6 +8,7 @@ from ktui.cluster.partition import Brokers
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.altering import Assignable
 from ktui.simulated.controller.answers import TOO_MANY_ADDED, all_brokers_down, refused
+from ktui.simulated.controller.records import TopicRecords
 from ktui.simulated.controller.registration import Registration
 
 ADDED = 10_000
@@ -15,36 +16,34 @@ ADDED = 10_000
 
 
 def new_partitions(
-    topic: str,
-    present: Sequence[Registration],
+    topic: TopicRecords,
     count: int,
     assignment: Sequence[Brokers] | None,
     brokers: Assignable,
 ) -> list[Registration] | WriteResult:
     """Return the records of new partitions, or the refusal.
 
-    Their number of replicas is that of the first partition's list, even while a reassignment has
-    made that list longer.
+    They have as many replicas as the first partition that Kafka finds, even while a reassignment
+    has made that one's list longer.
 
     Args:
-        topic: the topic's name.
-        present: the records of its partitions.
+        topic: the topic, with the records of its partitions.
         count: the number of partitions that the topic is to have.
         assignment: the replicas of each new partition; None to place them here.
         brokers: the brokers.
     """
-    begin = len(present)
+    begin = len(topic.partitions)
     if count - begin > ADDED and brokers.rules.limits_added_partitions:
         return TOO_MANY_ADDED
     if count == begin:
         return refused("INVALID_PARTITIONS", f"Topic already has {begin} partition(s).")
     if count < begin:
         words = (
-            f"The topic {topic} currently has {begin} partition(s); {count} would not be an "
+            f"The topic {topic.name} currently has {begin} partition(s); {count} would not be an "
             "increase."
         )
         return refused("INVALID_PARTITIONS", words)
-    factor = len(present[0].replicas)
+    factor = len(topic.first_found.replicas)
     if assignment is None:
         return _placed(begin, count, factor, brokers)
     if len(assignment) != count - begin:

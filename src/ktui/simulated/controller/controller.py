@@ -104,7 +104,7 @@ class Controller:
         topic = self.topics.get(name)
         if topic is None:
             return answers.NO_SUCH_TOPIC_TO_EXTEND
-        made = new_partitions(name, topic.partitions, count, assignment, self._assignable())
+        made = new_partitions(topic, count, assignment, self._assignable())
         if isinstance(made, WriteResult):
             return made
         self._records.extend(name, made)

@@ -19,7 +19,25 @@ class TopicRecords(msgspec.Struct):
     id: str
     """URL-safe base64 of 16 bytes, unique to each topic ever created."""
     partitions: list[Registration]
+    slots: int = 2
+    """The size of the hash table in which Kafka keeps them (TimelineHashMap)."""
 
+    @property
+    def first_found(self) -> Registration:
+        """The record that Kafka finds first: of those in the first slot, the newest partition's."""
+        count = len(self.partitions)
+        return self.partitions[
+            max(number for number in range(count) if number * _KNUTH % 2**64 * self.slots < 2**64)
+        ]
+
+    def make_room(self, count: int) -> None:
+        """Double the slots as Kafka does before it puts an entry to `count - 1` that are there."""
+        while count * 3 > self.slots * 4:
+            self.slots *= 2
+
+
+_KNUTH = 2**64 - 7_046_029_254_386_353_131
+"""Kafka multiplies hash codes with it and takes the highest of 64 bits for the slot."""
 
 NextRecord = tuple[TopicPartition, Registration]
 """A partition and its next record."""
@@ -70,6 +88,7 @@ class Records:
         topic = self.topics[name]
         begin = len(topic.partitions)
         topic.partitions += partitions
+        topic.make_room(len(topic.partitions))
         made = topic.partitions[begin:]
         for broker in {b for known in made for b in known.replicas}:
             self._topics_on.setdefault(broker, {})[name] = None
@@ -96,6 +115,7 @@ class Records:
             topic = self.topics[tp.topic]
             before = topic.partitions[tp.partition]
             topic.partitions[tp.partition] = after
+            topic.make_room(len(topic.partitions) + 1)  # Kafka counts a replaced entry as one more
             self._index(tp, before, after)
             self._notify(RecordChange(tp, topic.id, before, after))
 
