@@ -64,13 +64,9 @@ soak: $(INSTALLED) java ## the large counts, and the contract on every supported
 	for version in $$($(BIN)/python -c "from ktui.lab.layout import VERSIONS; print(*VERSIONS[1:])"); do \
 		KTUI_TEST_KAFKA=$$version $(BIN)/python -m pytest tests/contract || exit 1; done
 
-contract-record: $(INSTALLED) java ## record anew what each Kafka does to the sequences
-	PYTHONPATH=tests $(BIN)/python -m support.contract.record_sequences
-.PHONY: contract-record
-
-reassign-record: $(INSTALLED) java ## record anew what Apache's kafka-reassign-partitions answers
-	PYTHONPATH=tests $(BIN)/python -m support.reassign_tool.record
-.PHONY: reassign-record
+kafka: $(INSTALLED) java ## what a release of Kafka changes, on one page: make kafka VERSION=4.5.0
+	PYTHONPATH=tests $(BIN)/python -m support.contract.record_release $(VERSION) $(if $(AGAINST),--against $(AGAINST))
+.PHONY: kafka
 
 reassign-record-own: $(INSTALLED) java ## record anew what ktui does where it differs on purpose
 	PYTHONPATH=tests $(BIN)/python -m support.reassign_tool.record_own

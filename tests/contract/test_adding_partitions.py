@@ -6,8 +6,6 @@ import pytest
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.kafka.connection.connection import Connection
-from support.contract.real_world import RealWorld
 from support.contract.world import World, alter, hold_back, settled, until
 
 PRESENT = [[2, 1, 3], [3, 2, 1]]
@@ -107,11 +105,9 @@ async def test_while_the_first_partition_moves_added_ones_get_its_longer_list_of
     assert len(added.replicas) == 4
 
 
-@pytest.mark.kafka
-async def test_kafka_takes_the_number_of_replicas_from_a_partition_that_need_not_be_the_first(
-    bootstrap: str, topic_name: str
+async def test_one_partition_decides_how_many_replicas_added_ones_get_the_last_of_three(
+    world: World, topic_name: str
 ) -> None:
-    world = RealWorld(Connection.to(bootstrap))
     numbers = []
     for longer in range(3):
         tp = TopicPartition(f"{topic_name}-{longer}", longer)
@@ -120,10 +116,8 @@ async def test_kafka_takes_the_number_of_replicas_from_a_partition_that_need_not
         await settled(world, tp, (1, 2))
         assert (await world.writer.create_partitions(tp.topic, 4)).verdict is Verdict.ACCEPTED
         numbers.append(len((await partitions(world, tp.topic, 4))[3].replicas))
-    await world.aclose()
 
-    assert sum(numbers) == 4, "one partition decides"
-    assert numbers != [2, 1, 1], "the first partition decides"
+    assert numbers == [1, 1, 2]
 
 
 async def test_a_move_of_another_partition_does_not_lengthen_the_lists_of_added_ones(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from support.contract.surroundings import Surroundings
+
 BROKERS = (1, 2, 3, 4, 5)
 SEED = 20_260
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
@@ -134,12 +136,13 @@ class Played(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcomes of all sequences on one version of Kafka."""
+    """The outcomes of all sequences on one version of Kafka, and what surrounds it."""
 
     schema_version: int = SCHEMA_VERSION
     kafka_version: str
     seed: int
     played: tuple[Played, ...]
+    surroundings: Surroundings | None = None
 
 
 def file_of(version: str) -> Path:

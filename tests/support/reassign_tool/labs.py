@@ -18,12 +18,11 @@ from ktui.lab.layout import Lab, Security
 from ktui.lab.up import LabRequest, up
 from ktui.lab.users import ADMIN
 from support.reassign_tool.flows import Where
-from support.reassign_tool.recording import VERSION
 
 REQUESTS = {
-    Where.PLAIN: LabRequest(brokers=3, version=VERSION),
-    Where.SECURED: LabRequest(brokers=2, version=VERSION, security=Security.SASL_SSL),
-    Where.LOG_DIRS: LabRequest(brokers=3, version=VERSION, log_dirs=2),
+    Where.PLAIN: LabRequest(brokers=3),
+    Where.SECURED: LabRequest(brokers=2, security=Security.SASL_SSL),
+    Where.LOG_DIRS: LabRequest(brokers=3, log_dirs=2),
 }
 
 

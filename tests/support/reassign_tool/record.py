@@ -1,74 +1,67 @@
-"""Run all argument lists and flows with Apache's tool, and record its answers.
-
-`python -m support.reassign_tool.record`; `make reassign-record` runs it. See CONTRIBUTING.md.
-"""
+"""Run argument lists and flows with Apache's tool, and record its answers."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from pathlib import Path
 
-import click
+from msgspec.structs import replace
 
-from ktui.lab.layout import Lab
+from ktui.lab.layout import Lab, ProgressReport
 from support.reassign_tool.cases import argument_lists
 from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import FLOWS, Where
 from support.reassign_tool.labs import REQUESTS, lab_for
 from support.reassign_tool.programs import ApacheTool, apaches_help
-from support.reassign_tool.recording import (
-    RECORDED,
-    VERSION,
-    Header,
-    RecordedFlow,
-    RecordedList,
-    Recording,
-    save,
-)
+from support.reassign_tool.recording import Header, RecordedFlow, RecordedList, Recording
 from support.reassign_tool.stage import Stage
 
 
-@click.command()
-@click.option("--into", type=click.Path(path_type=Path), default=RECORDED, help="Another file.")
-def main(into: Path) -> None:
-    """Record the tool of Kafka 4.3.1, on a cluster in the clear and on a secured one."""
-    header, lists, flows = Header(jar="", help=""), [], []
+def record_missing(known: Recording | None, version: str, report: ProgressReport) -> Recording:
+    """Record what a version's recording does not have, on clusters of that version."""
+    known = known or Recording(Header(jar="", help=""), (), ())
+    there = {each.name for each in known.lists} | {flow.name for flow in known.flows}
+    header, lists, flows = known.header, list(known.lists), list(known.flows)
     for where, request in REQUESTS.items():
-        with lab_for(request) as lab:
-            files = write_files(lab.folder.with_name("files"))
-            header, some_lists, some_flows = asyncio.run(_record(lab, files, where))
-        lists += some_lists
-        flows += some_flows
-    save(Recording(header, tuple(lists), tuple(flows)), into)
-    click.echo(f"{into}: {len(lists)} argument lists, {len(flows)} flows")
+        if _missing(where, there):
+            with lab_for(replace(request, version=version)) as lab:
+                files = write_files(lab.folder.with_name("files"))
+                played = asyncio.run(_record(lab, files, where, there))
+            header, more_lists, more_flows = played
+            lists += more_lists
+            flows += more_flows
+            report(f"{len(lists)} argument lists, {len(flows)} flows with the tool of {version}")
+    return Recording(header, tuple(lists), tuple(flows))
+
+
+def _missing(where: Where, there: Container[str]) -> list[str]:
+    names = [case.name for case in argument_lists() if where is Where.PLAIN]
+    names += [flow.name for flow in FLOWS if flow.where is where]
+    return [name for name in names if name not in there]
 
 
 async def _record(
-    lab: Lab, files: Path, where: Where
+    lab: Lab, files: Path, where: Where, there: Container[str]
 ) -> tuple[Header, list[RecordedList], list[RecordedFlow]]:
-    lists, flows = [], []
+    lists = []
+    missing = _missing(where, there)
     with ApacheTool(lab.layout, files) as tool:
         header = Header(jar=_jar(lab), help=apaches_help(tool))
         async with Stage(lab, files, tool, header.help) as stage:
-            for case in argument_lists() if where is Where.PLAIN else ():
-                click.echo(case.name)
-                outcome = await stage.play_list(case)
-                assert outcome.answer is not None
-                lists.append(RecordedList(case.words, outcome.answer, outcome.state))
-            for flow in FLOWS:
-                if flow.where is where:
-                    click.echo(flow.name)
-                    flows.append(RecordedFlow(flow.name, await stage.play(flow)))
+            for case in argument_lists():
+                if case.name in missing:
+                    outcome = await stage.play_list(case)
+                    assert outcome.answer is not None
+                    lists.append(RecordedList(case.words, outcome.answer, outcome.state))
+            flows = [
+                RecordedFlow(flow.name, await stage.play(flow))
+                for flow in FLOWS
+                if flow.name in missing
+            ]
     return header, lists, flows
 
 
 def _jar(lab: Lab) -> str:
-    return next(
-        name
-        for name in (Path(jar).name for jar in lab.layout.class_path)
-        if name == f"kafka-tools-{VERSION}.jar"
-    )
-
-
-if __name__ == "__main__":
-    main()
+    wanted = f"kafka-tools-{lab.layout.kafka_version}.jar"
+    return next(jar.name for jar in map(Path, lab.layout.class_path) if jar.name == wanted)

@@ -1,16 +1,17 @@
-"""Apache's answers, as they were recorded, and the file that keeps them."""
+"""Apache's answers, as they were recorded, and the files that keep them."""
 
 from __future__ import annotations
 
+import gzip
 import shlex
 from pathlib import Path
 
 import msgspec
 
+from ktui.lab.layout import DEFAULT_VERSION
 from support.reassign_tool.answer import Answer, ClusterState
 
-VERSION = "4.3.1"
-RECORDED = Path(__file__).parent / "recorded" / f"kafka-{VERSION}.jsonl"
+_RECORDED = Path(__file__).parent / "recorded"
 SCHEMA_VERSION = 1
 
 
@@ -59,15 +60,19 @@ class Recording(msgspec.Struct, frozen=True):
     flows: tuple[RecordedFlow, ...]
 
 
-def save(recording: Recording, path: Path = RECORDED) -> None:
-    """Write a recording with a line for each list and each flow, so that changes can be read."""
+def file_of(version: str) -> Path:
+    return _RECORDED / f"kafka-{version}.jsonl.gz"
+
+
+def save(recording: Recording, path: Path) -> None:
+    """Write a recording, the same bytes for the same content."""
     rows = (recording.header, *recording.lists, *recording.flows)
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+    path.write_bytes(gzip.compress(lines, mtime=0))
 
 
-def load(path: Path = RECORDED) -> Recording:
-    first, *rest = path.read_bytes().splitlines()
+def load(version: str = DEFAULT_VERSION) -> Recording:
+    first, *rest = gzip.decompress(file_of(version).read_bytes()).splitlines()
     rows = [msgspec.json.decode(row, type=RecordedList | RecordedFlow) for row in rest]
     return Recording(
         msgspec.json.decode(first, type=Header),

@@ -1,0 +1,290 @@
+"""A page for a maintainer: what a release of Kafka does differently from another, by kind."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from support.contract.sequences import (
+    Answer,
+    Cordon,
+    Kill,
+    Outcome,
+    Played,
+    Restart,
+    Seen,
+    Step,
+    Uncordon,
+)
+from support.contract.surroundings import Surroundings
+from support.reassign_tool import recording as tool
+from support.reassign_tool.answer import Answer as Printed
+
+_KINDS = 8
+"""Kinds that a section shows, the most frequent first."""
+_WIDTH = 150
+_NUMBER = re.compile(r"\d+")
+
+
+class Found(NamedTuple):
+    """One difference."""
+
+    kind: str
+    size: int
+    """How much there is to read: the example of a kind is the smallest of it."""
+    example: tuple[str, ...]
+
+
+class Version(NamedTuple):
+    """What was recorded of one version of Kafka."""
+
+    number: str
+    sequences: Sequence[Played]
+    surroundings: Surroundings
+    tool: tool.Recording
+
+
+class Simulated(NamedTuple):
+    """The same sequences on a simulated cluster."""
+
+    number: str
+    sequences: Mapping[str, Played]
+
+
+def page(old: Version, new: Version, simulated: Simulated, contract: Sequence[str]) -> str:
+    """Return the page.
+
+    Args:
+        old: the version to compare with.
+        new: the version that the page is about.
+        simulated: what ktui's simulated cluster does in its place.
+        contract: the contract tests that failed on it.
+    """
+    found = list(sequence_differences(old, new, simulated))
+    steps = sum(len(one.outcomes) for one in new.sequences)
+    answers = len(new.tool.lists) + sum(len(each.outcomes) for each in new.tool.flows)
+    lines = [
+        f"# Kafka {new.number} against {old.number}",
+        "",
+        *_section(
+            f"The contract's tests on {new.number}",
+            [f"- {line}" for line in contract] or ["All pass."],
+        ),
+        *_section(f"Sequences: {len(new.sequences)} with {steps} steps", _by_kind(found)),
+        _as_simulated(new, simulated),
+        "",
+        *_section(
+            f"kafka-reassign-partitions: {answers} answers",
+            _by_kind(list(tool_differences(old.tool, new.tool))),
+        ),
+        *_section(
+            "Files, APIs, features and classes",
+            [*surrounding_differences(old.surroundings, new.surroundings)] or ["The same."],
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _as_simulated(new: Version, simulated: Simulated) -> str:
+    unlike = [one.sequence.name for one in new.sequences if one != _at(simulated, one)]
+    example = f", {unlike[0]!r} among them" if unlike else ""
+    return f"ktui's simulated {simulated.number} does the same in all but {len(unlike)}{example}."
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from (f"## {title}", "", *lines, "")
+
+
+def _by_kind(found: Sequence[Found]) -> Iterator[str]:
+    if not found:
+        yield "The same."
+        return
+    kinds: dict[str, list[Found]] = defaultdict(list)
+    for each in found:
+        kinds[each.kind].append(each)
+    ranked = sorted(kinds.values(), key=lambda group: (-len(group), group[0].kind))
+    for group in ranked[:_KINDS]:
+        yield f"- {len(group)} x {group[0].kind}"
+        smallest = min(group, key=lambda each: each.size)
+        yield from (f"    {_short(line)}" for line in smallest.example)
+    rest = ranked[_KINDS:]
+    if rest:
+        yield f"- {sum(map(len, rest))} more, of {len(rest)} other kinds"
+
+
+def sequence_differences(old: Version, new: Version, simulated: Simulated) -> Iterator[Found]:
+    """Yield the first differing step of each sequence."""
+    before = {played.sequence.name: played for played in old.sequences}
+    for played in new.sequences:
+        pairs = zip(before[played.sequence.name].outcomes, played.outcomes, strict=True)
+        for number, (was, now) in enumerate(pairs):
+            if was != now:
+                there = _at(simulated, played).outcomes[number]
+                told = (
+                    (old.number, was),
+                    (new.number, now),
+                    (f"simulated {simulated.number}", there),
+                )
+                yield _difference(played, number, told)
+                break
+
+
+def _at(simulated: Simulated, played: Played) -> Played:
+    return simulated.sequences[played.sequence.name]
+
+
+def _difference(played: Played, number: int, told: Sequence[tuple[str, Outcome]]) -> Found:
+    steps = played.sequence.steps
+    was, now = told[0][1], told[1][1]
+    part = next(each for each in _parts(was, now) if _part(was, each) != _part(now, each))
+    words = [_words_of(_part(outcome, part)) for _, outcome in told]
+    if part[0] == "partitions":
+        fields = [
+            field
+            for field in Seen.__struct_fields__
+            if getattr(_part(was, part), field, None) != getattr(_part(now, part), field, None)
+        ]
+        change = f"other {', '.join(fields)}"
+    else:
+        change = f"{_general(words[0])} -> {_general(words[1])}"
+    example = (
+        f"{played.sequence.name!r}, from {_lists(played.sequence.replicas)}",
+        *(f"after {_step(step)}" for step in steps[:number]),
+        f"at {_step(steps[number])}, {part[0]} {part[1]}:",
+        *(f"  {who}: {what}" for (who, _), what in zip(told, words, strict=True)),
+    )
+    kind = f"{type(steps[number]).__name__}{_beside(steps[:number])}: {change}"
+    return Found(kind, sum(map(len, example[:-3])), example)
+
+
+def _parts(was: Outcome, now: Outcome) -> Iterator[tuple[str, int]]:
+    """Yield the places in which two outcomes can differ, the most telling first."""
+    yield from (("answer", key) for key in sorted(was.answers.keys() | now.answers.keys()))
+    yield "placed", 0
+    yield from (("partitions", key) for key in range(max(len(was.partitions), len(now.partitions))))
+
+
+def _part(outcome: Outcome, part: tuple[str, int]) -> Answer | Seen | tuple[int, ...] | None:
+    kind, key = part
+    if kind == "answer":
+        return outcome.answers.get(key)
+    if kind == "placed":
+        return outcome.placed
+    return outcome.partitions[key] if key < len(outcome.partitions) else None
+
+
+def _words_of(part: Answer | Seen | tuple[int, ...] | None) -> str:
+    match part:
+        case Answer(verdict, code, message):
+            return " ".join(filter(None, (verdict, code, f'"{message}"' if message else "")))
+        case Seen():
+            return msgspec.json.encode(part).decode()
+        case None:
+            return "nothing"
+        case _:
+            return str(list(part))
+
+
+def _beside(steps: Iterable[Step]) -> str:
+    """Return what is the matter with brokers after some steps."""
+    state: dict[int, str] = {}
+    for step in steps:
+        match step:
+            case Kill(broker):
+                state[broker] = "dead"
+            case Cordon(broker):
+                state[broker] = "cordoned"
+            case Restart(broker) | Uncordon(broker):
+                state.pop(broker, None)
+    return f" beside a {' and a '.join(sorted(set(state.values())))} broker" if state else ""
+
+
+def _step(step: Step) -> str:
+    fields = msgspec.structs.asdict(step)
+    return f"{type(step).__name__} {' '.join(f'{key}={value}' for key, value in fields.items())}"
+
+
+def _lists(replicas: Iterable[Iterable[int]]) -> str:
+    return " ".join(str(list(each)) for each in replicas)
+
+
+def tool_differences(old: tool.Recording, new: tool.Recording) -> Iterator[Found]:
+    """Yield the first differing answer or state of each argument list and flow."""
+    if old.header.help != new.header.help:
+        yield _printed("help", "the help text", old.header.help, new.header.help)
+    before = {each.words: each for each in old.lists}
+    for one in new.lists:
+        yield from _outcome(one.name, _listed(before[one.words]), _listed(one))
+    flows = {flow.name: flow for flow in old.flows}
+    for flow in new.flows:
+        pairs = zip(flows[flow.name].outcomes, flow.outcomes, strict=True)
+        for number, (was, now) in enumerate(pairs, 1):
+            first = next(_outcome(f"{flow.name}, step {number}", was, now), None)
+            if first:
+                yield first
+                break
+
+
+def _listed(one: tool.RecordedList) -> tool.Outcome:
+    return tool.Outcome(one.answer, one.state)
+
+
+def _outcome(where: str, was: tool.Outcome, now: tool.Outcome) -> Iterator[Found]:
+    for field in Printed.__struct_fields__:
+        before, after = (str(getattr(each.answer, field, "")) for each in (was, now))
+        if before != after:
+            yield _printed(field, where, before, after)
+            return
+    if was.state != now.state:
+        before, after = (msgspec.json.encode(each.state).decode() for each in (was, now))
+        yield Found("another state of the cluster", len(where), (where, before, after))
+
+
+def _printed(field: str, where: str, was: str, now: str) -> Found:
+    """Return the difference of two texts: the first lines that only one of them has."""
+    before, after = was.splitlines(), now.splitlines()
+    gone = next((line for line in before if line not in after), "")
+    new = next((line for line in after if line not in before), "")
+    kind = f"{field}: {_general(gone) or 'nothing'} -> {_general(new) or 'nothing'}"
+    return Found(_short(kind), len(where), (where, f"  was: {gone}", f"  now: {new}"))
+
+
+def surrounding_differences(old: Surroundings, new: Surroundings) -> Iterator[str]:
+    """Yield a line for each change around the behaviour."""
+    files_before, files_now = dict.fromkeys(old.formatted, ""), dict.fromkeys(new.formatted, "")
+    yield from _changes("a formatted controller has", files_before, files_now)
+    for node, apis in new.apis.items():
+        yield from _changes(f"API of a {node}", old.apis[node], apis)
+    yield from _changes("feature", old.features, new.features)
+    shared = old.classes.keys() & new.classes.keys()  # what the project named at both times
+    yield from _changes(
+        "class",
+        {name: old.classes[name] for name in shared},
+        {name: new.classes[name] for name in shared},
+    )
+
+
+def _changes(what: str, was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Yield what came, what went and what changed, each in one line."""
+    gone = [f"{key} {was[key]}".rstrip() for key in sorted(was.keys() - now.keys())]
+    new = [f"{key} {now[key]}".rstrip() for key in sorted(now.keys() - was.keys())]
+    other = [
+        f"{key} {was[key]} -> {now[key]}"
+        for key in sorted(was.keys() & now.keys())
+        if was[key] != now[key]
+    ]
+    for how, names in (("no longer", gone), ("new", new), ("other", other)):
+        if names:
+            yield f"- {what}, {how}: {'; '.join(names)}"
+
+
+def _general(text: str) -> str:
+    return _NUMBER.sub("N", text)
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"

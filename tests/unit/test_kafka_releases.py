@@ -1,0 +1,179 @@
+"""`make kafka` shows what a release of Kafka changes: by kind, with an example that can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import ZipFile
+
+import click
+import pytest
+from msgspec.structs import replace
+
+from support.contract.record_release import newest_before
+from support.contract.release_page import Simulated, Version, page
+from support.contract.sequences import (
+    AddPartitions,
+    Alter,
+    Answer,
+    Cordon,
+    Outcome,
+    Played,
+    Seen,
+    Sequence,
+)
+from support.contract.surroundings import Surroundings, named_classes, where_classes_are
+from support.reassign_tool.answer import Answer as Printed
+from support.reassign_tool.recording import Header, RecordedList, Recording
+
+HERE = Outcome((Seen((2, 1), (1, 2), 2),))
+ACCEPTED = replace(HERE, answers={0: Answer("accepted")})
+REFUSED = replace(HERE, answers={0: Answer("refused", "NO", "broker 4 is cordoned")})
+AROUND = Surroundings(
+    formatted=("meta.properties",),
+    apis={"broker": {"Fetch": "4-17"}, "controller": {}},
+    features={"metadata.version": "7-30, finalized 30"},
+    classes={"kafka.Kafka": "kafka"},
+)
+TOOL = Recording(
+    Header(jar="kafka-tools-1.0.0.jar", help="the help"),
+    (RecordedList(("--list",), Printed(0, "No partition reassignments found.\n")),),
+    (),
+)
+
+
+def played(name: str, *outcomes: Outcome) -> Played:
+    steps = (Cordon(4), *(Alter({0: (4, 1)}) for _ in outcomes[1:]))
+    return Played(Sequence(name=name, replicas=((2, 1),), steps=steps), outcomes)
+
+
+def shown(
+    was: list[Played],
+    now: list[Played],
+    simulated: list[Played] | None = None,
+    *,
+    around: Surroundings = AROUND,
+    tool: Recording = TOOL,
+    contract: tuple[str, ...] = (),
+) -> str:
+    old = Version("1.0.0", was, AROUND, TOOL)
+    new = Version("1.1.0", now, around, tool)
+    in_its_place = {one.sequence.name: one for one in simulated or now}
+    return page(old, new, Simulated("1.0", in_its_place), contract)
+
+
+def test_releases_that_do_the_same_have_nothing_to_tell() -> None:
+    text = shown([played("a", HERE, ACCEPTED)], [played("a", HERE, ACCEPTED)])
+
+    assert "All pass." in text
+    assert text.count("The same.") == 3
+    assert "ktui's simulated 1.0 does the same in all but 0." in text
+
+
+def test_answers_of_one_kind_are_told_once_with_the_smallest_example() -> None:
+    long = [played("long", HERE, ACCEPTED, ACCEPTED), played("short", HERE, ACCEPTED)]
+    now = [played("long", HERE, ACCEPTED, REFUSED), played("short", HERE, REFUSED)]
+
+    text = shown(long, now, long)
+
+    assert '- 2 x Alter beside a cordoned broker: accepted -> refused NO "broker N is' in text
+    assert "'short', from [2, 1]" in text
+    assert "'long', from" not in text
+    assert "  1.0.0: accepted\n" in text
+    assert '  1.1.0: refused NO "broker 4 is cordoned"\n' in text
+    assert "  simulated 1.0: accepted\n" in text
+    assert "in all but 2, 'long' among them." in text
+
+
+def test_what_follows_from_a_difference_is_no_further_one() -> None:
+    was = [played("a", HERE, ACCEPTED, ACCEPTED)]
+    now = [played("a", HERE, REFUSED, REFUSED)]
+
+    assert "- 1 x Alter beside a cordoned broker" in shown(was, now)
+
+
+def test_other_replicas_after_the_same_answer_are_told_by_what_is_other_about_them() -> None:
+    moved = replace(ACCEPTED, partitions=(Seen((4, 1), (1, 4), 4),))
+
+    text = shown([played("a", HERE, ACCEPTED)], [played("a", HERE, moved)])
+
+    assert "1 x Alter beside a cordoned broker: other replicas, isr, leader" in text
+
+
+def test_partitions_that_only_one_release_adds_are_told() -> None:
+    sequence = Sequence(name="a", replicas=((1,),), steps=(AddPartitions(2),))
+    was, now = Outcome(HERE.partitions, placed=(3,)), Outcome(HERE.partitions)
+
+    text = shown([Played(sequence, (was,))], [Played(sequence, (now,))])
+
+    assert "AddPartitions: [N] -> []" in text
+
+
+def test_a_line_that_kafkas_tool_prints_in_another_way_is_told_as_it_was_and_as_it_is() -> None:
+    other = Printed(0, "Nothing moves.\n")
+    tool = Recording(TOOL.header, (RecordedList(("--list",), other),), ())
+
+    text = shown([], [], tool=tool)
+
+    assert "stdout: No partition reassignments found. -> Nothing moves." in text
+
+
+def test_moved_classes_and_other_files_levels_and_api_versions_are_told() -> None:
+    around = Surroundings(
+        formatted=("meta.properties", "0.checkpoint"),
+        apis={"broker": {"Fetch": "4-18", "New": "0-0"}, "controller": {}},
+        features={"metadata.version": "7-31, finalized 31"},
+        classes={"kafka.Kafka": "not there; org.apache.kafka.Kafka is", "a.Later": "kafka"},
+    )
+
+    text = shown([], [], around=around)
+
+    assert "- a formatted controller has, new: 0.checkpoint" in text
+    assert "- API of a broker, new: New 0-0" in text
+    assert "- API of a broker, other: Fetch 4-17 -> 4-18" in text
+    assert "- feature, other: metadata.version 7-30, finalized 30 -> 7-31, finalized 31" in text
+    assert "- class, other: kafka.Kafka kafka -> not there; org.apache.kafka.Kafka is" in text
+    assert "a.Later" not in text
+
+
+def test_failing_tests_of_the_contract_are_told() -> None:
+    assert "- FAILED test_moving" in shown([], [], contract=("FAILED test_moving",))
+
+
+def test_a_page_of_many_kinds_stays_short_enough_to_read() -> None:
+    names = [chr(ord("a") + number) for number in range(26)]
+    was = [played(name, HERE, ACCEPTED) for name in names]
+    now = [
+        played(name, HERE, replace(HERE, answers={0: Answer("refused", name)})) for name in names
+    ]
+
+    text = shown(was, now)
+
+    assert "18 more, of 18 other kinds" in text
+    assert text.count("\n") < 100
+
+
+def test_a_class_is_found_in_its_jar_or_by_those_of_its_name(tmp_path: Path) -> None:
+    jar = tmp_path / "kafka-tools-4.4.0.jar"
+    with ZipFile(jar, "w") as classes:
+        classes.writestr("org/apache/kafka/tools/A.class", "")
+
+    assert where_classes_are(["org.apache.kafka.tools.A", "kafka.admin.A", "kafka.B"], [jar]) == {
+        "kafka.B": "not there",
+        "kafka.admin.A": "not there; org.apache.kafka.tools.A is",
+        "org.apache.kafka.tools.A": "kafka-tools",
+    }
+
+
+def test_the_classes_that_labs_start_are_among_those_looked_for() -> None:
+    assert {
+        "kafka.Kafka",
+        "kafka.tools.StorageTool",
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    } <= set(named_classes())
+
+
+def test_a_release_is_compared_with_the_newest_recorded_one_before_it() -> None:
+    assert newest_before("4.3.2") == "4.3.1"
+    assert newest_before("4.3.1").startswith("4.2.")
+    with pytest.raises(click.UsageError, match="--against"):
+        newest_before("3.0.0")
