@@ -7,14 +7,14 @@ from collections.abc import Sequence as Many
 
 import pytest
 
-from ktui.lab.layout import Lab
-from support.contract.chosen_sequences import ONE_OUTAGE
+from ktui.lab.layout import VERSIONS, Lab
+from support.contract.chosen_sequences import CORDON, ONE_OUTAGE
 from support.contract.real_sequences import play_on
 from support.contract.real_stage import without_leader_rebalance
 from support.contract.sequence_differences import differences
 from support.contract.sequence_maker import make
 from support.contract.sequence_runner import batches, play
-from support.contract.sequences import SCHEMA_VERSION, SEED, VERSIONS, Played, Recording, load
+from support.contract.sequences import SCHEMA_VERSION, SEED, Played, Recording, load
 from support.contract.simulated_stage import SimulatedStage
 
 
@@ -51,10 +51,12 @@ async def test_a_live_cluster_still_behaves_as_recorded(lab: Lab) -> None:
 
 
 def _some_of(played: Many[Played]) -> list[Played]:
-    """Choose twelve, three of them with a broker that is killed; spread over all there are."""
+    """Choose fifteen, in three of which a broker is killed and in three one is cordoned."""
     quiet = [one for one in played if not one.sequence.broker_steps]
     killed = [one for one in played if one.sequence.broker_steps == ONE_OUTAGE]
-    return [*quiet[:: len(quiet) // 9][:9], *killed[:: len(killed) // 3][:3]]
+    cordoned = [one for one in played if one.sequence.broker_steps == CORDON]
+    chosen = ((quiet, 9), (killed, 3), (cordoned, 3))
+    return [one for group, count in chosen for one in group[:: len(group) // count][:count]]
 
 
 def test_every_version_was_recorded_with_the_current_sequences() -> None:
@@ -63,6 +65,7 @@ def test_every_version_was_recorded_with_the_current_sequences() -> None:
 
     assert len(made) >= 200
     assert [r.kafka_version for r in recordings] == list(VERSIONS)
+    assert all(recording.surroundings for recording in recordings)
     for recording in recordings:
         assert (recording.schema_version, recording.seed) == (SCHEMA_VERSION, SEED)
         assert [played.sequence for played in recording.played] == made

@@ -20,6 +20,7 @@ from support.contract.sequences import (
     Played,
     Seen,
     Sequence,
+    Step,
 )
 from support.contract.surroundings import Surroundings, named_classes, where_classes_are
 from support.reassign_tool.answer import Answer as Printed
@@ -42,7 +43,7 @@ TOOL = Recording(
 
 
 def played(name: str, *outcomes: Outcome) -> Played:
-    steps = (Cordon(4), *(Alter({0: (4, 1)}) for _ in outcomes[1:]))
+    steps: tuple[Step, ...] = (Cordon(4), *(Alter({0: (4, 1)}) for _ in outcomes[1:]))
     return Played(Sequence(name=name, replicas=((2, 1),), steps=steps), outcomes)
 
 

@@ -96,8 +96,8 @@ def _sequences(version: str, known: Recording | None) -> tuple[tuple[Played, ...
     with tempfile.TemporaryDirectory(prefix="ktui-sequences-") as folder:
         lab = up(Path(folder) / "lab", LabRequest(version=version), connect, click.echo)
         try:
-            without_leader_rebalance(lab)
             surroundings = surroundings_of(lab)
+            without_leader_rebalance(lab)
             found = asyncio.run(play_on(lab, missing, click.echo))
             there |= {one.sequence.name: one for one in found}
         finally:

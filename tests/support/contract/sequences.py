@@ -13,7 +13,6 @@ from support.contract.surroundings import Surroundings
 BROKERS = (1, 2, 3, 4, 5)
 SEED = 20_260
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
-VERSIONS = ("3.9.1", "4.0.0", "4.1.2", "4.2.1", "4.3.1")
 SCHEMA_VERSION = 1
 
 

@@ -24,8 +24,8 @@ _CLASS = re.compile(
     r"""["'\s](kafka\.(?:[a-z]+\.)*[A-Z]\w*|org\.apache\.kafka\.(?:[a-z]+\.)+[A-Z]\w*)(?=["';\s])"""
 )
 _VERSION_OF_JAR = re.compile(r"(_2\.\d+)?-\d[\w.]*\.jar$")
-_HELLO = 3
-"""The version of ApiVersions that tells features, too."""
+_HELLO = 4
+"""The version of ApiVersions that tells all features (KIP-584)."""
 _TIMEOUT_S = 30.0
 
 
