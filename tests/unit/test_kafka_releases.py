@@ -31,7 +31,7 @@ ACCEPTED = replace(HERE, answers={0: Answer("accepted")})
 REFUSED = replace(HERE, answers={0: Answer("refused", "NO", "broker 4 is cordoned")})
 AROUND = Surroundings(
     formatted=("meta.properties",),
-    apis={"broker": {"Fetch": "4-17"}, "controller": {}},
+    apis={"broker": {"Metadata": "0-13"}, "controller": {}},
     features={"metadata.version": "7-30, finalized 30"},
     classes={"kafka.Kafka": "kafka"},
 )
@@ -67,7 +67,7 @@ def test_releases_that_do_the_same_have_nothing_to_tell() -> None:
 
     assert "All pass." in text
     assert text.count("The same.") == 3
-    assert "ktui's simulated 1.0 does the same in all but 0." in text
+    assert "ktui's simulated 1.0 does what 1.1.0 does in all of them." in text
 
 
 def test_answers_of_one_kind_are_told_once_with_the_smallest_example() -> None:
@@ -82,6 +82,7 @@ def test_answers_of_one_kind_are_told_once_with_the_smallest_example() -> None:
     assert "  1.0.0: accepted\n" in text
     assert '  1.1.0: refused NO "broker 4 is cordoned"\n' in text
     assert "  simulated 1.0: accepted\n" in text
+    assert "  simulated 1.0: the same\n" in shown(long, now)
     assert "in all but 2, 'long' among them." in text
 
 
@@ -121,7 +122,7 @@ def test_a_line_that_kafkas_tool_prints_in_another_way_is_told_as_it_was_and_as_
 def test_moved_classes_and_other_files_levels_and_api_versions_are_told() -> None:
     around = Surroundings(
         formatted=("meta.properties", "0.checkpoint"),
-        apis={"broker": {"Fetch": "4-18", "New": "0-0"}, "controller": {}},
+        apis={"broker": {"Metadata": "0-14", "New": "0-0"}, "controller": {}},
         features={"metadata.version": "7-31, finalized 31"},
         classes={"kafka.Kafka": "not there; org.apache.kafka.Kafka is", "a.Later": "kafka"},
     )
@@ -129,8 +130,8 @@ def test_moved_classes_and_other_files_levels_and_api_versions_are_told() -> Non
     text = shown([], [], around=around)
 
     assert "- a formatted controller has, new: 0.checkpoint" in text
-    assert "- API of a broker, new: New 0-0" in text
-    assert "- API of a broker, other: Fetch 4-17 -> 4-18" in text
+    assert "- API of a broker (* ktui builds its requests), new: New 0-0" in text
+    assert "Metadata* 0-13 -> 0-14" in text
     assert "- feature, other: metadata.version 7-30, finalized 30 -> 7-31, finalized 31" in text
     assert "- class, other: kafka.Kafka kafka -> not there; org.apache.kafka.Kafka is" in text
     assert "a.Later" not in text

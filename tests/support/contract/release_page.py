@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from support.contract.sequences import (
     Step,
     Uncordon,
 )
-from support.contract.surroundings import Surroundings
+from support.contract.surroundings import Surroundings, built_requests
 from support.reassign_tool import recording as tool
 from support.reassign_tool.answer import Answer as Printed
 
@@ -91,8 +91,8 @@ def page(old: Version, new: Version, simulated: Simulated, contract: Sequence[st
 
 def _as_simulated(new: Version, simulated: Simulated) -> str:
     unlike = [one.sequence.name for one in new.sequences if one != _at(simulated, one)]
-    example = f", {unlike[0]!r} among them" if unlike else ""
-    return f"ktui's simulated {simulated.number} does the same in all but {len(unlike)}{example}."
+    alike = f"all but {len(unlike)}, {unlike[0]!r} among them" if unlike else "all of them"
+    return f"ktui's simulated {simulated.number} does what {new.number} does in {alike}."
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -155,7 +155,8 @@ def _difference(played: Played, number: int, told: Sequence[tuple[str, Outcome]]
         f"{played.sequence.name!r}, from {_lists(played.sequence.replicas)}",
         *(f"after {_step(step)}" for step in steps[:number]),
         f"at {_step(steps[number])}, {part[0]} {part[1]}:",
-        *(f"  {who}: {what}" for (who, _), what in zip(told, words, strict=True)),
+        *(f"  {who}: {what}" for (who, _), what in zip(told[:2], words, strict=False)),
+        f"  {told[2][0]}: {'the same' if words[2] == words[1] else words[2]}",
     )
     kind = f"{type(steps[number]).__name__}{_beside(steps[:number])}: {change}"
     return Found(kind, sum(map(len, example[:-3])), example)
@@ -255,10 +256,12 @@ def _printed(field: str, where: str, was: str, now: str) -> Found:
 
 def surrounding_differences(old: Surroundings, new: Surroundings) -> Iterator[str]:
     """Yield a line for each change around the behaviour."""
+    built = built_requests()
     files_before, files_now = dict.fromkeys(old.formatted, ""), dict.fromkeys(new.formatted, "")
     yield from _changes("a formatted controller has", files_before, files_now)
     for node, apis in new.apis.items():
-        yield from _changes(f"API of a {node}", old.apis[node], apis)
+        was, now = _marked(old.apis[node], built), _marked(apis, built)
+        yield from _changes(f"API of a {node} (* ktui builds its requests)", was, now)
     yield from _changes("feature", old.features, new.features)
     shared = old.classes.keys() & new.classes.keys()  # what the project named at both times
     yield from _changes(
@@ -266,6 +269,10 @@ def surrounding_differences(old: Surroundings, new: Surroundings) -> Iterator[st
         {name: old.classes[name] for name in shared},
         {name: new.classes[name] for name in shared},
     )
+
+
+def _marked(apis: Mapping[str, str], built: Container[str]) -> dict[str, str]:
+    return {f"{name}*" if name in built else name: versions for name, versions in apis.items()}
 
 
 def _changes(what: str, was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

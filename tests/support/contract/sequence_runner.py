@@ -48,7 +48,7 @@ class Stage(World, Protocol):
         ...
 
     async def would_add(self, topic: str, count: int) -> WriteResult:
-        """Ask whether a topic may have so many partitions; only a real one stays as it is."""
+        """Ask whether a topic may have so many partitions, which adds none."""
         ...
 
     async def settle(self) -> None:

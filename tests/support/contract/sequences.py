@@ -36,7 +36,7 @@ class AddPartitions(msgspec.Struct, frozen=True, tag="add"):
     """The number of partitions that the topic is to have."""
     assignment: tuple[tuple[int, ...], ...] | None = None
     validate_only: bool = False
-    """Whether a real cluster only says whether it would."""
+    """Whether the cluster only says whether it would add them."""
 
 
 class Release(msgspec.Struct, frozen=True, tag="release"):

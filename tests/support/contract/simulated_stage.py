@@ -29,7 +29,11 @@ class SimulatedStage(SimulatedWorld):
             await change(self, setting(scope, str(broker), CORDONED, op, value))
 
     async def would_add(self, topic: str, count: int) -> WriteResult:
-        return await self.writer.create_partitions(topic, count)
+        tried, partitions = f"{topic}-tried", self.cluster.controller.topics[topic].partitions
+        await self.make_topic(tried, [known.replicas for known in partitions])
+        result = await self.writer.create_partitions(tried, count)
+        await self.delete_topic(tried)
+        return result
 
     async def settle(self) -> None:
         await self.clock.sleep(_QUIET_S)

@@ -23,6 +23,7 @@ _TYPES = (".py", ".java", ".sh")
 _CLASS = re.compile(
     r"""["'\s](kafka\.(?:[a-z]+\.)*[A-Z]\w*|org\.apache\.kafka\.(?:[a-z]+\.)+[A-Z]\w*)(?=["';\s])"""
 )
+_REQUEST = re.compile(r"\b([A-Z][A-Za-z]+)Request\b")
 _VERSION_OF_JAR = re.compile(r"(_2\.\d+)?-\d[\w.]*\.jar$")
 _HELLO = 4
 """The version of ApiVersions that tells all features (KIP-584)."""
@@ -55,13 +56,22 @@ def surroundings_of(lab: Lab) -> Surroundings:
 
 def named_classes() -> list[str]:
     """Return the classes of Kafka that programs of this project name."""
+    return _named(_CLASS, _PLACES)
+
+
+def built_requests() -> list[str]:
+    """Return the APIs whose requests ktui builds itself; its clients send others besides."""
+    return _named(_REQUEST, ["src"])
+
+
+def _named(pattern: re.Pattern[str], places: Iterable[str]) -> list[str]:
     texts = (
         path.read_text()
-        for place in _PLACES
+        for place in places
         for path in sorted((_ROOT / place).rglob("*"))
         if path.suffix in _TYPES
     )
-    return sorted({name for text in texts for name in _CLASS.findall(text)})
+    return sorted({name for text in texts for name in pattern.findall(text)})
 
 
 def where_classes_are(names: Iterable[str], jars: Iterable[Path]) -> dict[str, str]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from ktui.cluster.partition import Brokers
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.altering import Assignable
-from ktui.simulated.controller.answers import TOO_MANY_ADDED, all_brokers_down, refused
+from ktui.simulated.controller.answers import TOO_MANY, TOO_MANY_ADDED, all_brokers_down, refused
 from ktui.simulated.controller.records import TopicRecords
 from ktui.simulated.controller.registration import Registration
 
 ADDED = 10_000
-"""Partitions that one request may add, from Kafka 4.4."""
+"""Partitions that one request may add: records that it may produce."""
 
 
 def new_partitions(
@@ -33,8 +33,8 @@ def new_partitions(
         brokers: the brokers.
     """
     begin = len(topic.partitions)
-    if count - begin > ADDED and brokers.rules.limits_added_partitions:
-        return TOO_MANY_ADDED
+    if count - begin > ADDED:
+        return TOO_MANY_ADDED if brokers.rules.limits_added_partitions else TOO_MANY
     if count == begin:
         return refused("INVALID_PARTITIONS", f"Topic already has {begin} partition(s).")
     if count < begin:

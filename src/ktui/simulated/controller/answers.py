@@ -14,7 +14,7 @@ def refused(code: str, message: str) -> WriteResult:
 DONE = WriteResult(Verdict.ACCEPTED)
 
 TOO_MANY = WriteResult(Verdict.UNKNOWN, "UNKNOWN_SERVER_ERROR")
-"""Answer for a partition beyond the limit of one request; Kafka sends no message with it."""
+"""The answer beyond the limit of records of one request; Kafka sends no message with it."""
 
 NOTHING_TO_CANCEL = refused("NO_REASSIGNMENT_IN_PROGRESS", "")
 """Sent without a message, because every Kafka client has a standard message for this error."""

@@ -31,7 +31,7 @@ class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
     refuses_cordoned: bool
     """Whether an assignment may not name a broker whose log dirs are all cordoned (from 4.4)."""
     limits_added_partitions: bool
-    """Whether one request may add 10,000 partitions at most (from 4.4)."""
+    """Whether more than 10,000 new partitions are refused by name (from 4.4), not in a fault."""
 
 
 def rules_of(version: str) -> VersionRules:
