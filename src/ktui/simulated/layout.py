@@ -115,7 +115,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     brokers: tuple[BrokerSpec, ...]
     topics: tuple[TopicSpec, ...] = ()
-    version: str = "4.3"
+    version: str = VERSIONS[-1]
     """One of `VERSIONS`. It decides the completion rule, the ELR, the RF guard and the cordons."""
     name: str = "simulated"
     """The cluster id."""

@@ -95,8 +95,8 @@ class RemovalSandbox(BrokerSandbox):
         monkeypatch.setattr(RemovalFile, "save", mortal_save)
 
     def cluster(self, **more: Any) -> None:
-        """Use another cluster, whose clock every verb goes by."""
-        super().cluster(**more)
+        """Use another cluster, whose clock every verb goes by; one of Kafka 4.3 by default."""
+        super().cluster(**{"version": "4.3", **more})
         clock = self.simulated.clock
         for module in _CLOCKED:
             self._monkeypatch.setattr(f"{module}.SystemClock", lambda: clock)

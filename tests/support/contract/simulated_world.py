@@ -11,9 +11,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 
-SIMULATED = "4.3"
+SIMULATED = VERSIONS[-1]
 """The release that is simulated by default."""
 RACKS = "abc"
 MESSAGE_BYTES = 1_000

@@ -8,7 +8,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.controller import Controller
 from ktui.simulated.controller.registration import RecordChange, Registration
-from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 
 TP = TopicPartition("orders", 0)
 
@@ -29,7 +29,7 @@ class Kept:
     def __init__(
         self,
         *replicas: Brokers,
-        version: str = "4.3",
+        version: str = VERSIONS[-1],
         brokers: Iterable[int] = range(1, 8),
         configs: Mapping[str, str] | None = None,
         static: Mapping[str, str] | None = None,

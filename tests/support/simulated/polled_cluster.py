@@ -12,7 +12,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.simulated.counting_reader import CountingReader
 
 ORDERS = TopicPartition("orders", 0)
@@ -57,7 +57,7 @@ class Looking:
 
 @asynccontextmanager
 async def looking(
-    *topics: TopicSpec, patience_s: float = PATIENCE_S, version: str = "4.3"
+    *topics: TopicSpec, patience_s: float = PATIENCE_S, version: str = VERSIONS[-1]
 ) -> AsyncIterator[Looking]:
     look = Looking(topics, patience_s, version)
     yield look
@@ -66,7 +66,7 @@ async def looking(
 
 @asynccontextmanager
 async def looking_at_a_move(
-    *more: TopicSpec, patience_s: float = PATIENCE_S, version: str = "4.3"
+    *more: TopicSpec, patience_s: float = PATIENCE_S, version: str = VERSIONS[-1]
 ) -> AsyncIterator[Looking]:
     """Start a move of orders-0 from [2,1,3] to [4,1,3]; broker 4 has 500 messages of it."""
     orders = a_topic("orders", (2, 1, 3))

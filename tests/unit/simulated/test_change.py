@@ -7,11 +7,12 @@ import pytest
 from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.registration import Registration
 from ktui.simulated.controller.rules import rules_of
+from ktui.simulated.layout import VERSIONS
 
 OFFLINE = Registration((1, 2, 3), (), None, 5, 7)
 
 
-def context(*alive: int, version: str = "4.3", min_isr: int = 1) -> DecisionContext:
+def context(*alive: int, version: str = VERSIONS[-1], min_isr: int = 1) -> DecisionContext:
     return DecisionContext(rules_of(version), min_isr, alive.__contains__)
 
 

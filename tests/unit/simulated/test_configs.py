@@ -15,7 +15,7 @@ from ktui.cluster.ports import (
 )
 from ktui.simulated.controller.configs import ALL, Configs
 from ktui.simulated.controller.rules import rules_of
-from ktui.simulated.layout import BrokerSpec, ClusterSpec
+from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec
 
 ACCEPTED = WriteResult(Verdict.ACCEPTED)
 ORDERS = ConfigResource(ConfigScope.TOPIC, "orders")
@@ -31,7 +31,7 @@ FORMAT = (
 )
 
 
-def settings(version: str = "4.3", **static: str) -> Configs:
+def settings(version: str = VERSIONS[-1], **static: str) -> Configs:
     """Return the settings of three brokers and the topic orders."""
     spec = ClusterSpec(
         brokers=tuple(BrokerSpec(id=broker) for broker in (1, 2, 3)),

@@ -10,6 +10,7 @@ import msgspec
 from ktui import units
 from ktui.cluster.text import clean
 from ktui.fileproblem import FileProblem
+from ktui.simulated.layout import VERSIONS
 from ktui.simulated.scenario.record import FASTEST, RatesFrom
 from ktui.units import Rate, Seconds, Share, Size
 from ktui.yamlfile import KeyPath, YamlFile
@@ -92,7 +93,7 @@ class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     copy_most_at: CountField | None = None
     throttle_share: ThrottleShare | None = None
     disk: Size | None = None
-    version: str | float = "4.3"
+    version: str | float = VERSIONS[-1]
     name: str = "simulated"
     tide: TidePart = TidePart()
     session_timeout: Seconds = Seconds(9)
