@@ -62,6 +62,8 @@ class ClusterFigures:
         self._topics_seen = Incarnations(clock, remember_s=STALE_S)
         self._measured: Mapping[int, Collection[TopicPartition]] = {}
         """By broker, the partitions read in the last poll."""
+        self._without_sizes: set[int] = set()
+        """Brokers whose log dirs alone were last asked for."""
         self._refusals: dict[int, _Refusals] = {}
 
     async def read(
@@ -71,6 +73,7 @@ class ClusterFigures:
         topics: frozenset[str],
         *,
         everyone: bool,
+        all_log_dirs: bool,
     ) -> None:
         """Send the requests that are due, and wait at most `patience_s` for the answers.
 
@@ -78,7 +81,8 @@ class ClusterFigures:
             cluster: the brokers; those that are down are not asked.
             measured: the partitions whose leaders and lagging replicas are measured.
             topics: topics whose settings are wanted.
-            everyone: whether to read disks and settings of all brokers, not only those concerned.
+            everyone: whether to read settings of all brokers, not only those concerned.
+            all_log_dirs: whether to read the log dirs of all brokers.
         """
         measured = tuple(measured)
         self._topics_seen.see(measured)
@@ -91,13 +95,20 @@ class ClusterFigures:
         for broker in concerned:
             if readable := ends[broker] - hidden:  # brokers log each denial
                 self._ask_offsets(broker, readable, starts[broker])
-        for broker in alive if everyone else concerned:
-            self._ask_broker(broker, ends[broker])
+        with_dirs = alive if all_log_dirs else concerned
+        with_settings = alive if everyone else concerned
+        for broker in with_dirs:
+            self._ask_log_dirs(broker, ends.get(broker, frozenset()))
+        for broker in with_settings:
+            if self._brokers.due(broker):
+                self._brokers.ask(broker, self._reader.broker_config(broker))
         self._topics.ask(topics)
         await self._wait()
         for asking in self._per_broker:
             asking.keep(alive, younger_than_s=STALE_S)
-            asking.forgive(alive if everyone and asking is not self._offsets else concerned)
+        self._offsets.forgive(concerned)
+        self._dirs.forgive(with_dirs)
+        self._brokers.forgive(with_settings)
 
     def settings_changed(self, topics: Iterable[str], brokers: Iterable[int]) -> None:
         """Read settings again in the next poll; the last ones stay until then."""
@@ -111,11 +122,12 @@ class ClusterFigures:
         if self._offsets.due(broker):
             self._offsets.ask(broker, self._reader.log_offsets(broker, ends=ends, starts=starts))
 
-    def _ask_broker(self, broker: int, partitions: set[TopicPartition]) -> None:
+    def _ask_log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> None:
+        if partitions and broker in self._without_sizes:
+            self._dirs.expire(broker)  # its replicas are wanted from now on
         if self._dirs.due(broker):
             self._dirs.ask(broker, self._reader.log_dirs(broker, partitions))
-        if self._brokers.due(broker):
-            self._brokers.ask(broker, self._reader.broker_config(broker))
+            (self._without_sizes.discard if partitions else self._without_sizes.add)(broker)
 
     async def _wait(self) -> None:
         # A request that has outlasted the patience once is not waited for in later polls.

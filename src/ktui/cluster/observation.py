@@ -7,7 +7,14 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
+from ktui.cluster.broker import (
+    Broker,
+    BrokerConfig,
+    LogDir,
+    TopicConfig,
+    all_cordoned,
+    online_brokers,
+)
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 
@@ -101,6 +108,16 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     def reassigning(self) -> dict[TopicPartition, PartitionState]:
         """The partitions that the controller lists as being reassigned."""
         return {tp: state for tp, state in self.partitions.items() if state.reassigning}
+
+    @property
+    def cordoned(self) -> frozenset[int]:
+        """The brokers whose log dirs were read and are all cordoned."""
+        return frozenset(b for b, log_dirs in self.log_dirs.items() if all_cordoned(log_dirs))
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """The brokers that no target may name, for the cluster refuses it."""
+        return self.cordoned if self.refuses_cordoned else frozenset()
 
     @property
     def down(self) -> frozenset[int]:

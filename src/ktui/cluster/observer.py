@@ -48,6 +48,8 @@ class Interest(msgspec.Struct, frozen=True):
 
     The census is taken every 30 s, and when a broker leaves or joins.
     """
+    log_dirs: bool = False
+    """Whether to read the log dirs of all brokers, and which of those are cordoned."""
     health: bool = False
     """Whether to count unhealthy partitions: by a census that takes at most 1% of the time."""
 
@@ -146,6 +148,7 @@ class Observer:
                 [state for state in polled.partitions.values() if state.catching_up],
                 frozenset(tp.topic for tp in polled.partitions) | _judged(interest, census),
                 everyone=interest.census,
+                all_log_dirs=interest.census or interest.log_dirs,
             )
             return self._observation(cluster, polled, census, started)
 

@@ -138,6 +138,7 @@ class Decider:
             partitions=frozenset(self._to_poll),
             fresh=True,
             unhealthy=self._options.gated,
+            log_dirs=self._memory.cordons.to_read,
             health=self._options.urgent_first,
         )
 
@@ -227,7 +228,8 @@ class Decider:
             forbidden: why the command of --while lets none begin; None if it lets them.
         """
         self._absent.update(seen.online, seen.monotonic_s)
-        self._observed = observed = Observed(seen, self._absent.restarting)
+        self._memory.cordons.update(seen)
+        self._observed = observed = self._in_terms_of_run(seen)
         self._polled_at, self._polled_s = seen.at, seen.monotonic_s
         self._follow(observed)
         self._suspected.update(observed)
@@ -267,7 +269,12 @@ class Decider:
         if self._observed is not None:
             known = {**self._observed.seen.topic_configs, **seen.topic_configs}
             seen = msgspec.structs.replace(seen, topic_configs=known)
-        return Observed(seen, self._absent.restarting)
+        return self._in_terms_of_run(seen)
+
+    def _in_terms_of_run(self, seen: Observation) -> Observed:
+        whole = self._roster.limits.shape is Shape.WHOLE
+        closed = self._memory.cordons.closed
+        return Observed(seen, self._absent.restarting, closed, asks_kafka=whole)
 
     def _follow(self, observed: Observed) -> None:
         """Keep the timelines of partitions in flight: they show stalls and the time left."""

@@ -24,11 +24,22 @@ class Observed:
     Args:
         seen: the observation.
         restarting: brokers that went offline a moment ago.
+        closed: cordoned brokers that no target may name; None for those that the observation shows.
+        asks_kafka: whether the run asks Kafka for its targets whatever they name (`ktui reassign`).
     """
 
-    def __init__(self, seen: Observation, restarting: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        seen: Observation,
+        restarting: frozenset[int] = frozenset(),
+        closed: frozenset[int] | None = None,
+        *,
+        asks_kafka: bool = False,
+    ) -> None:
         self.seen = seen
         self._restarting = restarting
+        self._closed = seen.closed if closed is None else closed
+        self._asks_kafka = asks_kafka
         self.online = seen.online
         self._denied = frozenset(
             failure.topic
@@ -39,7 +50,7 @@ class Observed:
     @property
     def environment(self) -> tuple[object, ...]:
         """What situations rest on, beside a partition and the settings of its topic."""
-        return self.online, self._restarting, self.seen.waits_for_kept
+        return self.online, self._restarting, self._closed, self.seen.waits_for_kept
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
         """Return the observed partition; None if it was not described in full."""
@@ -66,7 +77,7 @@ class Observed:
             if track.tp.topic not in self._denied:
                 return None
             config = TopicConfig()
-        goes_to = find_goal(track, state.replicas, state.isr, state.leader)
+        goes_to = find_goal(track, state.replicas, state.isr, state.leader, self._closed)
         return Situation(
             replicas=state.replicas,
             isr=state.isr,
@@ -75,6 +86,7 @@ class Observed:
             lead=goes_to.lead,
             online=self.online.difference(state.offline),
             restarting=self._restarting,
+            closed=frozenset() if self._asks_kafka and track.cancel is None else self._closed,
             min_insync_replicas=config.min_insync_replicas,
             waits_for_kept=self.seen.waits_for_kept,
             reassigning=state.reassigning,

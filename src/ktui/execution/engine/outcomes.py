@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
+from msgspec.structs import replace
+
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.engine.working_state import (
@@ -18,6 +20,7 @@ from ktui.execution.run.events import Answered, AnyRunEvent, Paused, PauseOrigin
 from ktui.execution.run.refusals import (
     MOST_TRIES,
     NOTHING_TO_CANCEL,
+    cordoned_broker,
     counts_against,
     failure_reason,
     missing_permission,
@@ -27,7 +30,7 @@ from ktui.execution.run.run import nothing_was_sent, remains_not_begun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Shape
-from ktui.pacing.situation import Done
+from ktui.pacing.situation import Blocked, Done
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 """Seconds until a retry. The wait doubles with each try."""
@@ -96,24 +99,27 @@ class AnswerHandler:
             now_s: the present time, in monotonic seconds.
             last_try: whether the number of tries is limited.
         """
-        words = refusal_text(result)
+        words, cordoned = refusal_text(result), cordoned_broker(result)
         tries = track.refusals + counts_against(result)
         once = self._memory.run.limits.shape is Shape.WHOLE and track.cancel is None
-        if last_try and tries >= (1 if once else MOST_TRIES):
-            return self._memory.fail(track, failure_reason(tries, result))
+        if last_try and (tries >= MOST_TRIES or (once and (tries or cordoned is not None))):
+            return self._memory.fail(track, failure_reason(max(1, tries), result))
         situation = self._memory.roster.situation(track.tp)
+        if cordoned is not None:
+            self._memory.cordons.refused(cordoned, now_s)
+            situation = replace(situation, closed=self._memory.cordons.closed)
         if remains_not_begun(request, result, track):
             self._memory.roster.not_begun(track.tp)
         following = self._memory.end_step(track, situation)
         self._back_off(track.tp, result, tries, now_s)
-        reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
+        again = "" if cordoned is not None else ", to be tried again"
+        reason = f"refused{again}: {words}" if result.code else f"not sent: {words}"
         over = step_over_event(track, situation, reached=False, reason=reason)
-        if not isinstance(following, Done):
-            return [over]
-        return [
-            over,
-            *standing_events(track, following),
-        ]  # called off before it was sent, and back already
+        held = cordoned is not None
+        # it is done if it was called off before it was sent, and is back already
+        if isinstance(following, Done) or (held and isinstance(following, Blocked)):
+            return [over, *standing_events(track, following)]
+        return [over]
 
     def _back_off(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
         """Leave a partition alone for a while, longer each time."""

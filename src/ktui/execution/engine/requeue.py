@@ -87,7 +87,7 @@ def requeue_cancelled(
 def _redirect(track: Track, memory: WorkingState, flights: StepsInFlight) -> list[AnyRunEvent]:
     """Send a partition to the operator's new goal, from its last observed state."""
     now = memory.roster.situation(track.tp)
-    goes_to = find_goal(track, now.replicas, now.isr, now.leader)
+    goes_to = find_goal(track, now.replicas, now.isr, now.leader, now.closed)
     turned = msgspec.structs.replace(
         now, target=goes_to.replicas, lead=goes_to.lead, intermediate=()
     )

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.engine.confirmation import Debounce
+from ktui.execution.engine.cordons import Cordons
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.destination import goal_text
 from ktui.execution.run.events import (
@@ -59,6 +60,7 @@ class WorkingState:
         self.run = run
         self.roster = Roster(run.limits, urgent_first=run.options.urgent_first)
         self.doubts = Debounce()
+        self.cordons = Cordons()
         self.unanswered = Unanswered(left_open(run), heard)
         self.progress = Progress()
         """The progress of the partitions in flight."""

@@ -16,7 +16,13 @@ class Goal(msgspec.Struct, frozen=True):
     lead: int | None = None
 
 
-def find_goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None) -> Goal:
+def find_goal(
+    track: Track,
+    replicas: Brokers,
+    isr: Brokers,
+    leader: int | None,
+    closed: frozenset[int] = frozenset(),
+) -> Goal:
     """Return the replicas that a partition is heading for from its present ones.
 
     Args:
@@ -24,6 +30,7 @@ def find_goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None)
         replicas: its present replicas in order; during a reassignment, with those being added.
         isr: the replicas in sync.
         leader: the present leader.
+        closed: cordoned brokers that no target may name.
     """
     match track.cancel:
         case None:
@@ -31,7 +38,8 @@ def find_goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None)
         case CancelKind.ROLLBACK:
             return Goal(track.original, track.led)
         case CancelKind.TRIM:
-            return Goal(trimmed_replicas(replicas, isr, leader, track.original), leader)
+            kept = trimmed_replicas(replicas, isr, leader, track.original, closed)
+            return Goal(kept, leader if leader in kept else None)
         case CancelKind.STOP:
             return Goal(replicas, leader)
 
@@ -42,19 +50,24 @@ def goal_text(kind: CancelKind | None) -> str:
 
 
 def trimmed_replicas(
-    replicas: Brokers, isr: Brokers, leader: int | None, original: Brokers
+    replicas: Brokers,
+    isr: Brokers,
+    leader: int | None,
+    original: Brokers,
+    closed: frozenset[int] = frozenset(),
 ) -> Brokers:
     """Return as many replicas as there were originally.
 
-    The leader is kept first, then replicas in sync, then original ones. They stand in their
-    original order, with any other after them. A leader that is not an original replica stands
-    first: else Kafka's own rebalancing would take the leadership from it.
+    Of the brokers that a target may name, the leader is kept first, then replicas in sync, then
+    original ones. They stand in their original order, with any other after them. A leader that is
+    not an original replica stands first: else Kafka's own rebalancing would take the leadership
+    from it.
     """
     if len(replicas) <= len(original):
         return replicas
 
-    def drop_order(broker: int) -> tuple[bool, bool, bool]:
-        return broker != leader, broker not in isr, broker not in original
+    def drop_order(broker: int) -> tuple[bool, ...]:
+        return broker in closed, broker != leader, broker not in isr, broker not in original
 
     kept = set(sorted(replicas, key=drop_order)[: len(original)])
     first = (leader,) if leader in kept and leader not in original else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ktui.cluster.ports import Verdict, WriteResult
@@ -21,6 +22,9 @@ NOT_ALLOWED = "CLUSTER_AUTHORIZATION_FAILED"
 NOTHING_TO_CANCEL = "NO_REASSIGNMENT_IN_PROGRESS"
 """Kafka's error for a cancel of a reassignment that is over, or has not arrived yet."""
 
+_CORDONED = re.compile(r"broker (\d+), but all its log directories are cordoned")
+"""Kafka's words, from 4.4, for a target that names a broker whose log dirs are all cordoned."""
+
 DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
 """Kafka's errors for missing permissions."""
 
@@ -33,7 +37,19 @@ def counts_against(result: Answered | WriteResult) -> bool:
     if result.verdict is Verdict.UNKNOWN:
         return result.code == _BROKEN
     refused = result.verdict is Verdict.REFUSED and result.code is not None
-    return refused and result.code not in _NOT_IN_SYNC | {NOT_ALLOWED}
+    waits = result.code in _NOT_IN_SYNC | {NOT_ALLOWED} or cordoned_broker(result) is not None
+    return refused and not waits
+
+
+def cordoned_broker(result: Answered | WriteResult) -> int | None:
+    """Return the broker whose cordon made Kafka refuse a target; None if that was not the reason.
+
+    Kafka names the first such broker of the target.
+    """
+    if result.verdict is not Verdict.REFUSED or result.code != "INVALID_REPLICA_ASSIGNMENT":
+        return None
+    named = _CORDONED.search(result.message)
+    return None if named is None else int(named[1])
 
 
 def missing_permission(results: Iterable[WriteResult]) -> str | None:

@@ -239,5 +239,6 @@ def unite(interests: Iterable[Interest]) -> Interest:
         fresh=any(each.fresh for each in every),
         unhealthy=any(each.unhealthy for each in every),
         census=any(each.census for each in every),
+        log_dirs=any(each.log_dirs for each in every),
         health=any(each.health for each in every),
     )
