@@ -66,6 +66,92 @@ def test_a_sound_plan_on_a_healthy_cluster_has_no_findings() -> None:
     assert check_plan(_plan((0, (3, 4, 5)), (1, (2, 1, 3))), _cluster()) == ()
 
 
+def _cordoned(refuses: bool | None, *states: PartitionState) -> ClusterSnapshot:  # noqa: FBT001 - the only fact
+    """A cluster whose broker 4 is cordoned: one log dir is, and the other has failed."""
+    closed = (LogDir(4, "/a", cordoned=True), LogDir(4, "/b", error="KAFKA_STORAGE_ERROR"))
+    open_ = (LogDir(5, "/a", cordoned=True), LogDir(5, "/b"))
+    return msgspec.structs.replace(
+        _cluster(*states), refuses_cordoned=refuses, log_dirs={4: closed, 5: open_}
+    )
+
+
+def _of_cordons(plan: Plan, cluster: ClusterSnapshot) -> tuple[Severity, str]:
+    findings = check_plan(plan, cluster, Allowances(replication_factor_change=True))
+    kinds = {FindingKind.CORDONED, FindingKind.CORDONED_LEFT}
+    found = _only(tuple(finding for finding in findings if finding.kind in kinds))
+    return found.severity, found.sentence
+
+
+_NAMES_4 = pytest.mark.parametrize(
+    ("before", "target"),
+    [
+        ((1, 2, 3), (4, 2, 3)),
+        ((1, 2, 4), (4, 1, 2)),
+        ((1, 2, 4), (5, 2, 4)),
+        ((1, 2, 3), (1, 2, 3, 4)),
+    ],
+    ids=["added", "reordered", "kept", "one more"],
+)
+_REFUSED = (
+    "broker 4 is cordoned, and Kafka refuses every target that names it, whether the replica is "
+    "new there or stays: orders-0; lift the cordon with ktui broker uncordon 4, or leave the "
+    "broker out"
+)
+_MAY_BE_REFUSED = (
+    "broker 4 is cordoned, and Kafka 4.4 and later refuse every target that names it, which cannot "
+    "be told of this cluster: orders-0; lift the cordon with ktui broker uncordon 4"
+)
+_GETS_NONE = (
+    "broker 4 is cordoned and gets no new partitions, but it is to get replicas of orders-0; "
+    "lift the cordon with ktui broker uncordon 4"
+)
+_LEAVES_AT_ONCE = (
+    "broker 4 is cordoned, so no list may name it: in any shape, a step that leaves it adds and "
+    "removes at once: orders-0"
+)
+
+
+@_NAMES_4
+def test_a_target_that_names_a_cordoned_broker_is_a_problem_where_kafka_refuses_it(
+    before: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    cluster = _cordoned(True, _state(0, *before))  # noqa: FBT003 - it refuses
+
+    assert _of_cordons(_plan((0, target)), cluster) == (Severity.PROBLEM, _REFUSED)
+
+
+@_NAMES_4
+def test_it_is_a_warning_where_it_cannot_be_told_whether_kafka_refuses_it(
+    before: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    cluster = _cordoned(None, _state(0, *before))
+
+    assert _of_cordons(_plan((0, target)), cluster) == (Severity.WARNING, _MAY_BE_REFUSED)
+
+
+def test_where_kafka_accepts_it_a_cordoned_broker_is_a_warning_only_if_it_gets_a_replica() -> None:
+    cluster = _cordoned(False, _state(0), _state(1, 1, 2, 4))  # noqa: FBT003 - it accepts
+    plan = _plan((0, (4, 2, 3)), (1, (2, 1, 4)))
+
+    assert _of_cordons(plan, cluster) == (Severity.WARNING, _GETS_NONE)
+
+
+def test_that_replicas_leave_a_cordoned_broker_at_once_is_noted() -> None:
+    cluster = _cordoned(True, _state(0, 1, 2, 4))  # noqa: FBT003 - it refuses
+
+    assert _of_cordons(_plan((0, (1, 2, 3))), cluster) == (Severity.NOTE, _LEAVES_AT_ONCE)
+
+
+def test_an_election_on_a_cordoned_broker_names_no_list_and_is_no_problem() -> None:
+    cluster = _cordoned(True, _state(0, 4, 1, 2))  # noqa: FBT003 - it refuses
+    led_by_1 = msgspec.structs.replace(cluster.partitions[_tp(0)], leader=1)
+    cluster = msgspec.structs.replace(cluster, partitions={_tp(0): led_by_1})
+
+    findings = check_plan(_plan((0, (4, 1, 2))), cluster)
+
+    assert FindingKind.CORDONED not in {finding.kind for finding in findings}
+
+
 def _with_dirs(*log_dirs: str) -> Plan:
     return Plan((PartitionTarget("orders", 0, (3, 4, 5), log_dirs),))
 

@@ -371,7 +371,7 @@ def test_a_disk_with_less_than_a_tenth_left_is_a_warning() -> None:
     assert only(result).endswith("now, and would have 6.5 GiB, 7% of its disk, left")
 
 
-def test_offline_and_cordoned_log_dirs_are_no_room_and_a_warning() -> None:
+def test_offline_and_cordoned_log_dirs_are_no_room_and_offline_ones_a_warning() -> None:
     offline = LogDir(4, "/a", error="KAFKA_STORAGE_ERROR")
     working = LogDir(4, "/b", total_bytes=100 * GB, usable_bytes=50 * GB)
     closed = LogDir(4, "/c", total_bytes=100 * GB, usable_bytes=50 * GB, cordoned=True)
@@ -386,7 +386,7 @@ def test_offline_and_cordoned_log_dirs_are_no_room_and_a_warning() -> None:
         "broker 4 gets 1 replica, and a log dir is offline: /a (KAFKA_STORAGE_ERROR)"
     )
     assert one_cordoned.warnings == ()
-    assert kinds(all_cordoned) == [FindingKind.LOG_DIR_OFFLINE, FindingKind.CORDONED]
+    assert kinds(all_cordoned) == [FindingKind.LOG_DIR_OFFLINE]
 
 
 def test_a_broker_that_gains_nothing_is_not_judged_by_its_disks() -> None:

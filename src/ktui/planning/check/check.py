@@ -32,7 +32,7 @@ _PROBLEMS = frozenset(
         FindingKind.TOO_MANY_REPLICAS,
     }
 )
-_NOTES = frozenset({FindingKind.AT_TARGET, FindingKind.TIERED})
+_NOTES = frozenset({FindingKind.AT_TARGET, FindingKind.TIERED, FindingKind.CORDONED_LEFT})
 _ALLOWABLE = {
     FindingKind.REPLICATION_FACTOR_CHANGE: Option.REPLICATION_FACTOR_CHANGE,
     FindingKind.BELOW_MIN_ISR: Option.BELOW_MIN_ISR,
@@ -66,7 +66,11 @@ def check_plan(
     found = find_positions(plan.text, [group.steps for group in groups]) if plan.text else {}
     sentences = FindingSentences(plan, rules, cluster)
     allowed = allowed or Allowances()
-    findings = [_finding(group, found.get(group.steps), sentences, allowed) for group in groups]
+    refused = frozenset({FindingKind.CORDONED} if cluster.refuses_cordoned else ())
+    problems = _PROBLEMS | refused
+    findings = [
+        _finding(group, found.get(group.steps), sentences, allowed, problems) for group in groups
+    ]
     findings += coordinator_findings(plan, cluster)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
@@ -84,13 +88,17 @@ def _grouped(plan: Plan, rules: PlanRules) -> Iterable[_Group]:
 
 
 def _finding(
-    group: _Group, place: FilePosition | None, sentences: FindingSentences, allowed: Allowances
+    group: _Group,
+    place: FilePosition | None,
+    sentences: FindingSentences,
+    allowed: Allowances,
+    problems: frozenset[FindingKind],
 ) -> Finding:
     kind = group.remark.kind
     if kind is FindingKind.AT_TARGET and len(group.partitions) == sentences.plan_size:
         kind = FindingKind.NOTHING_TO_DO
     return Finding(
-        severity=_severity(kind, allowed),
+        severity=_severity(kind, allowed, problems),
         kind=kind,
         partitions=tuple(group.partitions),
         sentence=sentences.of(kind, group.remark.cause, group.partitions, group.first),
@@ -99,8 +107,8 @@ def _finding(
     )
 
 
-def _severity(kind: FindingKind, allowed: Allowances) -> Severity:
-    if kind in _PROBLEMS:
+def _severity(kind: FindingKind, allowed: Allowances, problems: frozenset[FindingKind]) -> Severity:
+    if kind in problems:
         return Severity.PROBLEM
     if kind is FindingKind.REPLICATION_FACTOR_CHANGE:
         return Severity.NOTE if allowed.replication_factor_change else Severity.PROBLEM

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from ktui.cluster.broker import LogDir, all_cordoned
+from ktui.cluster.broker import LogDir
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.quantities import as_bytes, as_count
 
@@ -52,7 +52,7 @@ class DiskLoad(msgspec.Struct, frozen=True, kw_only=True):
 def log_dir_warnings(
     gains: Mapping[int, int], log_dirs: Mapping[int, tuple[LogDir, ...]]
 ) -> Iterator[Finding]:
-    """Warn of brokers that gain replicas but have unusable log dirs."""
+    """Warn of brokers that gain replicas but have log dirs that have failed."""
     for broker in sorted(gains):
         held = log_dirs.get(broker, ())
         replicas = as_count(gains[broker], "replica")
@@ -60,9 +60,6 @@ def log_dir_warnings(
             paths = ", ".join(f"{each.path} ({each.error})" for each in failed)
             text = f"broker {broker} gets {replicas}, and a log dir is offline: {paths}"
             yield warning(FindingKind.LOG_DIR_OFFLINE, text)
-        if all_cordoned(held):
-            text = f"broker {broker} gets {replicas}, and all its log dirs are cordoned"
-            yield warning(FindingKind.CORDONED, text)
 
 
 def disk_warnings(loads: Iterable[DiskLoad]) -> Iterator[Finding]:

@@ -26,6 +26,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     brokers: Mapping[int, Broker]
     unregistered: frozenset[int] = frozenset()
     """The ids in lists of replicas that are certainly no brokers any more."""
+    refuses_cordoned: bool | None = None
+    """Whether a target that names a fully cordoned broker is refused; None if not known."""
     configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
     """Topic settings. A missing topic could not be read, and is not checked by its settings."""
     listed: Mapping[TopicPartition, Reassignment] = msgspec.field(default_factory=dict)
@@ -127,6 +129,8 @@ class FindingKind(enum.StrEnum):
     LOG_DIR_NOT_CHOSEN = "log dir not chosen"
     LOG_DIR_OFFLINE = "log dir offline"
     CORDONED = "cordoned"
+    CORDONED_LEFT = "cordoned broker left"
+    """Its replicas leave without the reserve that a gentle step keeps during the copy."""
     NEVER_FITS = "never fits"
     NEVER_ENDS = "throttle under the inbound rate"
     SLOWER_THAN_A_FETCH = "throttle slower than a fetch"

@@ -33,10 +33,22 @@ _FIXED = {
     "themselves",
     FindingKind.TIERED: "tiered: only what leaders have on disk is copied and counted, and what is "
     "in remote storage alone stays there: {names}",
+    FindingKind.CORDONED_LEFT: "broker {0} is cordoned, so no list may name it: in any shape, a "
+    "step that leaves it adds and removes at once: {names}",
     FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
 }
 
 
+_CORDONED = {
+    True: "broker {0} is cordoned, and Kafka refuses every target that names it, whether the "
+    "replica is new there or stays: {names}; lift the cordon with ktui broker uncordon {0}, or "
+    "leave the broker out",
+    None: "broker {0} is cordoned, and Kafka 4.4 and later refuse every target that names it, "
+    "which cannot be told of this cluster: {names}; lift the cordon with ktui broker uncordon {0}",
+    False: "broker {0} is cordoned and gets no new partitions, but it is to get replicas of "
+    "{names}; lift the cordon with ktui broker uncordon {0}",
+}
+"""A fully cordoned broker that targets name, by `ClusterSnapshot.refuses_cordoned`."""
 _WITH_EXAMPLE = {FindingKind.ORIGINAL_DIFFERS, FindingKind.RACKS, FindingKind.LOG_DIR_NOT_CHOSEN}
 
 
@@ -62,9 +74,11 @@ class FindingSentences:
         first: int,
     ) -> str:
         """Return a finding's sentence; `first` is the plan index of its first partition."""
-        if kind in _FIXED:
+        refuses = self._cluster.refuses_cordoned
+        text = _CORDONED[refuses] if kind is FindingKind.CORDONED else _FIXED.get(kind)
+        if text is not None:
             brokers = len(self._rules.known_brokers)
-            return _FIXED[kind].format(*cause, names=join_some(partitions), brokers=brokers)
+            return text.format(*cause, names=join_some(partitions), brokers=brokers)
         if kind is FindingKind.FOREIGN_REASSIGNMENT:
             who = f"run {cause[0]}" if cause else "someone else"
             return f"{who} is reassigning {join_some(partitions)}"

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import msgspec
 
+from ktui.cluster.broker import all_cordoned
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
@@ -47,6 +48,12 @@ class PlanRules:
         return (frozenset(self._cluster.brokers) | assigned) - self._cluster.unregistered
 
     @cached_property
+    def cordoned(self) -> frozenset[int]:
+        """The brokers with all log dirs cordoned, among those that the plan concerns."""
+        log_dirs = self._cluster.log_dirs
+        return frozenset(broker for broker, dirs in log_dirs.items() if all_cordoned(dirs))
+
+    @cached_property
     def unreadable(self) -> dict[str, str]:
         """Topics that could not be described, with the cluster's words."""
         return self._topics_failed(Operation.METADATA)
@@ -84,6 +91,7 @@ class PlanRules:
         if state is None:
             yield self._unknown(target)
             return
+        yield from self._of_cordons(target, state)
         yield from self._of_size(target, state)
         yield from self._of_state(target, state)
         if target.log_dirs and self.log_dirs_elsewhere(target):
@@ -109,6 +117,21 @@ class PlanRules:
             yield Remark(kind, (broker,), ("replicas", index))
         if len(target.replicas) > len(self.known_brokers):
             yield Remark(FindingKind.TOO_MANY_REPLICAS, (len(target.replicas),), ("replicas",))
+
+    def _of_cordons(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
+        """Remark on cordoned brokers that the target names.
+
+        Where Kafka may refuse such a target, replicas that stay count, too, if any list is sent.
+        """
+        held = set(state.replicas)
+        if self._cluster.refuses_cordoned is not False and not has_its_list(target, state):
+            held = set()
+        for index, broker in enumerate(target.replicas):
+            if broker in self.cordoned and broker not in held:
+                yield Remark(FindingKind.CORDONED, (broker,), ("replicas", index))
+        if self._cluster.refuses_cordoned:
+            for broker in sorted(self.cordoned & {*state.original} - {*target.replicas}):
+                yield Remark(FindingKind.CORDONED_LEFT, (broker,), ("replicas",))
 
     def _unknown(self, target: PartitionTarget) -> Remark:
         if target.topic in self.partition_counts:
@@ -169,7 +192,12 @@ class PlanRules:
 def at_target(target: PartitionTarget, state: PartitionState) -> bool:
     """Whether nothing is left to do: the replicas are in the plan's order, led by the first."""
     led = not state.described or state.leader == target.replicas[0]
-    return led and not state.reassigning and state.replicas == target.replicas
+    return led and has_its_list(target, state)
+
+
+def has_its_list(target: PartitionTarget, state: PartitionState) -> bool:
+    """Whether a partition has the plan's replicas in their order, so that no list is sent."""
+    return not state.reassigning and state.replicas == target.replicas
 
 
 def moves_leader(target: PartitionTarget, state: PartitionState) -> bool:

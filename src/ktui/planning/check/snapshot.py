@@ -56,6 +56,7 @@ async def take_snapshot(
         unregistered=cluster.unregistered(
             broker for state in topics.partitions.values() for broker in state.replicas
         ),
+        refuses_cordoned=cluster.refuses_cordoned,
         configs=configs.configs,
         listed=listed,
         topics=await topic_names(reader) if topics.absent else (),

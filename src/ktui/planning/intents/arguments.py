@@ -70,7 +70,7 @@ def check_targets(layout: Layout, brokers: Collection[int]) -> frozenset[int]:
     if cordoned := sorted(checked & layout.pool.cordoned):
         raise CannotMake(
             f"All log dirs of {join_named('broker', cordoned)} are cordoned: they get no replicas. "
-            "Remove cordoned.log.dirs there first."
+            f"Lift a cordon with ktui broker uncordon {cordoned[0]}."
         )
     return checked
 

@@ -46,6 +46,7 @@ class Draft:
         check_wishes(layout, wishes)
         self.layout = layout
         self._no_brokers = frozenset() if replaces else layout.unregistered
+        self._refused = layout.refused - frozenset(closed)
         self.wishes = wishes
         self.budget = Budget.of(wishes)
         self.targets = [
@@ -111,7 +112,18 @@ class Draft:
         return (tp for tp in self.lists if self.includes(tp.topic))
 
     def fixed(self, tp: TopicPartition) -> Why | None:
-        """Return why the replicas of a partition cannot be changed; None if they can."""
+        """Return why a list of the same replicas, or some of them, cannot be made; None if it can.
+
+        The replicas of a partition on a cordoned broker can only be moved away.
+        """
+        if why := self._unchangeable(tp):
+            return why
+        return Why.CORDONED if self._names_refused(self.original(tp)) else None
+
+    def _names_refused(self, brokers: Iterable[int]) -> bool:
+        return bool(self._refused) and not self._refused.isdisjoint(brokers)
+
+    def _unchangeable(self, tp: TopicPartition) -> Why | None:
         state = self.layout.partitions[tp]
         if state.reassigning:
             return Why.REASSIGNING
@@ -136,7 +148,7 @@ class Draft:
 
     def immovable(self, tp: TopicPartition) -> Why | None:
         """Return why no replica of a partition can be moved; None if one can."""
-        return self.fixed(tp) or (None if self.copyable(tp) else Why.LAST_REPLICA)
+        return self._unchangeable(tp) or (None if self.copyable(tp) else Why.LAST_REPLICA)
 
     def racks(self, brokers: Iterable[int]) -> set[str]:
         """Return the racks of brokers, as far as racks are known."""
@@ -175,6 +187,8 @@ class Draft:
         brokers = self.lists[tp]
         if new in brokers or new not in self._open:
             return Why.NO_BROKER
+        if self._names_refused(each for each in brokers if each != old):
+            return Why.CORDONED
         least = self.least_racks(tp) if least_racks is None else least_racks
         if least and least > len(self.racks([new, *(each for each in brokers if each != old)])):
             return Why.RACK
@@ -273,13 +287,16 @@ class Draft:
         )
 
     def _changed(self, tp: TopicPartition, brokers: Brokers) -> bool:
-        """Return whether a partition changes. One that keeps an unregistered broker may not."""
+        """Return whether a partition changes. One whose list Kafka would refuse may not."""
         if brokers == self.original(tp):
             return False
-        kept = self.layout.unregistered.intersection(brokers)
-        for broker in kept:
+        unregistered = self.layout.unregistered.intersection(brokers)
+        for broker in unregistered:
             self.leave(tp, broker, Why.UNREGISTERED)
-        return not kept
+        refused = self.layout.refused.intersection(brokers)
+        for broker in {*self.original(tp)} - {*brokers} if refused else ():
+            self.leave(tp, broker, Why.CORDONED)
+        return not unregistered and not refused
 
     def _settle(self, tp: TopicPartition) -> None:
         """Put new replicas last, and another leader first where the old one has left."""

@@ -20,6 +20,8 @@ REASONS = {
     Why.REASSIGNING: "a reassignment is under way",
     Why.UNREGISTERED: "it has a replica on a broker that is no longer registered, and Kafka takes "
     "no list with such a broker; drain that one first",
+    Why.CORDONED: "its list would name a cordoned broker, and Kafka refuses every such list; lift "
+    "the cordon first: ktui broker uncordon ID",
     Why.UNREADABLE: "metadata cannot be read",
 }
 """Each reason, as it follows a colon."""

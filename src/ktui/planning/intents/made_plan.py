@@ -34,6 +34,8 @@ class Why(enum.StrEnum):
     """It is being reassigned already, and is not changed again."""
     UNREGISTERED = "unregistered"
     """A replica is on a broker that is no longer registered, which Kafka refuses in a target."""
+    CORDONED = "cordoned"
+    """Its list would name a cordoned broker, which Kafka refuses from 4.4 on."""
     UNREADABLE = "unreadable"
     """Its metadata cannot be read."""
 

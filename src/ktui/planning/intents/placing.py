@@ -199,4 +199,6 @@ def obstacle(
 ) -> Why:
     """Return what keeps a replica from going to any broker."""
     reasons = {draft.why_not(tp, old, broker, least_racks) for broker in draft.targets}
-    return next((why for why in (Why.ROOM, Why.RACK) if why in reasons), Why.NO_BROKER)
+    return next(
+        (why for why in (Why.CORDONED, Why.ROOM, Why.RACK) if why in reasons), Why.NO_BROKER
+    )

@@ -51,7 +51,7 @@ def replication_factor(
     growing: list[TopicPartition] = []
     for tp in wrong:
         grows = len(draft.lists[tp]) < factor
-        if why := draft.immovable(tp) if grows else draft.fixed(tp):
+        if why := draft.fixed(tp) or (draft.immovable(tp) if grows else None):
             draft.leave(tp, None, why)
         elif grows:
             growing.append(tp)
