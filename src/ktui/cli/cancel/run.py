@@ -133,7 +133,7 @@ async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluste
                 f"{run.started.cluster_id}. Name that cluster with --bootstrap-server, "
                 "--command-config or --context"
             )
-        return await observer.poll(Interest(partitions=partitions, fresh=True))
+        return await observer.poll(Interest(partitions=partitions, fresh=True, log_dirs=True))
     finally:
         await observer.aclose()
         await reader.aclose()

@@ -19,6 +19,7 @@ from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Step
 from ktui.pacing.steps import all_steps, next_step
+from ktui.planning.names import join_named
 from ktui.quantities import as_bytes, as_count
 
 _GOES_ON = "It is done by itself as soon as that has passed"
@@ -197,6 +198,21 @@ def min_isr_danger(in_sync: Collection[int], least: int) -> str | None:
     )
 
 
+def _cordon_danger(steps: Collection[Step], seen: Observation) -> str | None:
+    """Return which steps Kafka may refuse for a cordon; None if none, or if that is known."""
+    if seen.refuses_cordoned is not None:
+        return None
+    named = {broker for step in steps if step.alters for broker in step.target}
+    cordoned = sorted(named & seen.cordoned)
+    if not cordoned:
+        return None
+    return (
+        f"{join_named('broker', cordoned)} {'is' if len(cordoned) == 1 else 'are'} cordoned, and "
+        "Kafka 4.4 and later refuse every target that names it: "
+        + " and ".join(f"`ktui broker uncordon {broker}`" for broker in cordoned)
+    )
+
+
 def _is_ours(track: Track, state: PartitionState) -> bool:
     return track.step is not None and step_outcome(track.step, state) is StepOutcome.IN_FLIGHT
 
@@ -227,17 +243,22 @@ def _cancelled(
     stops = turned.cancel is CancelKind.STOP
     after, in_flight = _settled(state), state.reassigning
     situation = observed.situation(turned, after)
-    goes_to = find_goal(turned, after.replicas, after.isr, after.leader)
+    goes_to = find_goal(turned, after.replicas, after.isr, after.leader, observed.closed)
     goes_on = None if stops else situation
     lead = next(iter(goes_to.replicas), None) if goes_to.lead is None else goes_to.lead
     least = 1 if situation is None else situation.min_insync_replicas
+    steps = () if goes_on is None else tuple(all_steps(goes_on, limits))
+    dangers = (
+        min_isr_danger(after.isr, least) if in_flight else None,
+        _cordon_danger(steps, observed.seen),
+    )
     preview = replace(
         unchanged,
         cancels=in_flight and bool(after.isr),
-        steps=() if goes_on is None else tuple(all_steps(goes_on, limits)),
+        steps=steps,
         replicas=goes_to.replicas,
         leader=after.leader if stops else lead,
-        danger=min_isr_danger(after.isr, least) if in_flight else None,
+        danger="; ".join(filter(None, dangers)) or None,
     )
     if in_flight and not after.isr:
         return _refused(preview, LAST_IN_SYNC, _LAST_IN_SYNC_OUT)

@@ -48,6 +48,11 @@ class Observed:
         )
 
     @property
+    def closed(self) -> frozenset[int]:
+        """The cordoned brokers that no target may name."""
+        return self._closed
+
+    @property
     def environment(self) -> tuple[object, ...]:
         """What situations rest on, beside a partition and the settings of its topic."""
         return self.online, self._restarting, self._closed, self.seen.waits_for_kept

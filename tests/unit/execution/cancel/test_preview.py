@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ktui.cluster.broker import TopicConfig
+from ktui.cluster.broker import LogDir, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
@@ -217,3 +217,53 @@ def test_a_partition_already_rolling_back_or_gone_is_left_alone() -> None:
 
     assert (again.effect, gone.effect) == (CancelEffect.ALREADY, CancelEffect.NOTHING)
     assert (again.cancels, again.steps, again.replicas) == (False, (), ORIGINAL)
+
+
+def beside_a_cordon(replicas: Replicas, *, refuses: bool | None) -> Observation:
+    """A poll that shows the partition at rest, and broker 3 cordoned."""
+    log_dirs = {3: (LogDir(3, "/a", cordoned=True),), 4: (LogDir(4, "/a"),)}
+    return a_poll(a_partition(T0, replicas), log_dirs=log_dirs, refuses_cordoned=refuses)
+
+
+def test_a_rollback_to_a_list_with_a_cordoned_broker_is_refused_with_the_way_out() -> None:
+    seen = beside_a_cordon(ADDED, refuses=True)
+
+    preview = preview_of(a_track(a_step(), over()), CancelKind.ROLLBACK, seen)
+
+    assert preview.sent == "nothing for now"
+    assert preview.not_now is not None
+    assert "`ktui broker uncordon 3`" in preview.not_now
+
+
+def test_a_stop_beside_a_cordoned_broker_is_not_refused() -> None:
+    seen = beside_a_cordon(ADDED, refuses=True)
+
+    preview = preview_of(a_track(a_step(), over()), CancelKind.STOP, seen)
+
+    assert (preview.refused, preview.danger) == (None, None)
+
+
+def test_a_null_cancel_brings_a_cordoned_broker_back_without_a_list() -> None:
+    log_dirs = {3: (LogDir(3, "/a", cordoned=True),)}
+    seen = a_poll(a_step_in_flight(), log_dirs=log_dirs, refuses_cordoned=True)
+
+    preview = preview_of(a_track(a_step()), CancelKind.ROLLBACK, seen)
+
+    assert (preview.sent, preview.replicas, preview.in_trouble) == ("cancel", ORIGINAL, False)
+
+
+@pytest.mark.parametrize("refuses", [None, False])
+def test_a_rollback_is_at_risk_where_kafka_may_refuse_its_list_for_a_cordon(
+    refuses: bool | None,  # noqa: FBT001 - a column of the table
+) -> None:
+    preview = preview_of(
+        a_track(a_step(), over()), CancelKind.ROLLBACK, beside_a_cordon(ADDED, refuses=refuses)
+    )
+
+    assert preview.sent == "1 step"
+    assert preview.danger == (
+        "broker 3 is cordoned, and Kafka 4.4 and later refuse every target that names it: "
+        "`ktui broker uncordon 3`"
+        if refuses is None
+        else None
+    )

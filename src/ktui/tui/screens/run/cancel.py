@@ -242,7 +242,7 @@ class CancelScreen(Dialog[DialogChoice | None]):
     def interest(self) -> Interest:
         """What polls have to cover for the preview."""
         concerned = () if self._preview is None else self._preview.concerned
-        return Interest(partitions=frozenset(concerned))
+        return Interest(partitions=frozenset(concerned), log_dirs=True)
 
     @property
     def _seen(self) -> Observation | None:
