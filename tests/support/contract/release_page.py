@@ -27,6 +27,7 @@ from support.reassign_tool.answer import Answer as Printed
 _KINDS = 8
 """Kinds that a section shows, the most frequent first."""
 _WIDTH = 150
+_VERSION_OF_TOOL = re.compile(r"kafka-tools-([\d.]+)\.jar")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -217,32 +218,40 @@ def tool_differences(old: tool.Recording, new: tool.Recording) -> Iterator[Found
     """Yield the first differing answer or state of each argument list and flow."""
     if old.header.help != new.header.help:
         yield _printed("help", "the help text", old.header.help, new.header.help)
-    before = {each.words: each for each in old.lists}
-    for one in new.lists:
-        yield from _outcome(one.name, _listed(before[one.words]), _listed(one))
+    lists = {each.words: each for each in old.lists}
     flows = {flow.name: flow for flow in old.flows}
+    versions = _VERSION_OF_TOOL.findall(old.header.jar + new.header.jar)
+    for one in new.lists:
+        yield from _first((one.name,), [_listed(lists[one.words])], [_listed(one)], versions)
     for flow in new.flows:
-        pairs = zip(flows[flow.name].outcomes, flow.outcomes, strict=True)
-        for number, (was, now) in enumerate(pairs, 1):
-            first = next(_outcome(f"{flow.name}, step {number}", was, now), None)
-            if first:
-                yield first
-                break
+        steps = [f"{flow.name}, step {number}" for number in range(1, len(flow.outcomes) + 1)]
+        yield from _first(steps, flows[flow.name].outcomes, flow.outcomes, versions)
 
 
 def _listed(one: tool.RecordedList) -> tool.Outcome:
     return tool.Outcome(one.answer, one.state)
 
 
-def _outcome(where: str, was: tool.Outcome, now: tool.Outcome) -> Iterator[Found]:
-    for field in Printed.__struct_fields__:
-        before, after = (str(getattr(each.answer, field, "")) for each in (was, now))
-        if before != after:
-            yield _printed(field, where, before, after)
+def _first(
+    places: Iterable[str],
+    old: Iterable[tool.Outcome],
+    new: Iterable[tool.Outcome],
+    versions: Sequence[str],
+) -> Iterator[Found]:
+    """Yield the first difference in what the steps printed and left."""
+    for where, was, now in zip(places, old, new, strict=True):
+        for field in Printed.__struct_fields__:
+            before, after = (
+                str(getattr(each.answer, field, "")).replace(version, "<version>")
+                for each, version in zip((was, now), versions, strict=True)
+            )
+            if before != after:
+                yield _printed(field, where, before, after)
+                return
+        if was.state != now.state:
+            before, after = (msgspec.json.encode(each.state).decode() for each in (was, now))
+            yield Found("another state of the cluster", len(where), (where, before, after))
             return
-    if was.state != now.state:
-        before, after = (msgspec.json.encode(each.state).decode() for each in (was, now))
-        yield Found("another state of the cluster", len(where), (where, before, after))
 
 
 def _printed(field: str, where: str, was: str, now: str) -> Found:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from ktui.lab.layout import DEFAULT_VERSION
 from support.reassign_tool.answer import Answer, ClusterState
 
-RECORDED_VERSION = "4.3.1"
 _RECORDED = Path(__file__).parent / "recorded"
 SCHEMA_VERSION = 1
 
@@ -71,7 +71,7 @@ def save(recording: Recording, path: Path) -> None:
     path.write_bytes(gzip.compress(lines, mtime=0))
 
 
-def load(version: str = RECORDED_VERSION) -> Recording:
+def load(version: str = DEFAULT_VERSION) -> Recording:
     first, *rest = gzip.decompress(file_of(version).read_bytes()).splitlines()
     rows = [msgspec.json.decode(row, type=RecordedList | RecordedFlow) for row in rest]
     return Recording(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cli.reassign.command_line.help import help_text
+from ktui.lab.layout import DEFAULT_VERSION
 from support.reassign_tool.answer import Answer
 from support.reassign_tool.cases import argument_lists
 from support.reassign_tool.differences import (
@@ -20,7 +21,7 @@ from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import FLOWS
 from support.reassign_tool.normalise import HELP, normalised
 from support.reassign_tool.programs import PROGRAM, KtuiHere
-from support.reassign_tool.recording import RECORDED_VERSION, RecordedList, load
+from support.reassign_tool.recording import RecordedList, load
 
 RECORDING = load()
 WITHOUT_CLUSTER = {each.words for each in argument_lists() if not each.needs_cluster}
@@ -51,7 +52,7 @@ def test_every_argument_list_and_flow_is_recorded_from_the_named_version() -> No
     assert {each.words for each in RECORDING.lists} == {each.words for each in lists}
     assert len({flow.name for flow in FLOWS}) == len(FLOWS) >= 40
     assert {each.name for each in RECORDING.flows} == {flow.name for flow in FLOWS}
-    assert RECORDING.header.jar == f"kafka-tools-{RECORDED_VERSION}.jar"
+    assert RECORDING.header.jar == f"kafka-tools-{DEFAULT_VERSION}.jar"
     assert HELP not in RECORDING.header.help
 
 
