@@ -18,7 +18,7 @@ from support.contract.sequence_runner import batches, play
 from support.contract.sequences import SCHEMA_VERSION, SEED, Played, Recording, load
 from support.contract.simulated_stage import SimulatedStage
 
-VERSIONS = [version for version in SUPPORTED if version not in ("4.2.2", "3.9.2")]
+VERSIONS = [version for version in SUPPORTED if version != "3.9.2"]
 
 
 @pytest.fixture(params=VERSIONS)

@@ -48,7 +48,7 @@ def main(version: str, against: str | None) -> None:
     old = _recorded(against or newest_before(version))
     new = _recorded(version)
     simulated = asyncio.run(_simulated(version))
-    text = release_page.page(old, new, simulated, _failing_tests(version))
+    text = release_page.page(old, new, simulated, _contract(version))
     path = _ROOT / "build" / f"kafka-{version}.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
@@ -122,7 +122,8 @@ async def _simulated(version: str) -> release_page.Simulated:
     return release_page.Simulated(known, found)
 
 
-def _failing_tests(version: str) -> list[str]:
+def _contract(version: str) -> list[str]:
+    """Run the contract's tests; return pytest's summary, and a line for each that failed."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests/contract", "-m", "kafka", "-q", "-rfE", "--tb=no"],
         cwd=_ROOT,
@@ -131,8 +132,8 @@ def _failing_tests(version: str) -> list[str]:
         text=True,
         check=False,
     )
-    click.echo(done.stdout)
-    return [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    *lines, summary = done.stdout.splitlines() or [f"pytest ended with {done.returncode}"]
+    return [summary, *(line for line in lines if line.startswith(("FAILED", "ERROR")))]
 
 
 if __name__ == "__main__":

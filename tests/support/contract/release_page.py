@@ -63,7 +63,7 @@ def page(old: Version, new: Version, simulated: Simulated, contract: Sequence[st
         old: the version to compare with.
         new: the version that the page is about.
         simulated: what ktui's simulated cluster does in its place.
-        contract: the contract tests that failed on it.
+        contract: the outcome of the contract's tests on it, and those that failed.
     """
     found = list(sequence_differences(old, new, simulated))
     steps = sum(len(one.outcomes) for one in new.sequences)
@@ -73,7 +73,7 @@ def page(old: Version, new: Version, simulated: Simulated, contract: Sequence[st
         "",
         *_section(
             f"The contract's tests on {new.number}",
-            [f"- {line}" for line in contract] or ["All pass."],
+            [f"- {line}" for line in contract],
         ),
         *_section(f"Sequences: {len(new.sequences)} with {steps} steps", _by_kind(found)),
         _as_simulated(new, simulated),
