@@ -7,8 +7,7 @@ from collections.abc import Sequence as Many
 
 import pytest
 
-from ktui.lab.layout import VERSIONS as SUPPORTED
-from ktui.lab.layout import Lab
+from ktui.lab.layout import VERSIONS, Lab
 from support.contract.chosen_sequences import CORDON, ONE_OUTAGE
 from support.contract.real_sequences import play_on
 from support.contract.real_stage import without_leader_rebalance
@@ -17,8 +16,6 @@ from support.contract.sequence_maker import make
 from support.contract.sequence_runner import batches, play
 from support.contract.sequences import SCHEMA_VERSION, SEED, Played, Recording, load
 from support.contract.simulated_stage import SimulatedStage
-
-VERSIONS = [version for version in SUPPORTED if version != "3.9.2"]
 
 
 @pytest.fixture(params=VERSIONS)
