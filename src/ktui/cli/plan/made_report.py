@@ -19,7 +19,7 @@ from ktui.planning.intents.before_after import (
     RackBeforeAfter,
 )
 from ktui.planning.intents.layout import UNKNOWN_BYTES
-from ktui.planning.intents.left_text import REASONS, left_name
+from ktui.planning.intents.left_text import REASONS, left_name, reason_of
 from ktui.planning.intents.made_plan import Left, Why
 from ktui.planning.names import join_some
 from ktui.planning.plan import VERSION, PartitionTarget
@@ -186,10 +186,10 @@ def _figures(before: Holding, after: Holding) -> tuple[str, ...]:
 
 def left_lines(left: Iterable[Left], intention: Intention) -> list[str]:
     """Return what stays undone, one line for each reason."""
-    by_why: dict[Why, list[str]] = {}
+    by_why: dict[str, list[str]] = {}
     for each in left:
-        by_why.setdefault(each.why, []).append(_left_in_words(each, intention))
-    return [f"not done: {join_some(named)}: {_WHY[why]}" for why, named in by_why.items()]
+        by_why.setdefault(reason_of(each, _WHY), []).append(_left_in_words(each, intention))
+    return [f"not done: {join_some(named)}: {why}" for why, named in by_why.items()]
 
 
 def _left_in_words(left: Left, intention: Intention) -> str:

@@ -253,7 +253,12 @@ class Draft:
         self, tp: TopicPartition | None, broker: int | None, why: Why, amount: int = 0
     ) -> None:
         """Note what the plan does not do."""
-        self._left[tp, broker] = Left(tp, broker, why, amount)
+        cordoned = frozenset[int]()
+        if why is Why.CORDONED:
+            refused = self.layout.refused
+            named = refused if tp is None else refused.intersection(self.original(tp))
+            cordoned = named & self._refused or named
+        self._left[tp, broker] = Left(tp, broker, why, amount, tuple(sorted(cordoned)))
 
     def forget(self, tp: TopicPartition | None, broker: int | None) -> None:
         """Remove a note of what the plan does not do."""

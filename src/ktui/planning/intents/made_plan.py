@@ -52,6 +52,8 @@ class Left(msgspec.Struct, frozen=True):
     why: Why
     amount: int = 0
     """For a broker, how far off it stays: replicas, bytes or preferred leaders."""
+    cordoned: tuple[int, ...] = ()
+    """For `Why.CORDONED`, the brokers whose cordons are in the way."""
 
 
 class MadePlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def test_another_broker_is_drained_of_all_that_shares_no_partition_with_a_cordon
     (line,) = left_lines(made.left)
     assert line == (
         "1 replica stays as it is: its list would name a cordoned broker, and Kafka refuses every "
-        "such list; lift the cordon first: ktui broker uncordon ID (a-1 on broker 1)."
+        "such list; lift the cordon first: ktui broker uncordon 4 (a-1 on broker 1)."
     )
 
 
