@@ -6,6 +6,9 @@ import pytest
 from textual.events import Key
 from textual.keys import _character_to_key
 
+from ktui.cluster.cordon import CORDONED, EVERY
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.resources import broker_resource
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
@@ -348,3 +351,16 @@ async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
             "run drain-3 waits for resume, with 1 partition left that this plan has, too"
             in joined_words(report(watch))
         )
+
+
+async def test_a_target_on_a_cordoned_broker_is_a_problem_with_the_way_out(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", version="4.4")
+    cluster.configure([ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)])
+    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+        await choose_plan(watch, a_plan(tmp_path, plan_of(moved("a-0", target=(4, 2, 3)))))
+
+        await watch.until(lambda: "problem" in report(watch))
+
+        assert "ktui broker uncordon 4" in " ".join(report(watch).split())
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: "The plan has the problems above" in answer_line(watch))

@@ -13,6 +13,9 @@ from click.testing import CliRunner
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.plan.command import check as check_command
+from ktui.cluster.cordon import CORDONED, EVERY
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.resources import broker_resource
 from ktui.simulated import events
 from support.cli.plan_sandbox import PlanSandbox, answer, check
 from support.simulated.moving_clusters import a_cluster, throttle
@@ -457,3 +460,20 @@ def test_help_of_the_verb_is_printed(arguments: list[str]) -> None:
 
     assert result.exit_code == 0
     assert result.stdout.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "severity"), [("4.3", 0, "warning"), ("4.4", 2, "problem")]
+)
+def test_a_target_on_a_cordoned_broker_is_a_warning_on_4_3_and_fails_the_check_on_4_4(
+    plan_sandbox: PlanSandbox, version: str, code: int, severity: str
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]}, version=version)
+    cluster.configure([ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)])
+    plan_sandbox.cluster(cluster)
+
+    result = check(plan_sandbox.plan(orders_0=(4, 2, 3)))
+
+    assert result.exit_code == code
+    assert f"{severity}: broker 4 is cordoned" in result.output
+    assert "lift the cordon with ktui broker uncordon 4" in result.output

@@ -12,6 +12,9 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
+from ktui.cluster.cordon import CORDONED, EVERY
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.resources import broker_resource
 from ktui.insights.file import encode
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -97,3 +100,15 @@ def test_a_file_and_a_cluster_exclude_each_other(rehearsing: Rehearsing) -> None
 
         assert isinstance(refused.exception, BadInput)
         assert f"{words[0]}: with --on, nothing is read" in str(refused.exception)
+
+
+def test_a_target_on_a_cordoned_broker_is_refused_by_the_twin_of_a_cluster_that_refuses_it(
+    rehearsing: Rehearsing,
+) -> None:
+    cordon = ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)
+    rehearsing.cluster.configure([cordon])
+
+    result = rehearsing.rehearse("--measure", "0")
+
+    assert result.exit_code == 2
+    assert "problem: broker 4 is cordoned, and Kafka refuses every target that" in result.stderr
