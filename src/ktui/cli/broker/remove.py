@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
 
 import click
 import msgspec
 
-from ktui.cli.broker.cordon import check_owner
 from ktui.cli.broker.read import broker_argument, exclude_option, read_plan_layout
 from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, check_run
 from ktui.cli.broker.unregister import Unregistration, kept_text, typed_id
+from ktui.cli.context.claim import (
+    ClaimRequest,
+    check_no_other_owner,
+    claim_request,
+    own_cluster,
+)
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
@@ -34,14 +39,13 @@ from ktui.cluster.text import clean
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
 from ktui.execution.errors import RunRefused
+from ktui.execution.host.ownership import lock_starts
 from ktui.ops.broker.preview import RemovalPreview
 from ktui.ops.broker.removal import (
-    WAITS,
     RemovalRequest,
     RemoveOptions,
     Removing,
     RunForecast,
-    Stage,
     Stopped,
 )
 from ktui.ops.broker.undo import UndoRemoval
@@ -60,6 +64,12 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
         is_flag=True,
         help="Do without a cordon, which needs Kafka 4.3. What lands on the broker is drained as "
         "it comes.",
+    ),
+    "cordon_first": click.option(
+        "--cordon-first",
+        is_flag=True,
+        help="Cordon the broker before its drain on Kafka 4.4 and later, too: for clusters where "
+        "topics are created all the time.",
     ),
     "rack_aware": rack_aware_option,
     "exclude": exclude_option(
@@ -151,13 +161,14 @@ def _read_request(
     if options.exclude:
         check_names(EXCLUDE, options.exclude, read_plan_layout(target.cluster))
     how = msgspec.structs.replace(how, headless=True)
+    program = _CommandLine(broker, target, how, allowed, options.exclude)
     return RemovalRequest(
         broker=broker,
         options=options,
         state=how.state,
         file=file,
         cluster=cluster,
-        program=_CommandLine(broker, target, how, allowed, options.exclude),
+        program=program,
     )
 
 
@@ -178,14 +189,14 @@ class _CommandLine:
         exclude: Iterable[str],
     ) -> None:
         self._broker, self._target, self._how, self._allowed = broker, target, how, allowed
-        self._left = LeftRuns.of(target, how)
+        runs = LeftRuns.of(target, how)
         self.clock: Clock = SystemClock()
         self.attended = can_ask()
         left_out = shlex.join((EXCLUDE, ",".join(exclude)))
         excludes = f" {left_out}" if exclude else ""
         self.again = f"ktui broker remove {broker}{excludes}{state_option(how.state)}"
         self.note = print_note
-        self.go_on, self.roll_back = self._left.go_on, self._left.roll_back
+        self.go_on, self.cancel = runs.go_on, runs.cancel
 
     @asynccontextmanager
     async def ports(self) -> AsyncIterator[ClusterPorts]:
@@ -197,14 +208,27 @@ class _CommandLine:
         check_same_cluster(self._target, found, cluster_id)
 
     async def check_owner(self, cluster_id: str) -> None:
+        if (claim := self._claim(cluster_id)) is not None:
+            await check_no_other_owner(claim)
+
+    @contextmanager
+    def owned(self, cluster_id: str) -> Iterator[None]:
+        claim = self._claim(cluster_id)
+        if claim is None:
+            yield
+            return
+        with lock_starts(self._how.state, cluster_id), own_cluster(claim, keep=False):
+            yield
+
+    def _claim(self, cluster_id: str) -> ClaimRequest | None:
         how = self._how
-        await check_owner(
+        return claim_request(
             self._target.cluster,
             how.state,
             cluster_id,
             CLAIM,
-            take_over=how.take_over,
             off=how.no_ownership,
+            take_over=how.take_over,
         )
 
     def check_run(self, name: str, words: str, plan: Plan) -> RunForecast:
@@ -218,10 +242,6 @@ class _CommandLine:
         return begin_run(BrokerRun(name, words, plan, self._allowed), self._target, self._how)
 
     def confirm_unregister(self) -> None:
-        if not self.attended:
-            words = f"to unregister it for good: {self.again} --unregister"
-            self.report(Stage.UNREGISTER, words)
-            raise Stopped(WAITS)
         if not typed_id(self._broker):
             raise Stopped(BAD_INPUT, "nothing was sent")
 
@@ -233,15 +253,9 @@ class _CommandLine:
         kept = asyncio.run(verb.send())
         return None if kept is None else kept_text(self._broker, kept)
 
-    def report(self, stage: Stage | None, words: str) -> None:
+    def report(self, place: str, words: str) -> None:
         """Print what came of a stage, apart from the events of --json."""
-        click.echo(_line(stage, words), err=self._how.json)
-
-
-def _line(stage: Stage | None, words: str) -> str:
-    stages = [*Stage]
-    place = "" if stage is None else f"{stages.index(stage) + 1}/{len(stages)} {stage}: "
-    return clean(f"{place}{words}")
+        click.echo(clean(f"{place}: {words}" if place else words), err=self._how.json)
 
 
 def _is_removed(request: RemovalRequest) -> bool:
@@ -298,8 +312,8 @@ def _preview(request: RemovalRequest, *, undo: bool) -> None:
 def _show(request: RemovalRequest) -> bool:
     """Print what each stage would do, and return whether one of them could not begin."""
     preview = RemovalPreview(request)
-    for stage, words in preview.lines():
-        click.echo(words if stage is None else _line(stage, words))
+    for line in preview.lines():
+        click.echo(line)
     return preview.problems
 
 

@@ -118,8 +118,8 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
             return EXIT_CODES[run_ending(found.run)]
         return self._carry_on(client, found)
 
-    def roll_back(self, name: str, partitions: Collection[TopicPartition]) -> int:
-        """Roll some partitions of a run back, and return the exit code of the run.
+    def cancel(self, name: str, kind: CancelKind, partitions: Collection[TopicPartition]) -> int:
+        """Cancel some partitions of a run, and return the exit code of the run.
 
         The run may have ended. Repeated, this goes on with what is left of it.
 
@@ -128,7 +128,7 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
             RunProblem: its journal cannot be read or written, or its engine has died.
         """
         client, found = self._found(name)
-        command = CancelMoves(CancelKind.ROLLBACK, (), tuple(partitions))
+        command = CancelMoves(kind, (), tuple(partitions))
 
         def ask() -> None:
             client.ask(command)

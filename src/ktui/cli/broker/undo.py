@@ -25,6 +25,7 @@ from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.ops.broker.runs import DEMOTE, last_run_of
 from ktui.ops.undo import Undo, find_undo, left_as_is_lines
 
@@ -104,7 +105,7 @@ def _roll_back(runs: LeftRuns, undo: Undo) -> bool:
     Ends the program if the run was left before its end.
     """
     print_note(undo.text)
-    code = runs.roll_back(undo.run.name, undo.partitions)
+    code = runs.cancel(undo.run.name, CancelKind.ROLLBACK, undo.partitions)
     run = RunClient.find(runs.state, undo.run.name).read().run
     if not run.ended:
         sys.exit(code)

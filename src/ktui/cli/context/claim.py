@@ -101,21 +101,26 @@ def claim_request(
 
 
 @contextmanager
-def own_cluster(request: ClaimRequest) -> Iterator[None]:
+def own_cluster(request: ClaimRequest, *, keep: bool = True) -> Iterator[None]:
     """Own a cluster before a run is created on it. If that fails, undo a new claim.
 
     The caller keeps other processes of the state directory from starting meanwhile.
+
+    Args:
+        request: the claim.
+        keep: whether a new claim stays after the block, for the run that was created in it.
 
     Raises:
         RunRefused: another state directory owns the cluster, or the owner is unknown.
     """
     newly_claimed = asyncio.run(_claim_newly(request))
+    kept = False
     try:
         yield
-    except BaseException:
-        if newly_claimed and not live_runs(request.state, request.cluster_id):
+        kept = keep
+    finally:
+        if newly_claimed and not kept and not live_runs(request.state, request.cluster_id):
             asyncio.run(release_cluster(request))
-        raise
 
 
 async def check_no_other_owner(request: ClaimRequest) -> None:

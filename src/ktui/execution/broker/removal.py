@@ -46,8 +46,11 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """Its runs that take the leadership off the broker, oldest first."""
     drains: tuple[str, ...] = ()
     """Its runs that take the replicas off the broker, oldest first. All began after `demotes`."""
-    told: int = 0
-    """How many of `drains` there were when the operator was last told what others move back."""
+    warned_after: int = msgspec.field(default=0, name="told")
+    """How many of `drains` there were when the operator was last warned of what others move back.
+
+    The file keeps the key that earlier versions of ktui read and write.
+    """
     undoing: bool = False
     """Whether it is on its way back. The runs that are undone are no longer named."""
     unregistered_at: datetime | None = None

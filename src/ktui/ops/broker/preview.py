@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ktui.cluster.cordon import CORDONED
-from ktui.cluster.ports import ClusterPorts
-from ktui.execution.broker.cordon import Cordoner, NoCordon
+from ktui.cluster.text import clean
+from ktui.execution.broker.cordon import NoCordon
 from ktui.execution.forecast.progress_text import progress_line
-from ktui.ops.broker.removal import RemovalRequest, Stage
+from ktui.ops.broker.removal import REFUSED, RemovalRequest, Stage, place
 from ktui.ops.broker.runs import DEMOTE, DRAIN, Purpose, left_text, made_run, plan_text
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake
@@ -32,27 +32,40 @@ class RemovalPreview:
         self._options = request.options
         self._removal = request.standing
         self._is_up = request.broker in request.cluster.online
+        self._order = request.order(None)
+        self._closed = False
+        """Whether Kafka refuses lists that name the broker now."""
         self._stays = 0
         """The replicas that the last run shown would leave on the broker."""
         self.problems = False
         """Whether a stage could not begin; known once all lines were read."""
 
-    def lines(self) -> Iterator[Line]:
-        """Yield what each stage would do, in order.
+    def lines(self) -> Iterator[str]:
+        """Yield a line for what each stage would do, in order.
 
         Raises:
             ClusterError, RunProblem: the cluster or a run cannot be read.
         """
-        yield Stage.CORDON, self._cordon()
+        for stage, words in self._lines():
+            yield words if stage is None else clean(f"{place(stage, self._order)}: {words}")
+
+    def _lines(self) -> Iterator[Line]:
+        cordon = self._cordon()
         layout = self._request.layout()
         removal = self._removal
-        drains = () if removal is None else removal.drains
-        if self._options.demote and self._is_up and not drains:
-            demotes = () if removal is None else removal.demotes
-            yield from self._run(Stage.DEMOTE, DEMOTE, layout, demotes)
-        else:
-            yield Stage.DEMOTE, "left out"
-        yield from self._run(Stage.DRAIN, DRAIN, layout, drains)
+        demotes, drains = ((), ()) if removal is None else (removal.demotes, removal.drains)
+        for stage in self._order:
+            if stage is Stage.CORDON:
+                yield stage, cordon
+            elif stage is Stage.DRAIN:
+                yield from self._run(stage, DRAIN, layout, drains)
+            elif stage is Stage.DEMOTE:
+                if not self._options.demote or not self._is_up or drains:
+                    yield stage, "left out"
+                elif self._closed:
+                    yield stage, f"left out: {REFUSED.format(self._broker)}"
+                else:
+                    yield from self._run(stage, DEMOTE, layout, demotes)
         if stays := self._stays:
             replicas = as_count(stays, "replica")
             verb = "stays" if stays == 1 else "stay"
@@ -77,22 +90,24 @@ class RemovalPreview:
         )
 
     def _cordon(self) -> str:
-        if not self._options.cordon:
-            return "left out"
+        """Return what becomes of the cordon, and find out whether it is there already."""
         if not self._is_up:
-            return "not possible: the broker is down"
+            return "not possible: the broker is down" if self._options.cordon else "left out"
         try:
-            return self._request.act(self._change)
+            now = self._request.read_cordon()
         except NoCordon as refused:
             self.problems = True
-            return f"{refused}; --skip-cordon goes on without"
-
-    async def _change(self, ports: ClusterPorts) -> str:
-        now = await Cordoner(ports, self._broker, self._request.program.clock).read()
+            return str(refused)
+        self._order = self._request.order(now)
+        self._closed = self._request.is_closed(now)
+        if now is None or not self._options.cordon:
+            return "left out"
         value = now.with_cordons(())
         if now.has(value):
             return f"{CORDONED} is {now.value} already"
-        return f"{CORDONED}: {now.value} -> {value}"
+        straight = self._request.refuses and self._options.cordon_first
+        then = "; from then on each partition goes straight to its target" if straight else ""
+        return f"{CORDONED}: {now.value} -> {value}{then}"
 
     def _run(
         self, stage: Stage, purpose: Purpose, layout: Layout, names: tuple[str, ...]

@@ -6,19 +6,20 @@ import asyncio
 import enum
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
 
+from ktui.cluster.broker import all_cordoned
 from ktui.cluster.clock import Clock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
 from ktui.cluster.text import clean
-from ktui.execution.broker.cordon import Cordoner, NoCordon
+from ktui.execution.broker.cordon import Cordoner, CordonState, NoCordon
 from ktui.execution.broker.holdings import Stay
 from ktui.execution.broker.removal import CordonMemory, Removal, RemovalFile
 from ktui.execution.broker.status import BrokerStatus, but_for, held_line, why_unknown
@@ -26,6 +27,7 @@ from ktui.execution.broker.unregister import NotRegistered
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.ops.broker.runs import (
     DEMOTE,
@@ -74,6 +76,13 @@ class Stage(enum.StrEnum):
     UNREGISTER = "unregister"
 
 
+REFUSED = "broker {} is cordoned, and this Kafka refuses every list of replicas that names it"
+_CORDON_FIRST = (Stage.CORDON, Stage.DEMOTE, Stage.DRAIN)
+_DEMOTE_FIRST = (Stage.DEMOTE, Stage.CORDON, Stage.DRAIN)
+_CORDON_LAST = (Stage.DEMOTE, Stage.DRAIN, Stage.CORDON)
+_TO_THE_END = (Stage.EMPTY, Stage.STOP, Stage.UNREGISTER)
+
+
 class Stopped(Exception):
     """The removal goes no further now: it waits, or one of its runs does.
 
@@ -117,6 +126,9 @@ class Program(Protocol):
     async def check_owner(self, cluster_id: str) -> None:
         """Raise RunRefused where another state directory owns the cluster."""
 
+    def owned(self, cluster_id: str) -> AbstractContextManager[None]:
+        """Own the cluster within a block; raise RunRefused where that cannot be."""
+
     def check_run(self, name: str, words: str, plan: Plan) -> RunForecast:
         """Check a run against the cluster."""
 
@@ -126,8 +138,8 @@ class Program(Protocol):
     def go_on(self, name: str) -> int:
         """Carry a run on to its end, and return the code of that."""
 
-    def roll_back(self, name: str, partitions: Collection[TopicPartition]) -> int:
-        """Roll some partitions of a run back, and return the code of its end."""
+    def cancel(self, name: str, kind: CancelKind, partitions: Collection[TopicPartition]) -> int:
+        """Cancel some partitions of a run, and return the code of its end."""
 
     def confirm_unregister(self) -> None:
         """Raise Stopped unless the operator wants the broker unregistered."""
@@ -135,8 +147,13 @@ class Program(Protocol):
     def unregister(self) -> str | None:
         """Unregister the broker; return which of its settings may have stayed, in words."""
 
-    def report(self, stage: Stage | None, words: str) -> None:
-        """Report what came of a stage; None for the way back."""
+    def report(self, place: str, words: str) -> None:
+        """Report what came of a stage, or of the way back.
+
+        Args:
+            place: the stage and its number, as in "3/6 drain"; empty for the way back.
+            words: what came of it.
+        """
 
     def note(self, words: str) -> None:
         """Report something beside the stages."""
@@ -147,6 +164,8 @@ class RemoveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     demote: bool = True
     cordon: bool = True
+    cordon_first: bool = False
+    """Whether to cordon before the drain also where Kafka then refuses lists with the broker."""
     rack_aware: bool | None = None
     """None for where all brokers have racks."""
     exclude: tuple[str, ...] = ()
@@ -155,6 +174,11 @@ class RemoveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to end once the broker may be stopped."""
     unregister: bool = False
     """Whether to unregister the broker without asking."""
+
+
+def is_cordoned(cordon: CordonState | None) -> bool:
+    """Return whether a broker takes no new replica."""
+    return cordon is not None and all_cordoned(cordon.log_dirs)
 
 
 class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +192,56 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterDescription
     """The brokers, read for this call."""
     program: Program
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the cluster refuses lists that name a cordoned broker, or may do so.
+
+        Kafka 4.4 and later refuse them, also for a replica that stays.
+        """
+        return self.cluster.refuses_cordoned is not False
+
+    def order(self, cordon: CordonState | None) -> tuple[Stage, ...]:
+        """Return the stages in their order.
+
+        Where Kafka refuses lists that name a cordoned broker, the cordon comes last by default: all
+        old replicas then stay until the new ones are in sync. After a cordon, each partition goes
+        straight to its target, without the one on the broker from the start.
+
+        Args:
+            cordon: the cordon at the moment; None where it is not known.
+        """
+        if not self.refuses:
+            first = _CORDON_FIRST
+        elif self.options.cordon_first or is_cordoned(cordon):
+            first = _DEMOTE_FIRST
+        else:
+            first = _CORDON_LAST
+        return (*first, *_TO_THE_END)
+
+    def read_cordon(self) -> CordonState | None:
+        """Read the cordon of the broker; None where it is not asked for, and not known.
+
+        Raises:
+            NoCordon: one is asked for, and the broker's Kafka has none.
+            RunProblem, ClusterError: one is asked for, and it cannot be read.
+        """
+        clock = self.program.clock
+        if not (self.options.cordon or self.refuses):
+            return None
+        try:
+            return self.act(lambda ports: Cordoner(ports, self.broker, clock).read())
+        except (RunProblem, ClusterError) as problem:
+            if not self.options.cordon:
+                return None
+            if not isinstance(problem, NoCordon):
+                raise
+            instead = f"{self.program.again} --skip-cordon"
+            raise NoCordon(f"{problem}. To drain again and again instead: {instead}") from None
+
+    def is_closed(self, cordon: CordonState | None) -> bool:
+        """Return whether the cluster refuses, or may refuse, lists that name the broker now."""
+        return self.refuses and is_cordoned(cordon)
 
     @property
     def standing(self) -> Removal | None:
@@ -205,6 +279,11 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
+def place(stage: Stage, order: Sequence[Stage]) -> str:
+    """Return a stage with its number in an order, as in "3/6 drain"."""
+    return f"{order.index(stage) + 1}/{len(order)} {stage}"
+
+
 class Removing:
     """One call of a removal, which goes on from what is really there.
 
@@ -221,6 +300,7 @@ class Removing:
         self._options = request.options
         self._file = request.file
         self._cluster = request.cluster
+        self._order = request.order(None)
         self._removal = request.standing or Removal(
             cluster_id=request.cluster.cluster_id,
             broker=request.broker,
@@ -235,8 +315,15 @@ class Removing:
             RunRefused: something forbids the next stage.
             RunProblem, ClusterError: something cannot be read or done.
         """
-        self._set_cordon()
-        self._demote()
+        cordon = self._request.read_cordon() if self._is_up else None
+        self._order = self._request.order(cordon)
+        for stage in self._order:
+            if stage is Stage.CORDON:
+                self._set_cordon()
+            elif stage is Stage.DEMOTE:
+                self._demote(closed=self._request.is_closed(cordon))
+            elif stage is Stage.DRAIN and self._order[:3] == _CORDON_LAST:
+                self._drain_once()
         while True:
             view = self._drain()
             if self._options.until_empty:
@@ -262,7 +349,7 @@ class Removing:
         self._file.save(self._removal)
 
     def _say(self, stage: Stage, words: str) -> None:
-        self._program.report(stage, words)
+        self._program.report(place(stage, self._order), words)
 
     # --------------------------------------------------------------- cordon
 
@@ -272,21 +359,16 @@ class Removing:
             self._say(Stage.CORDON, f"{words} as they come")
         elif not self._is_up:
             self._say(Stage.CORDON, "not possible: the broker is down")
-        else:
-            try:
+        elif (now := self._request.read_cordon()) is not None and now.has(now.with_cordons(())):
+            self._say(Stage.CORDON, f"the broker reports {clean(now.summary)}")
+        else:  # the claim first: it may create a topic that needs every broker
+            with self._program.owned(self._cluster.cluster_id):
                 self._request.act(self._cordoned)
-            except NoCordon as refused:
-                instead = f"{self._program.again} --skip-cordon"
-                raise NoCordon(f"{refused}. To drain again and again instead: {instead}") from None
 
     async def _cordoned(self, ports: ClusterPorts) -> None:
-        await self._program.check_owner(self._cluster.cluster_id)
         cordoner = Cordoner(ports, self._broker, self._program.clock)
         before = await cordoner.read()
         value = before.with_cordons(())
-        if before.has(value):
-            self._say(Stage.CORDON, f"the broker reports {clean(before.summary)}")
-            return
         if self._removal.cordon is None:
             self._save(cordon=CordonMemory(before.setting.own, value))
         after = await cordoner.cordon(before, value)
@@ -294,19 +376,39 @@ class Removing:
 
     # --------------------------------------------------------------- demote
 
-    def _demote(self) -> None:
-        """Move leadership away from the broker, unless its replicas are leaving already."""
+    def _demote(self, *, closed: bool) -> None:
+        """Move leadership away from the broker, unless its replicas are leaving already.
+
+        Args:
+            closed: whether lists that name the broker are refused. A demote needs them.
+        """
         if not self._options.demote:
             self._say(Stage.DEMOTE, "left out")
         elif not self._is_up:
             self._say(Stage.DEMOTE, "needless: a broker that is down leads nothing")
         elif self._removal.drains:
             self._say(Stage.DEMOTE, "over: the replicas are being drained")
+        elif closed:
+            self._leave_out_demote()
         elif (name := self._request.unfinished(self._removal.demotes)) is not None:
             self._say(Stage.DEMOTE, f"going on with run {name}")
             self._end_of(name, self._program.go_on(name))
         else:
             self._begin_demote()
+
+    def _leave_out_demote(self) -> None:
+        """Call off what is left of a demote that is refused from now on."""
+        why = REFUSED.format(self._broker)
+        name = self._request.unfinished(self._removal.demotes)
+        if name is None:
+            self._say(Stage.DEMOTE, f"left out: {why}")
+            return
+        self._say(Stage.DEMOTE, f"the rest of run {name} is called off: {why}")
+        run = RunClient.find(self._request.state, name).read().run
+        left = [track.tp for track in run.tracks.values() if not track.state.ended]
+        code = self._program.cancel(name, CancelKind.STOP, left)
+        if self._request.unfinished((name,)):
+            raise self._left(code)
 
     def _begin_demote(self) -> None:
         try:
@@ -323,6 +425,20 @@ class Removing:
 
     # --------------------------------------------------------------- drain
 
+    def _go_on_with_drain(self) -> bool:
+        """Carry an unfinished drain on to its end, and return whether there was one."""
+        name = self._request.unfinished(self._removal.drains)
+        if name is None:
+            return False
+        self._say(Stage.DRAIN, f"going on with run {name}")
+        self._end_of(name, self._program.go_on(name))
+        return True
+
+    def _drain_once(self) -> None:
+        """Move away what is on the broker now, while lists may still name it."""
+        if not self._go_on_with_drain() and (view := self._proven()).holdings.replicas:
+            self._begin_drain(view)
+
     def _drain(self) -> BrokerStatus:
         """Move all replicas away, also those that land on the broker meanwhile.
 
@@ -331,20 +447,27 @@ class Removing:
         """
         quiet_s = POLL_S
         while True:
-            if (name := self._request.unfinished(self._removal.drains)) is not None:
-                self._say(Stage.DRAIN, f"going on with run {name}")
-                self._end_of(name, self._program.go_on(name))
+            if self._go_on_with_drain():
                 quiet_s = QUIET_S
                 continue
             view = self._proven()
             if not view.holdings.replicas:
                 view = self._looked_again(view, quiet_s)
-            if not view.holdings.replicas:
+            if not view.holdings.replicas and self._is_kept_empty():
                 self._say_empty(view)
                 return view
+            if not view.holdings.replicas:
+                self._set_cordon()
+                continue
             self._check_not_moved_back(view)
             self._begin_drain(view)
             quiet_s = QUIET_S
+
+    def _is_kept_empty(self) -> bool:
+        """Return whether the cordon is still there: somebody may have lifted it for a drain."""
+        if not (self._options.cordon and self._is_up):
+            return True
+        return is_cordoned(self._request.read_cordon())
 
     def _looked_again(self, view: BrokerStatus, quiet_s: float) -> BrokerStatus:
         """Return what an empty broker holds some seconds later, or something came to it.
@@ -366,12 +489,12 @@ class Removing:
         return view
 
     def _check_not_moved_back(self, view: BrokerStatus) -> None:
-        """Check that nothing on the broker has come back twice since the operator was last told.
+        """Check that nothing on the broker has come back twice since the operator was last warned.
 
         Raises:
             Stopped: something has. Another drain would be undone, too.
         """
-        drained = self._drained(self._removal.drains[self._removal.told :])
+        drained = self._drained(self._removal.drains[self._removal.warned_after :])
         states = view.facts.states
         back = [
             tp
@@ -380,7 +503,7 @@ class Removing:
         ]
         if not back:
             return
-        self._save(told=len(self._removal.drains))
+        self._save(warned_after=len(self._removal.drains))
         topics = sorted({tp.topic for tp in back})
         self._wait(
             f"do not stop broker {self._broker}: {join_some(back)} came back to it {MOST_RETURNS} "
@@ -497,10 +620,18 @@ class Removing:
         if broker not in self._cluster.brokers and self._cluster.reports_fenced:
             self._say(Stage.UNREGISTER, f"broker {broker} is not registered any more")
         else:
-            if not self._options.unregister:
-                self._program.confirm_unregister()
+            self._confirm_unregister()
             self._send_unregister()
         self._save(unregistered_at=self._program.clock.now())
+
+    def _confirm_unregister(self) -> None:
+        if self._options.unregister:
+            return
+        if not self._program.attended:
+            words = f"to unregister it for good: {self._program.again} --unregister"
+            self._say(Stage.UNREGISTER, words)
+            raise Stopped(WAITS)
+        self._program.confirm_unregister()
 
     def _send_unregister(self) -> None:
         broker = self._broker
@@ -536,12 +667,15 @@ class Removing:
         """Check that a run has ended, and that nobody has called a part of it off."""
         run = RunClient.find(self._request.state, name).read().run
         if not run.ended:
-            raise Stopped(code, f"to go on with the removal: {self._program.again}")
+            raise self._left(code)
         if off := [track.tp for track in run.tracks.values() if track.state not in _OVER]:
             self._wait(
                 f"run {name} has ended, and not all of its partitions are where they were to go: "
                 f"{join_some(off)}. See why: ktui status {name}"
             )
+
+    def _left(self, code: int) -> Stopped:
+        return Stopped(code, f"to go on with the removal: {self._program.again}")
 
     def _wait(self, words: str) -> NoReturn:
         raise Stopped(WAITS, f"{words}. To go on from there: {self._program.again}")

@@ -1,4 +1,7 @@
-"""The way back from a removal: its runs from the last to the first, then its cordon."""
+"""The way back from a removal: its runs from the last to the first, and its cordon.
+
+The cordon goes first where Kafka refuses lists that name a cordoned broker, else last.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from ktui.execution.broker.cordon import Cordoner
 from ktui.execution.broker.removal import CordonMemory, Removal
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
-from ktui.ops.broker.removal import WAITS, RemovalRequest, Stopped
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.ops.broker.removal import REFUSED, WAITS, RemovalRequest, Stopped
 from ktui.ops.broker.runs import made_run
 from ktui.ops.undo import NOTHING_ELSE, Undo, find_undo, left_as_is_lines
 
@@ -46,7 +50,11 @@ class UndoRemoval:
         self._complete = True
 
     def preview(self) -> Iterator[str]:
-        """Yield what would be undone."""
+        """Yield what would be undone, in order."""
+        cordon = self._removal.cordon
+        words = "" if cordon is None else _change(cordon.value, cordon.before)
+        if words and self._request.refuses:
+            yield words
         lists: dict[TopicPartition, Brokers] = {}
         for name in reversed(self._removal.runs):
             if made_run(self._request.state, name) is None:
@@ -57,8 +65,8 @@ class UndoRemoval:
             lists |= undo.lists
             yield from left_as_is_lines(undo.left)
             yield undo.text
-        if (cordon := self._removal.cordon) is not None:
-            yield f"{CORDONED}: {_value(cordon.value)} -> {_value(cordon.before)}"
+        if words and not self._request.refuses:
+            yield words
 
     def go_on(self) -> bool:
         """Undo the removal, and return whether all is as before.
@@ -76,20 +84,41 @@ class UndoRemoval:
             )
         if not self._removal.undoing:
             self._save(undoing=True)
+        if self._request.refuses:
+            self._undo_cordon()
+            self._check_open()
         for name in reversed(self._removal.runs):
             self._undo_run(name)
             self._save(
                 demotes=tuple(each for each in self._removal.demotes if each != name),
                 drains=tuple(each for each in self._removal.drains if each != name),
             )
-        if (cordon := self._removal.cordon) is not None:
-            self._request.act(lambda ports: self._restore(ports, cordon))
+        self._undo_cordon()
         self._file.delete()
         return self._complete
 
     def _save(self, **changes: Any) -> None:
         self._removal = msgspec.structs.replace(self._removal, **changes)
         self._file.save(self._removal)
+
+    def _undo_cordon(self) -> None:
+        if (cordon := self._removal.cordon) is not None:
+            self._request.act(lambda ports: self._restore(ports, cordon))
+            self._save(cordon=None)
+
+    def _check_open(self) -> None:
+        """Check that no cordon is left under which Kafka refuses the way back.
+
+        Raises:
+            Stopped: there is one, of somebody else.
+        """
+        request = self._request
+        if request.cluster.refuses_cordoned and request.is_closed(request.read_cordon()):
+            raise Stopped(
+                WAITS,
+                f"{REFUSED.format(self._broker)}. Lift the cordon: ktui broker uncordon "
+                f"{self._broker}. Then call this again: {self._program.again} --undo",
+            )
 
     def _undo_run(self, name: str) -> None:
         if made_run(self._request.state, name) is None:
@@ -102,7 +131,7 @@ class UndoRemoval:
             self._program.note(line)
         if undo.partitions:
             self._program.note(undo.text)
-            code = self._program.roll_back(name, undo.partitions)
+            code = self._program.cancel(name, CancelKind.ROLLBACK, undo.partitions)
             run = RunClient.find(self._request.state, name).read().run
             if not run.ended:
                 raise Stopped(code)
@@ -128,16 +157,15 @@ class UndoRemoval:
         cordoner = Cordoner(ports, self._broker, self._program.clock)
         now = (await cordoner.read()).setting.own
         if now == cordon.before:
-            self._program.report(None, f"{CORDONED} is as before: {_value(now)}")
+            self._program.report("", f"{CORDONED} is as before: {_value(now)}")
         elif now != cordon.value:
             changed = f"{CORDONED} is {_value(now)}: somebody has changed it"
             self._program.note(f"left as it is: {changed}")
             self._complete = False
         else:
             await cordoner.restore(cordon.before)
-            self._program.report(
-                None, f"broker {self._broker}: {CORDONED}: {_value(now)} -> {_value(cordon.before)}"
-            )
+            change = _change(now, cordon.before)
+            self._program.report("", f"broker {self._broker}: {change}")
 
 
 def _gone_line(name: str) -> str:
@@ -145,6 +173,10 @@ def _gone_line(name: str) -> str:
         f"run {name} is not there: it was never begun, or it was deleted since. Then what it has "
         "moved stays as it is"
     )
+
+
+def _change(now: str | None, then: str | None) -> str:
+    return f"{CORDONED}: {_value(now)} -> {_value(then)}"
 
 
 def _value(own: str | None) -> str:

@@ -1,0 +1,238 @@
+"""`ktui broker remove` on Kafka 4.4, which refuses every list that names a cordoned broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.ownership import OwnerUnknown
+from ktui.execution.errors import RunRefused
+from ktui.execution.run.states import State
+from ktui.ops.broker.runs import made_run
+from ktui.simulated import events
+from ktui.simulated.layout import MIB, TopicSpec
+from support.cli.removal_sandbox import RemovalSandbox
+
+WAITS, LEFT = 3, 130
+AUDIT_STAYS = "1 replica stays as it is: no other replica is in sync (audit-0 on broker 3)."
+EXPECTED = f"""\
+1/6 demote: {AUDIT_STAYS}
+1/6 demote: run demote-3: 1 partition, nothing to copy, 1 preferred leader to change
+2/6 drain: run drain-3: 4 partitions, 4 replicas to copy (301 MiB), 1 preferred leader to change
+3/6 cordon: cordoned.log.dirs: not set -> *: 1 of 1 log dir cordoned: /var/lib/kafka/data
+4/6 empty: the metadata, proven to be current, names no replica on it, and none is in its 1 log dir
+5/6 stop: broker 3 may be stopped now
+"""
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemovalSandbox:
+    sandbox = RemovalSandbox(tmp_path, monkeypatch)
+    sandbox.cluster(version="4.4")
+    return sandbox
+
+
+def stages(sandbox: RemovalSandbox, *words: str, exit_code: int = 0) -> list[str]:
+    """Remove broker 3 until it is empty, and return the lines about its stages."""
+    result = sandbox.remove("--until-empty", *words)
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    return [line for line in result.stdout.splitlines() if line[1:3] == "/6"]
+
+
+def places(lines: list[str]) -> list[str]:
+    return list(dict.fromkeys(line.split(":")[0] for line in lines))
+
+
+def create_on_3(sandbox: RemovalSandbox) -> None:
+    new = TopicSpec(name="new", replicas=((3, 1, 2),), bytes_each=MIB)
+    sandbox.do(events.CreateTopic(new))
+
+
+def test_the_broker_is_drained_first_and_then_cordoned(sandbox: RemovalSandbox) -> None:
+    assert stages(sandbox) == EXPECTED.splitlines()
+    assert (sandbox.on_broker(), sandbox.settings) == ([], {"3": "*"})
+    assert all(3 not in replicas for replicas in sandbox.added(30))
+
+
+@pytest.mark.parametrize(
+    ("words", "order"),
+    [
+        ((), ["1/6 demote", "2/6 drain", "3/6 cordon"]),
+        (("--cordon-first",), ["1/6 demote", "2/6 cordon", "3/6 drain"]),
+    ],
+)
+def test_the_preview_shows_the_stages_in_the_order_in_which_they_come(
+    sandbox: RemovalSandbox, words: tuple[str, ...], order: list[str]
+) -> None:
+    previewed = places(stages(sandbox, "--dry-run", *words))
+    assert (sandbox.settings, sandbox.engines) == ({}, [])
+
+    done = places(stages(sandbox, *words))
+
+    assert previewed == [*order, "4/6 empty", "5/6 stop", "6/6 unregister"]
+    assert done == [*order, "4/6 empty", "5/6 stop"]
+
+
+def test_with_the_cordon_first_nothing_lands_on_the_broker_while_it_is_drained(
+    sandbox: RemovalSandbox,
+) -> None:
+    landed: list[Any] = []
+    sandbox.meanwhile = lambda run: landed.extend(sandbox.added(9)) if run == "drain-3" else None
+
+    stages(sandbox, "--cordon-first")
+
+    assert landed
+    assert all(3 not in replicas for replicas in landed)
+    assert (sandbox.on_broker(), sandbox.engines) == ([], ["demote-3", "drain-3"])
+
+
+def test_what_lands_on_the_broker_before_its_cordon_is_drained_after_it(
+    sandbox: RemovalSandbox,
+) -> None:
+    sandbox.meanwhile = lambda run: create_on_3(sandbox) if run == "drain-3" else None
+
+    lines = stages(sandbox)
+
+    assert places(lines) == ["1/6 demote", "2/6 drain", "3/6 cordon", "4/6 empty", "5/6 stop"]
+    assert lines[-3].startswith("2/6 drain: run drain-3-2: 1 partition")
+    assert (sandbox.on_broker(), sandbox.settings) == ([], {"3": "*"})
+
+
+def test_a_broker_that_somebody_has_cordoned_is_drained_without_a_demote(
+    sandbox: RemovalSandbox,
+) -> None:
+    sandbox.cordon(3, "*")
+    why = "broker 3 is cordoned, and this Kafka refuses every list of replicas that names it"
+
+    assert f"1/6 demote: left out: {why}" in stages(sandbox, "--dry-run")
+    assert stages(sandbox)[0] == f"1/6 demote: left out: {why}"
+    assert (sandbox.on_broker(), sandbox.engines) == ([], ["drain-3"])
+
+
+def test_a_demote_that_a_cordon_has_cut_off_is_called_off_and_the_broker_is_drained(
+    sandbox: RemovalSandbox,
+) -> None:
+    sandbox.do(events.CreateTopic(TopicSpec(name="led", replicas=((3, 1, 2),) * 6, bytes_each=1)))
+    before = sandbox.layout
+    sandbox.until_s = 0.5
+    stages(sandbox, "--partitions", "1", exit_code=LEFT)
+    sandbox.until_s = 10_000.0
+    sandbox.cordon(3, "*")
+
+    lines = stages(sandbox)
+
+    assert lines[0].startswith("1/6 demote: the rest of run demote-3 is called off: broker 3")
+    assert sandbox.on_broker() == []
+    demote = made_run(sandbox.state, "demote-3")
+    assert demote is not None
+    assert {State.STOPPED} <= {track.state for track in demote.tracks.values()}
+
+    sandbox.call("uncordon", "3")
+    assert sandbox.remove("--undo").exit_code == 0
+    assert sandbox.layout == before
+
+
+def test_a_cordon_that_was_lifted_for_the_drain_is_set_again_before_the_stop(
+    sandbox: RemovalSandbox,
+) -> None:
+    def lifted(run: str) -> None:
+        if run == "drain-3":
+            sandbox.call("uncordon", "3")
+
+    sandbox.meanwhile = lifted
+
+    lines = stages(sandbox, "--cordon-first")
+
+    assert lines[-3].startswith("2/6 cordon: cordoned.log.dirs: not set -> *")
+    assert (sandbox.on_broker(), sandbox.settings) == ([], {"3": "*"})
+
+
+class TestUndo:
+    """The cordon goes first, for Kafka refuses the lists of the way back under it."""
+
+    def test_the_cordon_is_lifted_before_a_run_is_rolled_back(
+        self, sandbox: RemovalSandbox
+    ) -> None:
+        before = sandbox.layout
+        stages(sandbox)
+        seen: list[dict[str, str]] = []
+        sandbox.meanwhile = lambda _run: seen.append(sandbox.settings)
+
+        preview = sandbox.remove("--undo", "--dry-run").stdout.splitlines()
+        result = sandbox.remove("--undo")
+
+        assert preview == [
+            "cordoned.log.dirs: * -> not set",
+            "undo run drain-3: 4 partitions put back as before",
+            "undo run demote-3: 1 partition put back as before",
+            "nothing was sent",
+        ]
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert seen == [{}, {}]
+        assert (sandbox.layout, sandbox.settings) == (before, {})
+
+    def test_it_waits_for_the_end_of_somebody_elses_cordon_and_names_the_command(
+        self, sandbox: RemovalSandbox
+    ) -> None:
+        before = sandbox.layout
+        sandbox.cordon(3, "*")
+        stages(sandbox)
+
+        result = sandbox.remove("--undo")
+
+        assert (result.exit_code, sandbox.on_broker()) == (WAITS, [])
+        assert "Lift the cordon: ktui broker uncordon 3" in result.stderr
+        sandbox.call("uncordon", "3")
+        assert sandbox.remove("--undo").exit_code == 0
+        assert sandbox.layout == before
+
+
+@pytest.mark.parametrize("version", ["4.3", "4.4"])
+def test_no_cordon_is_set_on_a_cluster_that_cannot_be_owned(
+    sandbox: RemovalSandbox, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    sandbox.cluster(version=version)
+
+    async def unknown(_claim: GroupClaim, *, take_over: bool) -> OwnerUnknown:
+        return OwnerUnknown(f"the topic of the claim cannot be created ({take_over=})")
+
+    monkeypatch.setattr(GroupClaim, "claim", unknown)
+
+    error = sandbox.remove("--no-demote", "--cordon-first").exception
+
+    assert isinstance(error, RunRefused)
+    assert "the topic of the claim cannot be created" in str(error)
+    assert (sandbox.settings, sandbox.engines) == ({}, [])
+
+
+def test_a_removal_that_was_begun_by_an_earlier_ktui_goes_on(sandbox: RemovalSandbox) -> None:
+    """It had set the cordon first, and its demote had failed."""
+    sandbox.cordon(3, "*")
+    path = sandbox.file().path
+    path.parent.mkdir(parents=True)
+    note = {
+        "schema_version": 1,
+        "cluster_id": sandbox.simulated.spec.name,
+        "broker": 3,
+        "begun_at": "2026-11-27T10:00:00Z",
+        "cordon": {"before": None, "value": "*"},
+        "demotes": ["demote-3"],
+        "drains": [],
+        "told": 0,
+        "undoing": False,
+        "unregistered_at": None,
+    }
+    path.write_text(json.dumps(note))
+
+    stages(sandbox)
+
+    assert sandbox.on_broker() == []
+    kept = sandbox.note()
+    assert kept is not None
+    sandbox.file().save(msgspec.structs.replace(kept, warned_after=1))
+    assert json.loads(path.read_text())["told"] == 1
