@@ -7,6 +7,7 @@ import random
 from collections import Counter
 
 import msgspec
+from msgspec.structs import replace
 
 
 class Fault(enum.StrEnum):
@@ -33,6 +34,7 @@ class Fault(enum.StrEnum):
     UNREADABLE = "answer that cannot be read"
     IN_TURN = "two runs in turn"
     CONCURRENT = "two runs at once"
+    CORDONS = "somebody cordons brokers"
 
 
 TYPICAL_S = (0.01, 0.3, 2.0, 10.0)
@@ -73,6 +75,8 @@ class Faults(msgspec.Struct):
 def faults_of(seed: int) -> Faults:
     """Return the faults of a seed."""
     dice = random.Random(f"faults {seed}")  # noqa: S311 - a test's dice
-    kinds = list(Fault)
+    kinds = [fault for fault in Fault if fault is not Fault.CORDONS]
     on = frozenset(dice.sample(kinds, len(kinds) // 2))
-    return Faults(dice, on, dice.choice(TYPICAL_S))
+    faults = Faults(dice, on, dice.choice(TYPICAL_S))
+    others = random.Random(f"cordons {seed}")  # noqa: S311 - so that the dice go on as without it
+    return replace(faults, on=on | {Fault.CORDONS}) if others.random() < 0.5 else faults

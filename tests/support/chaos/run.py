@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from msgspec.structs import replace
+
+from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
@@ -57,6 +60,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
+from ktui.simulated.layout import ClusterSpec
 from support.chaos.engine_ports import (
     ArrivingWriter,
     JudgedObserver,
@@ -102,6 +106,7 @@ class ChaosRun(TroubledRun):
     def __init__(self, seed: int, folder: Path) -> None:
         self.more = random.Random(f"chaos {seed}")  # noqa: S311 - a test's dice
         self.rates = random.Random(f"rates {seed}")  # noqa: S311 - a test's dice
+        self.cordons = random.Random(f"cordons of {seed}")  # noqa: S311 - a test's dice
         self.faults = faults_of(seed)
         self.state = StateDir(folder / "state")
         self.run_dir = self.state.create_run("run")
@@ -179,7 +184,28 @@ class ChaosRun(TroubledRun):
     def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[ScheduledEvent]:
         theirs = self._theirs() if Fault.OTHERS_RATES in self.faults.on else []
         self.faults.fired[Fault.OTHERS_RATES] += len(theirs)
-        return [*super()._acts(topics), *theirs]
+        cordons = self._cordons() if Fault.CORDONS in self.faults.on else []
+        self.faults.fired[Fault.CORDONS] += len(cordons)
+        return [*super()._acts(topics), *theirs, *cordons]
+
+    def _spec(self, topics: dict[str, tuple[Replicas, ...]]) -> ClusterSpec:
+        spec = super()._spec(topics)
+        if Fault.CORDONS not in self.faults.on:
+            return spec
+        return replace(spec, version=self.cordons.choice(("4.3", "4.4", "4.4")))
+
+    def _cordons(self) -> list[ScheduledEvent]:
+        """Have others cordon brokers for a while, and now and then one for good."""
+        dice, acts_of_theirs = self.cordons, []
+        for broker in dice.sample(BROKERS, dice.randint(1, 3)):
+            at_s = dice.choice((0.0, dice.uniform(1.0, 0.9 * TROUBLED_S)))
+            cordon = ConfigChange(_broker(broker), CORDONED, ConfigOp.SET, EVERY)
+            acts_of_theirs.append(ScheduledEvent(at_s, acts.AlterConfigs((cordon,))))
+            if dice.random() < 0.8:
+                uncordon = ConfigChange(_broker(broker), CORDONED, ConfigOp.DELETE)
+                later_s = dice.uniform(at_s + 1.0, 1.5 * TROUBLED_S)
+                acts_of_theirs.append(ScheduledEvent(later_s, acts.AlterConfigs((uncordon,))))
+        return acts_of_theirs
 
     def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:
         """Choose an act, but leave faults of calls to the ports."""

@@ -34,6 +34,8 @@ class Waits:
     def __init__(self, run: WitnessedRun, min_isr: int) -> None:
         self._run, self._min_isr = run, min_isr
         self._controller = run.cluster.controller
+        refuses = self._controller.rules.refuses_cordoned
+        self._closed = self._controller._assignable().cordoned if refuses else frozenset()
         ours = run.folded.tracks_in_flight
         self._steps = [t.step.begun for t in ours.values() if t.step is not None]
         self._kept: dict[TopicPartition, Step] = {}
@@ -83,7 +85,7 @@ class Waits:
         known, topic = self._controller.get(track.tp), self._controller.topics.get(track.tp.topic)
         if known is None or topic is None or topic.id != track.planned.topic_id:
             return None
-        to = find_goal(track, known.replicas, known.isr, known.leader)
+        to = find_goal(track, known.replicas, known.isr, known.leader, self._closed)
         situation = Situation(
             replicas=known.replicas,
             isr=known.isr,
@@ -91,6 +93,7 @@ class Waits:
             target=to.replicas,
             lead=to.lead,
             online=frozenset(self._run.cluster.machines) - self._controller.fenced,
+            closed=self._closed,
             min_insync_replicas=self._min_isr,
             waits_for_kept=not self._controller.rules.completes_without_kept,
             reassigning=known.reassigning,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.destination import Goal, find_goal
-from ktui.execution.run.events import JournalEntry, StateEntered, StepBegun
+from ktui.execution.run.events import Answered, JournalEntry, StateEntered, StepBegun
+from ktui.execution.run.refusals import cordoned_broker
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -29,6 +30,8 @@ class Rules:
         self._run = run
         self._min_isr = min_isr
         self.decisions = 0
+        self._refused_for = set[int]()
+        """The brokers whose cordon made Kafka refuse a request of the run."""
         self._without_place: set[TopicPartition] = set()
         """Those that were blocked since their last step: they gave up their places under P."""
         run.checks.append(self.check)
@@ -38,9 +41,14 @@ class Rules:
         if begun:
             self.decisions += 1
             without_place = _held_back(entries) | self._without_place
-            _Decision(self._run, begun, self._min_isr, without_place).check()
+            decision = _Decision(self._run, begun, self._min_isr, without_place)
+            decision.refused_for = frozenset(self._refused_for)
+            decision.check()
         self._note_places(entries)
         for entry in entries:
+            if isinstance(entry.event, Answered):
+                cordoned = cordoned_broker(entry.event)
+                self._refused_for |= set() if cordoned is None else {cordoned}
             if isinstance(entry.event, StateEntered) and self._run.seen is not None:
                 self._standing(entry.event, self._run.seen)
 
@@ -72,6 +80,9 @@ class Rules:
         elif "offline" in words:
             down = {*self._down(seen), *state.offline}  # or only its log dir is
             assert any(f" {broker}" in words for broker in down), event
+        elif "cordoned" in words:
+            closed = seen.cordoned | self._refused_for
+            assert any(f"uncordon {broker}`" in words for broker in closed), event
         elif "not in sync" in words:
             target = _goal(self._run.folded.tracks[event.tp], state).replicas
             assert any(b not in state.isr or not seen.alive(b) for b in target), event
@@ -106,6 +117,7 @@ class _Decision:
         self._run = run
         self._min_isr = min_isr
         self._without_place = without_place
+        self.refused_for = frozenset[int]()
 
     def check(self) -> None:
         for step in self._begun:
@@ -287,8 +299,13 @@ class _Decision:
         cancelled = track.cancel and {*step.before} == {*track.replicas}
         assert _as_left(track, step.before) or cancelled
         assert state.leader is not None
-        if self._limits.replicas is not None and not step.urgent:
+        cordoned = self._seen.cordoned | self.refused_for
+        straight = bool(cordoned & {*step.removing})
+        if self._limits.replicas is not None and not (step.urgent or straight):
             assert len(step.adding) <= self._limits.replicas
+        if self._seen.refuses_cordoned and step.alters:
+            named = self._seen.cordoned & {*step.replicas}
+            assert not named, f"a list names {named} after the engine has read the cordon"
         self._check_drops(step, state)
 
     def _check_drops(self, step: StepBegun, state: PartitionState) -> None:
