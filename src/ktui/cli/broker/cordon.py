@@ -55,7 +55,8 @@ def cordon(
     """Keep new partitions from broker ID.
 
     Needs Kafka 4.3 or later. Sets cordoned.log.dirs of the broker, and reads back that the broker
-    has it in force. Replicas that are there stay, and reassignments may still bring others.
+    has it in force. Replicas that are there stay. On Kafka 4.3, reassignments may still bring
+    others. From 4.4 on, Kafka refuses every list that names a cordoned broker: demote it first.
     """
 
     async def act(cordoner: Cordoner) -> None:

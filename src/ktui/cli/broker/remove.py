@@ -107,12 +107,13 @@ def command(
     allowed: Allowances,
     how: StartOptions,
 ) -> None:
-    """Take broker ID out of the cluster: cordon, demote, drain, prove empty, stop, unregister.
+    """Take broker ID out of the cluster: demote, drain, cordon, prove empty, stop, unregister.
 
-    Each stage that is true already is left out. Demote and drain are ordinary runs, under limits as
-    of `ktui start`; `ktui status`, `limits`, `pause` and `cancel` work on them. You stop the broker
-    yourself, once ktui says so. Interrupted or killed at any moment, the same command goes on.
-    --undo takes all of it back, as long as the broker is registered.
+    Before Kafka 4.4, the cordon comes first. A stage that already holds is skipped. Demote and
+    drain are ordinary runs, under limits as of `ktui start`; `ktui status`, `limits`, `pause` and
+    `cancel` work on them. You stop the broker yourself, once ktui says so. Interrupted or killed at
+    any moment, the same command goes on. --undo takes all of it back, as long as the broker is
+    registered.
 
     Exit code 0 when the broker is removed, or may be stopped with --until-empty; 3 when it waits
     for you; 1 when something failed or is not known; 2 when nothing was sent; 130 when it was left.

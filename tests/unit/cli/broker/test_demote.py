@@ -147,3 +147,17 @@ def test_an_unknown_broker_and_one_that_was_never_demoted_are_bad_input(
     sandbox: RemovalSandbox, verb: str, broker: str
 ) -> None:
     assert isinstance(sandbox.call(verb, broker).exception, BadInput)
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+def test_a_cordoned_broker_is_not_demoted_where_kafka_refuses_it_and_the_way_out_is_named(
+    sandbox: RemovalSandbox, words: tuple[str, ...]
+) -> None:
+    sandbox.cluster(version="4.4")
+    sandbox.cordon(3, "*")
+    before = sandbox.layout
+
+    result = sandbox.call("demote", "3", *words)
+
+    assert (result.exit_code, sandbox.engines, sandbox.layout) == (SOME_NOT, [], before)
+    assert "ktui broker uncordon 3" in result.stderr
