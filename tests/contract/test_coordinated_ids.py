@@ -33,20 +33,20 @@ async def coordinators(world: World, kind: CoordinatorKind, name: str) -> list[t
     return found
 
 
-@pytest.mark.parametrize("kind", [CoordinatorKind.GROUP, CoordinatorKind.TRANSACTION])
+@pytest.mark.parametrize("coordinated", [CoordinatorKind.GROUP, CoordinatorKind.TRANSACTION])
 async def test_the_leader_of_its_partition_alone_reports_an_id(
-    world: World, topic_name: str, kind: CoordinatorKind
+    world: World, topic_name: str, coordinated: CoordinatorKind
 ) -> None:
-    await world.use_coordinator(kind, topic_name)
+    await world.use_coordinator(coordinated, topic_name)
 
     async def reported() -> bool:
-        return bool(await coordinators(world, kind, topic_name))
+        return bool(await coordinators(world, coordinated, topic_name))
 
     await until(reported, clock=world.clock)
 
-    ((broker, leader),) = await coordinators(world, kind, topic_name)
+    ((broker, leader),) = await coordinators(world, coordinated, topic_name)
     assert broker == leader
-    assert (await world.reader.coordinated_ids(broker, kind)).lacks == ""
+    assert (await world.reader.coordinated_ids(broker, coordinated)).lacks == ""
 
 
 async def state_written(world: World) -> dict[int, int]:
