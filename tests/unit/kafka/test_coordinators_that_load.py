@@ -1,4 +1,4 @@
-"""What a coordinator that loads its groups is asked again."""
+"""What coordinators are asked, and asked again while they load."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 from kafka.protocol.admin.groups import ListGroupsResponse
 
 from ktui.cluster.coordination import CoordinatorKind
-from ktui.cluster.errors import Refused
+from ktui.cluster.errors import NotAuthorized, Refused
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
+from ktui.kafka.requests.coordinated import DescribeShareGroupOffsetsResponse
 
 LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
 
@@ -32,7 +33,7 @@ class Loading:
         return ListGroupsResponse(version=5, error_code=0, groups=[group])
 
 
-def reader(coordinator: Loading) -> KafkaReader:
+def reader(coordinator: object) -> KafkaReader:
     return KafkaReader(Connection.to("127.0.0.1:1"), wire=coordinator)  # type: ignore[arg-type] # a fake
 
 
@@ -56,3 +57,31 @@ async def test_a_coordinator_that_loads_for_longer_than_a_call_takes_is_named_as
         await reader(Loading(1_000_000)).coordinated_ids(1, CoordinatorKind.GROUP)
 
     assert refused.value.code == LOADING
+
+
+class Sharing:
+    """A coordinator of one share group, which the principal may list and not describe."""
+
+    timeout_s = 5.0
+
+    async def ask(self, purpose: Any, build: Any, *, broker: int, limit_s: float = 0.0) -> Any:
+        del broker, limit_s
+        if purpose.attempted == "listing groups":
+            group = ListGroupsResponse.ListedGroup(version=5, group_id="jobs", group_type="Share")
+            return ListGroupsResponse(version=5, error_code=0, groups=[group])
+        (asked,) = build().groups
+        response = DescribeShareGroupOffsetsResponse
+        group = response.DescribeShareGroupOffsetsResponseGroup(
+            group_id=asked.group_id, topics=[], error_code=30, error_message=None
+        )
+        return response(throttle_time_ms=0, groups=[group])
+
+
+async def test_a_share_group_that_may_not_be_described_is_named_with_the_missing_permission() -> (
+    None
+):
+    with pytest.raises(NotAuthorized) as denied:
+        await reader(Sharing()).coordinated_ids(1, CoordinatorKind.SHARE_GROUP)
+
+    assert denied.value.where == "jobs"
+    assert "Describe on the groups" in str(denied.value)
