@@ -9,6 +9,7 @@ from functools import cache
 import msgspec
 
 from ktui.cluster.errors import Operation
+from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import SHAPES, Limits, Shape, order_without_gentle
 from ktui.planning.check.coordinators import CoordinatorMoves, coordinator_moves
@@ -164,6 +165,7 @@ class PreflightBase:
                 shapes.append(self._cost(other, self._peak_extra(other, rates)))
         known = not self._moves.sizes_unknown
         warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
+        warnings += self._held_by_cordons(limits)
         if throttle:
             throttled = ThrottledRun(
                 self._growing,
@@ -245,6 +247,24 @@ class PreflightBase:
                 room_after_bytes=None if room is None else room - bytes_in + bytes_out,
                 room_at_peak_bytes=None if room is None else room - run.peak_bytes[broker],
             )
+
+    def _held_by_cordons(self, limits: Limits) -> Iterator[Finding]:
+        """Warn of partitions that cannot leave a cordoned broker: too few would be in sync."""
+        patterns, wanted = StepPatterns(limits), self._moves.wanted
+        held: dict[int, list[TopicPartition]] = {}
+        for pattern, alike in self._moves.patterns.items():
+            steps = patterns.steps(pattern) if pattern.closed else ()
+            if pattern.closed and not (steps and steps[-1].target == pattern.target):
+                for each in (wanted[index] for index in alike):
+                    for broker in each.situation.closed.intersection(each.situation.replicas):
+                        held.setdefault(broker, []).append(each.tp)
+        for broker, partitions in sorted(held.items()):
+            text = (
+                f"broker {broker} is cordoned, and without it fewer would be in sync than "
+                f"min.insync.replicas: the run waits with {join_some(sorted(partitions))} until "
+                f"you lift the cordon with ktui broker uncordon {broker}"
+            )
+            yield Finding(Severity.WARNING, FindingKind.CORDONED, tuple(sorted(partitions)), text)
 
     def _never_fit(self, limits: Limits) -> Iterator[Finding]:
         """Warn of partitions with a step that adds more than M, and so runs alone."""

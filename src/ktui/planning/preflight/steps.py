@@ -49,6 +49,7 @@ def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[KnownPartition]
     """
     rules = PlanRules(cluster)
     online = cluster.online
+    closed = rules.cordoned if cluster.refuses_cordoned else frozenset[int]()
     unread = TopicConfig()
     for target in plan.partitions:
         state = rules.state(target.tp)
@@ -61,6 +62,8 @@ def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[KnownPartition]
             leader=state.leader,
             target=target.replicas,
             online=online,
+            # a target that names one is a problem, and is shown as if there were no cordon
+            closed=closed.difference(target.replicas),
             min_insync_replicas=cluster.configs.get(target.topic, unread).min_insync_replicas,
         )
         yield KnownPartition(target, state, now)

@@ -22,6 +22,8 @@ class Pattern(NamedTuple):
     target: tuple[int, ...]
     leader: int
     min_isr: int
+    closed: tuple[int, ...] = ()
+    """Places of cordoned brokers that no list may name."""
 
 
 class StepsCost(msgspec.Struct, frozen=True):
@@ -43,7 +45,8 @@ def pattern_of(now: Situation) -> tuple[Pattern, Brokers]:
     places = {broker: place for place, broker in enumerate(brokers)}
     leader = 0 if now.leader not in now.replicas else places[now.leader]
     target = tuple(places[broker] for broker in now.target)
-    return Pattern(len(now.replicas), target, leader, now.min_isr), brokers
+    closed = tuple(places[broker] for broker in now.replicas if broker in now.closed)
+    return Pattern(len(now.replicas), target, leader, now.min_isr, closed), brokers
 
 
 class StepPatterns:
@@ -86,6 +89,7 @@ def healthy_situation(now: Situation) -> Situation:
         leader=now.leader if now.leader in now.replicas else next(iter(now.replicas), None),
         target=now.target,
         online=frozenset((*now.replicas, *now.target)),
+        closed=now.closed,
         min_insync_replicas=now.min_isr,
     )
 
@@ -98,5 +102,6 @@ def _situation(pattern: Pattern) -> Situation:
         leader=pattern.leader,
         target=pattern.target,
         online=frozenset((*replicas, *pattern.target)),
+        closed=frozenset(pattern.closed),
         min_insync_replicas=pattern.min_isr,
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ktui.cli.context.errors import BadInput
+from ktui.cluster.cordon import CORDONED, EVERY
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.resources import broker_resource
 from ktui.simulated import events
 from support.cli.plan_sandbox import PlanSandbox, answer, check
 from support.simulated.moving_clusters import a_cluster, wait
@@ -136,3 +139,35 @@ def test_every_limit_has_an_option_of_its_name(plan_sandbox: PlanSandbox) -> Non
     limits = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json", *options))["limits"]
 
     assert limits == {**given, "brokers": []}
+
+
+def test_steps_leave_a_cordoned_broker_at_once_where_kafka_takes_no_list_that_names_it(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    def steps(version: str) -> list[list[int]]:
+        cluster = a_cluster({"orders": [(1, 2, 4)]}, version=version)
+        cluster.configure([ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)])
+        plan_sandbox.cluster(cluster)
+        expected = answer(check(plan_sandbox.plan(orders_0=(1, 2, 3)), "--json", "--steps"))
+        return [step["replicas"] for step in expected["partitions"][0]["steps"]]
+
+    assert steps("4.4") == [[1, 2, 3]]
+    assert steps("4.3") == [[1, 2, 4, 3], [1, 2, 3]]
+
+
+def test_it_is_a_warning_if_too_few_would_be_in_sync_without_a_cordoned_broker(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    configs = {"min.insync.replicas": "2"}
+    cluster = a_cluster({"orders": [(1, 4)]}, version="4.4", configs=configs)
+    cluster.configure([ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)])
+    plan_sandbox.cluster(cluster)
+
+    expected = answer(check(plan_sandbox.plan(orders_0=(1, 3)), "--json", "--steps"))
+
+    assert expected["partitions"][0]["steps"] == []
+    (warning,) = expected["warnings"]
+    assert warning["sentence"] == (
+        "broker 4 is cordoned, and without it fewer would be in sync than min.insync.replicas: the "
+        "run waits with orders-0 until you lift the cordon with ktui broker uncordon 4"
+    )
