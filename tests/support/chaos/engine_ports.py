@@ -52,7 +52,7 @@ class JudgedObserver(Observer):
             poll.over = True
             POLL.reset(token)
         if live and ENGINE.get() == self._run.engines:
-            self._run.seen = seen
+            self._run.saw(seen)
             self._run.judge.looked()
             self._run.tempt()
         return seen

@@ -81,7 +81,7 @@ class Rules:
             down = {*self._down(seen), *state.offline}  # or only its log dir is
             assert any(f" {broker}" in words for broker in down), event
         elif "cordoned" in words:
-            closed = seen.cordoned | self._refused_for
+            closed = self._run.read_cordoned | self._refused_for
             assert any(f"uncordon {broker}`" in words for broker in closed), event
         elif "not in sync" in words:
             target = _goal(self._run.folded.tracks[event.tp], state).replicas
@@ -299,12 +299,12 @@ class _Decision:
         cancelled = track.cancel and {*step.before} == {*track.replicas}
         assert _as_left(track, step.before) or cancelled
         assert state.leader is not None
-        cordoned = self._seen.cordoned | self.refused_for
+        cordoned = self._run.read_cordoned | self.refused_for
         straight = bool(cordoned & {*step.removing})
         if self._limits.replicas is not None and not (step.urgent or straight):
             assert len(step.adding) <= self._limits.replicas
         if self._seen.refuses_cordoned and step.alters:
-            named = self._seen.cordoned & {*step.replicas}
+            named = self._run.read_cordoned & {*step.replicas}
             assert not named, f"a list names {named} after the engine has read the cordon"
         self._check_drops(step, state)
 

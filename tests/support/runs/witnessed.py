@@ -66,8 +66,9 @@ class _Watched(Observer):
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
         self._run.looks += 1
-        self._run.seen = await super().poll(interest)
-        return self._run.seen
+        seen = await super().poll(interest)
+        self._run.saw(seen)
+        return seen
 
     async def aclose(self) -> None:
         await asyncio.sleep(0)  # a request made in the instant of a death begins, and is cancelled
@@ -100,15 +101,24 @@ class WitnessedRun(PlannedRun):
         self.looks = 0
         self.seen: Observation | None = None
         """The last poll of an engine."""
+        self.read_cordoned = frozenset[int]()
+        """The brokers that the engine has read as cordoned, and not as uncordoned since."""
         self.intents: set[tuple[TopicPartition, Replicas | None]] = set()
         self._broken: AssertionError | None = None
         """The first rule that was violated; the engine may take the error for a command's fault."""
+
+    def saw(self, seen: Observation) -> None:
+        """Keep a poll of the engine."""
+        self.seen = seen
+        uncordoned = seen.log_dirs.keys() - seen.cordoned
+        self.read_cordoned = (self.read_cordoned - uncordoned) | seen.cordoned
 
     def observer(self) -> Observer:
         return _Watched(self)
 
     async def execute(self, owner: Owned = OWNER) -> Run:
         self.engines += 1
+        self.read_cordoned = frozenset()
         run = await super().execute(owner)
         if self._broken is not None:
             raise self._broken
