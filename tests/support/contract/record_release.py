@@ -34,8 +34,7 @@ from support.contract.sequences import (
 )
 from support.contract.simulated_stage import SimulatedStage
 from support.contract.surroundings import Surroundings, surroundings_of
-from support.reassign_tool import record as tool_record
-from support.reassign_tool import recording as tool
+from support.reassign_tool.record import record_missing
 
 _ROOT = Path(__file__).parents[3]
 
@@ -78,9 +77,7 @@ def _recorded(version: str) -> release_page.Version:
     """Return the recordings of a version, after recording what they do not have."""
     known = load(version) if file_of(version).exists() else None
     sequences, surroundings = _sequences(version, known)
-    known_answers = tool.load(version) if tool.file_of(version).exists() else None
-    answers = tool_record.record_missing(known_answers, version, click.echo)
-    tool.save(answers, tool.file_of(version))
+    answers = record_missing(version, click.echo)
     return release_page.Version(version, sequences, surroundings, answers)
 
 

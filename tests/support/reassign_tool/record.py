@@ -14,25 +14,34 @@ from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import FLOWS, Where
 from support.reassign_tool.labs import REQUESTS, lab_for
 from support.reassign_tool.programs import ApacheTool, apaches_help
-from support.reassign_tool.recording import Header, RecordedFlow, RecordedList, Recording
+from support.reassign_tool.recording import (
+    Header,
+    RecordedFlow,
+    RecordedList,
+    Recording,
+    file_of,
+    load,
+    save,
+)
 from support.reassign_tool.stage import Stage
 
 
-def record_missing(known: Recording | None, version: str, report: ProgressReport) -> Recording:
-    """Record what a version's recording does not have, on clusters of that version."""
-    known = known or Recording(Header(jar="", help=""), (), ())
-    there = {each.name for each in known.lists} | {flow.name for flow in known.flows}
-    header, lists, flows = known.header, list(known.lists), list(known.flows)
+def record_missing(version: str, report: ProgressReport) -> Recording:
+    """Record what a version's recording does not have, on clusters of that version; keep it."""
+    recording = Recording(Header(jar="", help=""), (), ())
+    if file_of(version).exists():
+        recording = load(version)
     for where, request in REQUESTS.items():
+        there = {each.name for each in recording.lists} | {flow.name for flow in recording.flows}
         if _missing(where, there):
             with lab_for(replace(request, version=version)) as lab:
                 files = write_files(lab.folder.with_name("files"))
-                played = asyncio.run(_record(lab, files, where, there))
-            header, more_lists, more_flows = played
-            lists += more_lists
-            flows += more_flows
-            report(f"{len(lists)} argument lists, {len(flows)} flows with the tool of {version}")
-    return Recording(header, tuple(lists), tuple(flows))
+                header, lists, flows = asyncio.run(_record(lab, files, where, there))
+            recording = Recording(header, (*recording.lists, *lists), (*recording.flows, *flows))
+            save(recording, file_of(version))
+            done = f"{len(recording.lists)} argument lists, {len(recording.flows)} flows"
+            report(f"{done} with the tool of {version}")
+    return recording
 
 
 def _missing(where: Where, there: Container[str]) -> list[str]:

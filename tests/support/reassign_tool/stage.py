@@ -266,7 +266,9 @@ class Stage:
         return {resource: settings for resource, settings in own.items() if settings}
 
     async def _unthrottle(self) -> None:
-        found = await self._throttles(await self._topics())
+        # A broker may still list a topic that was deleted a moment ago.
+        there = (await self._reader.describe_topics(await self._topics(), fresh=True)).partitions
+        found = await self._throttles({tp.topic for tp in there})
         changes = [
             _change(*_scope_and_name(resource), key, None)
             for resource, settings in found.items()
