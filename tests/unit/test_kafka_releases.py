@@ -100,6 +100,16 @@ def test_other_replicas_after_the_same_answer_are_told_by_what_is_other_about_th
     assert "1 x Alter beside a cordoned broker: other replicas, isr, leader" in text
 
 
+def test_a_move_that_is_done_where_it_went_on_before_is_told_as_that() -> None:
+    going_on = replace(ACCEPTED, partitions=(Seen((4, 1, 2), (1, 2), 2, listed=True),))
+
+    text = shown([played("a", HERE, going_on)], [played("a", HERE, ACCEPTED)])
+
+    assert "1 x Alter beside a cordoned broker: a move is done" in text
+    text = shown([played("a", HERE, ACCEPTED)], [played("a", HERE, going_on)])
+    assert "1 x Alter beside a cordoned broker: a move goes on" in text
+
+
 def test_partitions_that_only_one_release_adds_are_told() -> None:
     sequence = Sequence(name="a", replicas=((1,),), steps=(AddPartitions(2),))
     was, now = Outcome(HERE.partitions, placed=(3,)), Outcome(HERE.partitions)

@@ -143,15 +143,9 @@ def _difference(played: Played, number: int, told: Sequence[tuple[str, Outcome]]
     was, now = told[0][1], told[1][1]
     part = next(each for each in _parts(was, now) if _part(was, each) != _part(now, each))
     words = [_words_of(_part(outcome, part)) for _, outcome in told]
+    change = f"{_general(words[0])} -> {_general(words[1])}"
     if part[0] == "partitions":
-        fields = [
-            field
-            for field in Seen.__struct_fields__
-            if getattr(_part(was, part), field, None) != getattr(_part(now, part), field, None)
-        ]
-        change = f"other {', '.join(fields)}"
-    else:
-        change = f"{_general(words[0])} -> {_general(words[1])}"
+        change = _change_of_state(_part(was, part), _part(now, part))
     example = (
         f"{played.sequence.name!r}, from {_lists(played.sequence.replicas)}",
         *(f"after {_step(step)}" for step in steps[:number]),
@@ -161,6 +155,16 @@ def _difference(played: Played, number: int, told: Sequence[tuple[str, Outcome]]
     )
     kind = f"{type(steps[number]).__name__}{_beside(steps[:number])}: {change}"
     return Found(kind, sum(map(len, example[:-3])), example)
+
+
+def _change_of_state(was: object, now: object) -> str:
+    """Return how a partition is another after the same answer; a move that ends is told first."""
+    if not isinstance(was, Seen) or not isinstance(now, Seen):
+        return "another number of partitions"
+    if was.listed != now.listed:
+        return "a move is done" if was.listed else "a move goes on"
+    fields = Seen.__struct_fields__
+    return f"other {', '.join(key for key in fields if getattr(was, key) != getattr(now, key))}"
 
 
 def _parts(was: Outcome, now: Outcome) -> Iterator[tuple[str, int]]:
@@ -207,7 +211,7 @@ def _beside(steps: Iterable[Step]) -> str:
 
 def _step(step: Step) -> str:
     fields = msgspec.structs.asdict(step)
-    return f"{type(step).__name__} {' '.join(f'{key}={value}' for key, value in fields.items())}"
+    return " ".join([type(step).__name__, *(f"{key}={value}" for key, value in fields.items())])
 
 
 def _lists(replicas: Iterable[Iterable[int]]) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from ktui.cli.reassign.command_line.help import help_text
 from ktui.lab.layout import DEFAULT_VERSION
+from support.contract.release_page import tool_differences
 from support.reassign_tool.answer import Answer
 from support.reassign_tool.cases import argument_lists
 from support.reassign_tool.differences import (
@@ -24,6 +25,8 @@ from support.reassign_tool.programs import PROGRAM, KtuiHere
 from support.reassign_tool.recording import RecordedList, load
 
 RECORDING = load()
+OLDER = ("4.3.1",)
+"""Releases of which the tool's answers are recorded besides."""
 WITHOUT_CLUSTER = {each.words for each in argument_lists() if not each.needs_cluster}
 ANSWERED_WITHOUT = [each for each in RECORDING.lists if each.words in WITHOUT_CLUSTER]
 
@@ -54,6 +57,11 @@ def test_every_argument_list_and_flow_is_recorded_from_the_named_version() -> No
     assert {each.name for each in RECORDING.flows} == {flow.name for flow in FLOWS}
     assert RECORDING.header.jar == f"kafka-tools-{DEFAULT_VERSION}.jar"
     assert HELP not in RECORDING.header.help
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_the_tool_of_an_older_release_answers_as_that_of_the_newest(version: str) -> None:
+    assert [found.example for found in tool_differences(load(version), RECORDING)] == []
 
 
 def test_every_named_difference_is_met() -> None:
