@@ -42,10 +42,10 @@ def layout_of(seed: int) -> Layout:
         pool=BrokerPool(
             online=frozenset(known) - down,
             cordoned=cordoned,
+            refuses_cordoned=chance.random() < 0.5,
             racks={broker: chance.choice(["r1", "r2", "r3", None]) for broker in known},
         ),
         known=frozenset(known),
-        refused=cordoned if chance.random() < 0.5 else frozenset(),
         sizes={tp: chance.randint(0, 9) for tp in tps},
         room={broker: chance.randint(0, 30) for broker in known if chance.random() < 0.5},
         weights={broker: chance.choice([0.5, 1.0, 2.0]) for broker in known},
@@ -146,7 +146,7 @@ def test_every_plan_keeps_to_brokers_room_budgets_and_scope(
         assert target.replicas != state.replicas
         assert len({*target.replicas}) == len(target.replicas) > 0
         assert target.original_replicas == state.original
-        assert not layout.refused & {*target.replicas}
+        assert not layout.pool.refused & {*target.replicas}
         if name != "factor":
             assert len(target.replicas) == len(state.replicas)
         for broker in {*target.replicas} - {*state.replicas}:
@@ -193,7 +193,7 @@ def test_every_replica_of_a_drained_broker_goes_or_is_left_for_a_reason_that_is_
         assert {
             Why.REASSIGNING: state.reassigning,
             Why.UNREADABLE: not state.described,
-            Why.CORDONED: bool(layout.refused & {*state.replicas}),
+            Why.CORDONED: bool(layout.pool.refused & {*state.replicas}),
             Why.LAST_REPLICA: not set(state.isr) & layout.pool.online,
             Why.NO_BROKER: not others,
             Why.ROOM: all(room.get(broker, size) < size for broker in others),
@@ -235,7 +235,7 @@ def test_a_demoted_broker_is_last_everywhere_or_leads_for_a_reason_that_is_true(
         assert {
             Why.REASSIGNING: state.reassigning,
             Why.UNREADABLE: not state.described,
-            Why.CORDONED: bool(layout.refused & {*state.replicas}),
+            Why.CORDONED: bool(layout.pool.refused & {*state.replicas}),
             Why.LAST_REPLICA: not {*state.isr} & layout.pool.online - last,
             Why.MAX_LEADER_CHANGES: plan.leader_changes == asked.max_leader_changes,
         }[each.why]

@@ -43,11 +43,11 @@ def layout(  # noqa: PLR0913 - a test names the few that it is about
         pool=BrokerPool(
             online=frozenset(brokers) - frozenset(down),
             cordoned=frozenset((*cordoned, *refused)),
+            refuses_cordoned=bool(refused),
             racks=dict(zip(brokers, racks, strict=False)),
         ),
         known=frozenset((*brokers, *unregistered)),
         unregistered=frozenset(unregistered),
-        refused=frozenset(refused),
         sizes={tp: (sizes or {}).get(str(tp), 1) for tp in partitions},
         room=room or {},
         weights=weights or {},

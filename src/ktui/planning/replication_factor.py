@@ -34,6 +34,8 @@ class BrokerPool(msgspec.Struct, frozen=True, kw_only=True):
     online: frozenset[int]
     cordoned: frozenset[int] = frozenset()
     """The brokers that get no replicas: all their log dirs are cordoned."""
+    refuses_cordoned: bool = False
+    """Whether Kafka refuses every target that names one of them, which it does from 4.4 on."""
     racks: Mapping[int, str | None] = {}
     replicas: Mapping[int, int] = {}
     """The number of replicas of each broker, of all topics."""
@@ -42,6 +44,11 @@ class BrokerPool(msgspec.Struct, frozen=True, kw_only=True):
     def targets(self) -> list[int]:
         """The brokers that may get replicas, in order."""
         return sorted(self.online - self.cordoned)
+
+    @property
+    def refused(self) -> frozenset[int]:
+        """The brokers that no target may name."""
+        return self.cordoned if self.refuses_cordoned else frozenset()
 
     def racks_of(self, brokers: Iterable[int]) -> set[str | None]:
         """Return the racks that brokers are in; None stands for all that are unknown."""

@@ -138,7 +138,7 @@ def _targets(
     request: AlterRequest, topic: TopicNow, added: Sequence[TopicPartition], pool: BrokerPool
 ) -> Targets:
     if request.assignment is not None:
-        _check_brokers(request.assignment, topic)
+        _check_brokers(request.assignment, topic, pool)
         named = (TopicPartition(topic.name, n) for n in range(len(request.assignment)))
         return dict(zip(named, request.assignment, strict=True))
     present = {tp: present_replicas(state) for tp, state in topic.partitions.items()}
@@ -149,13 +149,19 @@ def _targets(
         raise BadInput(f"{FACTOR} {request.factor}: {problem}") from None
 
 
-def _check_brokers(assignment: Iterable[Brokers], topic: TopicNow) -> None:
-    """Check that each broker exists, and that a broker which gets a replica is online."""
+def _check_brokers(assignment: Iterable[Brokers], topic: TopicNow, pool: BrokerPool) -> None:
+    """Check that each broker exists, and that one which gets a replica is online.
+
+    New partitions name no cordoned broker where Kafka refuses that. What others name is for the
+    check of the run.
+    """
     online = online_brokers(topic.brokers)
     states = topic.partitions
     absent: set[int] = set()
+    refused: set[int] = set()
     for number, replicas in enumerate(assignment):
         state = states.get(TopicPartition(topic.name, number))
+        refused |= pool.refused.intersection(() if state is not None else replicas)
         absent |= {*replicas} - online - {*(() if state is None else state.target)}
     unknown = sorted(absent - topic.brokers.keys())
     if unknown:
@@ -165,6 +171,12 @@ def _check_brokers(assignment: Iterable[Brokers], topic: TopicNow) -> None:
         down = join_named("broker", sorted(absent))
         raise BadInput(
             f"{ASSIGNMENT}: {down} would get replicas, and is down. Start it, or name another"
+        )
+    if refused:
+        broker = min(refused)
+        raise BadInput(
+            f"{ASSIGNMENT}: broker {broker} would get new partitions, and is cordoned, so Kafka "
+            f"refuses them. Lift the cordon with ktui broker uncordon {broker}, or name another"
         )
 
 

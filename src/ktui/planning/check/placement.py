@@ -26,8 +26,6 @@ class Placement(msgspec.Struct, frozen=True):
     """Every broker that is registered or has a replica, also those that are down."""
     unregistered: frozenset[int] = frozenset()
     """Of these, the ids that only replica lists still have: they are no brokers any more."""
-    refused: frozenset[int] = frozenset()
-    """The cordoned brokers, where Kafka refuses every target that names one."""
 
 
 class PlacementAnswer(msgspec.Struct, frozen=True):
@@ -58,13 +56,12 @@ async def read_with_log_dirs(
         _log_dirs(reader, cluster, sized), _partitions(reader)
     )
     known = {tp: moving for tp, moving in listed.items() if tp in states}
-    replicas, cordoned = _count(states), _cordoned(answers)
+    replicas = _count(states)
     placement = Placement(
         partitions=with_reassignments(states, known),
-        pool=_pool(cluster, cordoned, replicas),
+        pool=_pool(cluster, _cordoned(answers), replicas),
         brokers=frozenset(cluster.brokers) | replicas.keys(),
         unregistered=cluster.unregistered(replicas),
-        refused=cordoned if cluster.refuses_cordoned else frozenset(),
     )
     return PlacementAnswer(placement, answers, failures)
 
@@ -88,6 +85,7 @@ def _pool(
     return BrokerPool(
         online=cluster.online,
         cordoned=cordoned,
+        refuses_cordoned=bool(cluster.refuses_cordoned),
         racks={broker.id: broker.rack for broker in cluster.brokers.values()},
         replicas=replicas,
     )

@@ -46,7 +46,7 @@ class Draft:
         check_wishes(layout, wishes)
         self.layout = layout
         self._no_brokers = frozenset() if replaces else layout.unregistered
-        self._refused = layout.refused - frozenset(closed)
+        self._refused = layout.pool.refused - frozenset(closed)
         self.wishes = wishes
         self.budget = Budget.of(wishes)
         self.targets = [
@@ -255,7 +255,7 @@ class Draft:
         """Note what the plan does not do."""
         cordoned = frozenset[int]()
         if why is Why.CORDONED:
-            refused = self.layout.refused
+            refused = self.layout.pool.refused
             named = refused if tp is None else refused.intersection(self.original(tp))
             cordoned = named & self._refused or named
         self._left[tp, broker] = Left(tp, broker, why, amount, tuple(sorted(cordoned)))
@@ -298,7 +298,7 @@ class Draft:
         unregistered = self.layout.unregistered.intersection(brokers)
         for broker in unregistered:
             self.leave(tp, broker, Why.UNREGISTERED)
-        refused = self.layout.refused.intersection(brokers)
+        refused = self.layout.pool.refused.intersection(brokers)
         for broker in {*self.original(tp)} - {*brokers} if refused else ():
             self.leave(tp, broker, Why.CORDONED)
         return not unregistered and not refused

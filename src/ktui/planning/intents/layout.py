@@ -24,9 +24,6 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     unregistered: frozenset[int] = frozenset()
     """Of these, the ids that only replica lists still have. Kafka refuses targets that name them:
     such a replica can be moved away, and nothing else can be done to its partition."""
-    refused: frozenset[int] = frozenset()
-    """The cordoned brokers, where Kafka refuses targets that name one (from 4.4): a replica can be
-    moved away from there, if the target names no other of them."""
     sizes: Mapping[TopicPartition, int] = {}
     """Bytes of one replica, where a broker reports them."""
     room: Mapping[int, int] = {}

@@ -40,7 +40,6 @@ async def read_layout(reader: ClusterReader) -> LayoutAnswer:
         pool=placement.pool,
         known=placement.brokers,
         unregistered=placement.unregistered,
-        refused=placement.refused,
         sizes=_sizes(placement.partitions, log_dirs),
         room=full | {b: disk.room for b, disk in disks.items() if disk.room is not None},
         disks={b: disk.total for b, disk in disks.items() if disk.total is not None},

@@ -10,7 +10,9 @@ import pytest
 from click.testing import Result
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterReader, Verdict, WriteResult
+from ktui.cluster.cordon import CORDONED, EVERY
+from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp, Verdict, WriteResult
+from ktui.cluster.resources import broker_resource
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import own_run
@@ -291,6 +293,26 @@ def test_a_broker_that_is_down_gets_no_replica_but_may_keep_one(sandbox: AlterSa
 
     assert "broker 3 would get replicas, and is down. Start it, or name another" in refusal
     assert_started(sandbox.alter("orders", "--replica-assignment", "1:4,2:3,3:1"))
+
+
+def test_new_partitions_name_no_cordoned_broker_where_kafka_refuses_that(
+    sandbox: AlterSandbox,
+) -> None:
+    by_hand = "1:2,2:3,3:1,2:4"
+    for version in ("4.3", "4.4"):
+        sandbox.use(a_cluster({"orders": ORDERS}, brokers=range(1, 5), version=version))
+        cordon = ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)
+        sandbox.simulated.configure([cordon])
+        if version == "4.4":
+            refusal = sandbox.alter_refusal("orders", "--replica-assignment", by_hand)
+            assert (
+                "broker 4 would get new partitions, and is cordoned, so Kafka refuses them. Lift "
+                "the cordon with ktui broker uncordon 4, or name another" in refusal
+            )
+            assert len(sandbox.replicas) == 3
+        else:
+            sandbox.alter("orders", "--replica-assignment", by_hand, "--yes")
+            assert sandbox.replicas[3] == (2, 4)
 
 
 def test_a_broker_that_comes_up_meanwhile_may_get_all_of_a_new_partition(
