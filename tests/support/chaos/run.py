@@ -12,7 +12,6 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
@@ -78,6 +77,7 @@ from support.runs.killed import Killed, KilledRun
 from support.runs.throttle_rules import Others, settings_in
 from support.runs.troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
 from support.runs.witnessed import WitnessedJournal
+from support.simulated.moving_clusters import cordon, uncordon
 
 FAULTS_S = 400.0
 """Seconds for which calls are slow and faults happen."""
@@ -199,12 +199,10 @@ class ChaosRun(TroubledRun):
         dice, acts_of_theirs = self.cordons, []
         for broker in dice.sample(BROKERS, dice.randint(1, 3)):
             at_s = dice.choice((0.0, dice.uniform(1.0, 0.9 * TROUBLED_S)))
-            cordon = ConfigChange(_broker(broker), CORDONED, ConfigOp.SET, EVERY)
-            acts_of_theirs.append(ScheduledEvent(at_s, acts.AlterConfigs((cordon,))))
+            acts_of_theirs.append(ScheduledEvent(at_s, cordon(broker)))
             if dice.random() < 0.8:
-                uncordon = ConfigChange(_broker(broker), CORDONED, ConfigOp.DELETE)
                 later_s = dice.uniform(at_s + 1.0, 1.5 * TROUBLED_S)
-                acts_of_theirs.append(ScheduledEvent(later_s, acts.AlterConfigs((uncordon,))))
+                acts_of_theirs.append(ScheduledEvent(later_s, uncordon(broker)))
         return acts_of_theirs
 
     def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:

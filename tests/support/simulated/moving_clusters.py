@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.simulated import events
@@ -97,6 +98,21 @@ def throttle(whose: str, broker: int, bytes_s: int) -> events.AlterConfigs:
     key = f"{whose}.replication.throttled.rate"
     resource = ConfigResource(ConfigScope.BROKER, str(broker))
     return events.AlterConfigs((ConfigChange(resource, key, ConfigOp.SET, str(bytes_s)),))
+
+
+def cordon(broker: int) -> events.AlterConfigs:
+    """Return the event of somebody cordoning all log dirs of a broker."""
+    return _cordoned(broker, ConfigOp.SET, EVERY)
+
+
+def uncordon(broker: int) -> events.AlterConfigs:
+    """Return the event of somebody ending a broker's cordon."""
+    return _cordoned(broker, ConfigOp.DELETE, None)
+
+
+def _cordoned(broker: int, op: ConfigOp, value: str | None) -> events.AlterConfigs:
+    resource = ConfigResource(ConfigScope.BROKER, str(broker))
+    return events.AlterConfigs((ConfigChange(resource, CORDONED, op, value),))
 
 
 def wait(cluster: SimulatedCluster, seconds: float) -> None:

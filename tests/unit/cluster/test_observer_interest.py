@@ -5,7 +5,8 @@ from __future__ import annotations
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
-from support.simulated.polled_cluster import ORDERS, a_topic, looking
+from support.simulated.moving_clusters import cordon
+from support.simulated.polled_cluster import EVERYONE, ORDERS, a_topic, looking
 
 
 async def test_chosen_topics_are_observed_with_all_partitions() -> None:
@@ -56,3 +57,26 @@ async def test_a_chosen_topic_recreated_smaller_has_its_other_partitions_absent(
 
         assert observation.absent == {TopicPartition("orders", 1)}
         assert observation.partitions.keys() == {ORDERS}
+
+
+async def test_log_dirs_alone_are_read_from_every_broker_and_no_settings_of_them() -> None:
+    async with looking(a_topic("orders", (1, 2))) as watcher:
+        await watcher.do(cordon(4))
+
+        observation = await watcher.poll(Interest(log_dirs=True))
+
+        assert {*observation.log_dirs} == {*EVERYONE}
+        assert observation.cordoned == {4}
+        assert observation.closed == {4}
+        assert observation.broker_configs == {}
+
+
+async def test_the_sizes_of_replicas_are_read_as_soon_as_they_are_being_copied() -> None:
+    interest = Interest(log_dirs=True)
+    async with looking(a_topic("orders", (1, 2))) as watcher:
+        await watcher.poll(interest)
+        await watcher.do(events.Alter({ORDERS: (3, 2)}), then_wait_s=0.5)
+
+        observation = await watcher.poll(interest)
+
+        assert {replica.broker for replica in observation.sizes} >= {1, 3}

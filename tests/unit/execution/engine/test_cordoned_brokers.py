@@ -9,15 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.cluster.cordon import CORDONED, EVERY
-from ktui.cluster.ports import (
-    ClusterDescription,
-    ConfigChange,
-    ConfigOp,
-    ConfigResource,
-    ConfigScope,
-    Verdict,
-)
+from ktui.cluster.ports import ClusterDescription, Verdict
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Answered
@@ -26,7 +18,7 @@ from ktui.pacing.limits import Limits, Shape
 from ktui.simulated import events as acts
 from support.runs.engine_runs import Replicas
 from support.runs.stories import Story
-from support.simulated.moving_clusters import tp
+from support.simulated.moving_clusters import cordon, tp, uncordon
 
 RF3 = (1, 2, 3)
 ONE_BY_ONE = Limits(replicas=1, partitions=1)
@@ -42,16 +34,6 @@ class Told(enum.Enum):
 
 
 TOLD = pytest.mark.parametrize("told", Told)
-
-
-def cordon(broker: int) -> acts.AlterConfigs:
-    resource = ConfigResource(ConfigScope.BROKER, str(broker))
-    return acts.AlterConfigs((ConfigChange(resource, CORDONED, ConfigOp.SET, EVERY),))
-
-
-def uncordon(broker: int) -> acts.AlterConfigs:
-    resource = ConfigResource(ConfigScope.BROKER, str(broker))
-    return acts.AlterConfigs((ConfigChange(resource, CORDONED, ConfigOp.DELETE),))
 
 
 def a_story(

@@ -18,7 +18,7 @@ from ktui.planning.check.findings import Allowances
 from support.runs.added_stories import AddingStory
 from support.runs.cancel_stories import Such, altered, begun, done, nth, step_over
 from support.runs.engine_runs import Replicas, plan_of, snapshot_of
-from support.simulated.moving_clusters import move, tp
+from support.simulated.moving_clusters import cordon, move, tp, uncordon
 
 THREE, FAR, FARTHER = (1, 2, 3), (4, 5, 6), (7, 8, 9)
 WAYS: dict[str, tuple[Replicas, Replicas]] = {
@@ -78,6 +78,27 @@ def test_partitions_new_to_the_run_join_its_queue(tmp_path: Path, limits: Limits
     assert run.tracks[tp("audit-0")].original == THREE
     assert story.words == ["2 join the queue"]
     assert max(story.begun_at("orders-0")) <= min(story.begun_at("audit-0"))  # P is 1
+
+
+@pytest.mark.parametrize("limits", SHAPES)
+def test_a_new_target_on_a_cordoned_broker_waits_for_the_end_of_the_cordon(
+    tmp_path: Path, limits: Limits
+) -> None:
+    story = AddingStory(tmp_path, WAYS, limits, {"version": "4.4", "resting": ["audit-0"]})
+    story.already(cordon(7))
+    story.adds(altered("orders-0"), {"audit-0": FARTHER, "orders-0": (7, 2, 3)})
+
+    story.played(until_s=200.0)
+
+    assert story.came_to("orders-1", WAYS["orders-1"][1])
+    for name in ("audit-0", "orders-0"):
+        assert story.state(name) is State.BLOCKED
+        assert story.reason(name).endswith("`ktui broker uncordon 7`")
+
+    story.schedule(300.0, uncordon(7))
+    assert story.resumed().ended
+    assert story.came_to("audit-0", FARTHER)
+    assert story.came_to("orders-0", (7, 2, 3))
 
 
 @pytest.mark.parametrize("limits", SHAPES)
