@@ -55,7 +55,7 @@ class Removed:
         create_topic(self.connection, self.name, replicas)
         fill(self.connection, self.name, range(len(replicas)), bytes_each=300_000)
 
-    def killed_at_every_stage(self) -> list[str]:
+    def killed_at_every_stage(self, *words: str) -> list[str]:
         """Call the command until it ends by itself, and kill it when it first comes to a stage.
 
         Returns:
@@ -63,7 +63,7 @@ class Removed:
         """
         seen: list[str] = []
         while True:
-            process = self.shell.begin(*REMOVE)
+            process = self.shell.begin(*REMOVE, *words)
             assert process.stdout is not None
             lines: list[str] = []
             for line in process.stdout:
@@ -144,6 +144,30 @@ def test_a_broker_is_emptied_whatever_it_holds_through_a_kill_at_every_stage(
         assert len(moved) == len(replicas), (name, moved)
         assert len(racks[1]) >= len(racks[0]), (name, moved)
     removed.create_another()
+    assert removed.on_broker() == []
+
+
+@pytest.mark.soak
+def test_with_the_cordon_first_nothing_lands_on_the_broker_while_it_is_drained(
+    removed: Removed,
+) -> None:
+    removed.fill(LAYOUTS["leaders"])
+    first = ["demote", "cordon", "drain", "empty"]
+
+    seen = removed.killed_at_every_stage("--cordon-first")
+
+    assert seen == (removed.order if removed.order[0] == "cordon" else first)
+    assert removed.on_broker() == []
+    assert removed.shell.ktui("runs").stdout.count("drain-4") == 1
+
+
+@pytest.mark.soak
+def test_a_broker_that_somebody_has_cordoned_is_emptied(removed: Removed) -> None:
+    removed.fill(LAYOUTS["followers"])
+    ended(removed.shell, "broker", "cordon", str(REMOVED))
+
+    ended(removed.shell, *REMOVE)
+
     assert removed.on_broker() == []
 
 
