@@ -359,7 +359,7 @@ class Removing:
             self._say(Stage.CORDON, f"{words} as they come")
         elif not self._is_up:
             self._say(Stage.CORDON, "not possible: the broker is down")
-        elif (now := self._request.read_cordon()) is not None and now.has(now.with_cordons(())):
+        elif (now := self._request.read_cordon()) is not None and _has_all(now):
             self._say(Stage.CORDON, f"the broker reports {clean(now.summary)}")
         else:  # the claim first: it may create a topic that needs every broker
             with self._program.owned(self._cluster.cluster_id):
@@ -467,7 +467,8 @@ class Removing:
         """Return whether the cordon is still there: somebody may have lifted it for a drain."""
         if not (self._options.cordon and self._is_up):
             return True
-        return is_cordoned(self._request.read_cordon())
+        now = self._request.read_cordon()
+        return now is not None and _has_all(now)
 
     def _looked_again(self, view: BrokerStatus, quiet_s: float) -> BrokerStatus:
         """Return what an empty broker holds some seconds later, or something came to it.
@@ -679,6 +680,11 @@ class Removing:
 
     def _wait(self, words: str) -> NoReturn:
         raise Stopped(WAITS, f"{words}. To go on from there: {self._program.again}")
+
+
+def _has_all(cordon: CordonState) -> bool:
+    """Return whether a cordon of all log dirs is set, and in force."""
+    return cordon.has(cordon.with_cordons(()))
 
 
 def _left_there(view: BrokerStatus) -> str:
