@@ -15,7 +15,9 @@ from pathlib import Path
 import click
 
 from ktui.cli.lab.command import connect
+from ktui.lab import jars
 from ktui.lab.down import down
+from ktui.lab.errors import LabError
 from ktui.lab.up import LabRequest, up
 from ktui.simulated.layout import VERSIONS as SIMULATED
 from support.contract import release_page
@@ -44,8 +46,12 @@ _ROOT = Path(__file__).parents[3]
 @click.option("--against", help="The version to compare with; by default the newest one before.")
 def main(version: str, against: str | None) -> None:
     """Record what no recording has yet, run the contract's tests, and write the page."""
-    old = _recorded(against or newest_before(version))
-    new = _recorded(version)
+    try:
+        jars.fetch(version, click.echo)
+        old = _recorded(against or newest_before(version))
+        new = _recorded(version)
+    except LabError as error:
+        raise click.ClickException(str(error)) from error
     simulated = asyncio.run(_simulated(version))
     text = release_page.page(old, new, simulated, _contract(version))
     path = _ROOT / "build" / f"kafka-{version}.md"
