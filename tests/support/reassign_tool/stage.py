@@ -169,7 +169,20 @@ class Stage:
                 bytes_each=step.kib * 1024,
                 message_bytes=_MESSAGE_BYTES,
             )
-        await self._reader.describe_topics([step.topic], fresh=True)
+
+        async def whole() -> bool:
+            return await self._whole(step.topic)
+
+        await until(whole)
+
+    async def _whole(self, topic: str) -> bool:
+        """Return whether all live replicas have a log: a printed plan names their log dirs."""
+        states = (await self._reader.describe_topics([topic], fresh=True)).partitions
+        for broker in (await self._reader.describe_cluster()).online:
+            wanted = {tp for tp, state in states.items() if broker in state.replicas}
+            if not wanted <= (await self._reader.log_dirs(broker, wanted)).replicas.keys():
+                return False
+        return True
 
     async def _reassign(self, targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
         results = await self._writer.alter_reassignments(
