@@ -80,6 +80,11 @@ def facts(run: Run) -> dict[str, Any]:
     return msgspec.structs.asdict(run)
 
 
+def cordoned_after(before: frozenset[int], seen: Observation) -> frozenset[int]:
+    """Return the brokers read as cordoned, and not as uncordoned since, after one more poll."""
+    return (before - (seen.log_dirs.keys() - seen.cordoned)) | seen.cordoned
+
+
 class WitnessedRun(PlannedRun):
     """A run whose requests and journal are watched; a violation of the rules fails at once.
 
@@ -110,8 +115,7 @@ class WitnessedRun(PlannedRun):
     def saw(self, seen: Observation) -> None:
         """Keep a poll of the engine."""
         self.seen = seen
-        uncordoned = seen.log_dirs.keys() - seen.cordoned
-        self.read_cordoned = (self.read_cordoned - uncordoned) | seen.cordoned
+        self.read_cordoned = cordoned_after(self.read_cordoned, seen)
 
     def observer(self) -> Observer:
         return _Watched(self)

@@ -22,6 +22,7 @@ from ktui.recording.playing import play_session
 from ktui.recording.reading import find_sessions
 from support.runs.cancel_rules import CancelRules
 from support.runs.held_to_rules import Rules
+from support.runs.witnessed import cordoned_after
 
 Seen = tuple[datetime, Observation]
 
@@ -52,6 +53,10 @@ class Replayed:
         self.folded = Run("replayed")
         self.seen: Observation | None = None
         self.engines = 0
+        self.read_cordoned = frozenset[int]()
+        """The brokers that the engine has read as cordoned, and not as uncordoned since."""
+        self._read = 0
+        """The number of looks that `read_cordoned` is from."""
         self.gate_shut: str | None = None
         self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
         self.clock = SystemClock()
@@ -73,7 +78,9 @@ class Replayed:
             yield from self._held(written)
             for entry in written:
                 self.folded.apply(entry)
-                self.engines += isinstance(entry.event, Owned)
+                if isinstance(entry.event, Owned):
+                    self.engines += 1
+                    self.read_cordoned = frozenset()
             self.targets = {tp: track.target for tp, track in self.folded.tracks.items()}
 
     def _held(self, written: Sequence[JournalEntry]) -> Iterator[str]:
@@ -93,6 +100,9 @@ class Replayed:
 
     def _look_before(self, at: datetime) -> Observation | None:
         index = bisect_right(self._times, at)
+        for _, seen in self._looks[self._read : index]:
+            self.read_cordoned = cordoned_after(self.read_cordoned, seen)
+        self._read = index
         if not index or at - self._times[index - 1] > _OLD:
             return None
         return self._looks[index - 1][1]
