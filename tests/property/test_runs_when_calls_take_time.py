@@ -21,7 +21,7 @@ FOUND_BY_SEEDS = {
 """Defects that seeds alone find, and within how many seeds."""
 
 
-SEEDS = (46, 0, 54, 1, 2)
+SEEDS = (46, 0, 54, 5, 4)
 """In these everything happens that can: each kind of fault strikes in one of them at least."""
 
 
