@@ -81,7 +81,11 @@ class FreshRead:
         self._metadata = FreshMetadata(reader, clock)
 
     async def read(
-        self, partitions: Collection[TopicPartition], *, settings: bool = False
+        self,
+        partitions: Collection[TopicPartition],
+        *,
+        settings: bool = False,
+        to_cancel: bool = False,
     ) -> Observation:
         """Read the state of some partitions, without figures.
 
@@ -89,10 +93,13 @@ class FreshRead:
             partitions: partitions to read. Those that others are reassigning are in the answer
                 too, undescribed.
             settings: whether to read the settings of their topics as well.
+            to_cancel: whether the read is made for a null cancel, which must not meet what others
+                begin once the reassignment has ended: only what the last list has counts as being
+                reassigned.
 
         Returns:
             An observation whose `asked_s` is the second just before the first list was requested.
-            What either list has counts as being reassigned.
+            Otherwise what either list has counts as being reassigned.
 
         Raises:
             ClusterError: the list, the brokers, the metadata or the settings could not be read.
@@ -104,7 +111,8 @@ class FreshRead:
             self._metadata.describe(names, within_s=FRESH_WITHIN_S),
             self._configs(names if settings else frozenset()),
         )
-        listed = {**listed, **await self._reader.list_reassignments()}
+        last = await self._reader.list_reassignments()
+        listed = last if to_cancel else {**listed, **last}
         chosen = frozenset(partitions)
         wanted = {tp: state for tp, state in topics.partitions.items() if tp in chosen}
         hidden = {failure.topic for failure in topics.failures}

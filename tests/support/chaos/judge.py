@@ -28,6 +28,7 @@ from ktui.cluster.throttle_settings import (
 )
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
+    Answered,
     AnyRunEvent,
     Cancel,
     Configure,
@@ -38,6 +39,7 @@ from ktui.execution.run.events import (
     LimitsChanged,
     Outage,
     Owned,
+    Request,
     SettingChanged,
     SettingsFound,
     SettingsGivenUp,
@@ -179,6 +181,9 @@ class Judge:
         self._unanswered: set[tuple[ConfigResource, str]] = set()
         self._of_killed: set[tuple[ConfigResource, str]] = set()
         """The settings of which an engine died with a request that was not answered."""
+        self._unanswered_moves: set[TopicPartition] = set()
+        self._moved_by_killed: set[TopicPartition] = set()
+        """The partitions of which an engine died with an alter or cancel that was not answered."""
         self.set_late: set[tuple[ConfigResource, str, str | None]] = set()
         """Values that late changes set, and may leave behind where there was nothing before."""
         self._next: set[str] = set()
@@ -300,7 +305,10 @@ class Judge:
         assert read.fresh or tried or cannot, f"{tp} rests on metadata that may be old"
 
     def _cancel_leaves(self, tp: TopicPartition, grounds: Grounds) -> None:
-        known, state = self._read_of(tp, grounds)
+        _, state = self._read_of(tp, grounds)
+        last = self._latest(grounds, "list", lambda _: True)
+        known = None if last is None else last.partitions.get(tp)
+        assert known is not None, f"{tp} is cancelled, and was not listed for {STALE_S} s"
         assert known.reassigning, f"{tp} is cancelled, and is not being reassigned"
         kept = {*state.isr} - {*known.adding}
         assert kept, f"{tp} is cancelled though nothing else was in sync: {state}"
@@ -499,19 +507,20 @@ class Judge:
 
     @_kept
     def _arrives(self, arrival: Arrival) -> None:
+        # Which broker has the request of a killed engine nobody knows: see docs/runs.md.
+        killed = ENGINE.get() != self._run.engines
         if self.ended is not None:
             named = {TopicPartition(each.topic, each.partition) for each in self.ended.open}
+            named |= self._moved_by_killed if killed else set()
             for tp, target in arrival.partitions.items():
                 if target == ():  # see execution/run/unanswered.py
                     self.changed_since[LATE_ELECTION] += 1
                 else:
-                    assert tp in named, f"{tp}: {arrival} arrives after an end that names it not"
+                    assert tp in named, f"{tp}: {arrival} arrives after an end without its name"
             kept = {
                 (each.resource, each.key) for some in arrival.settings.values() for each in some
             }
-            # An operator who leaves a setting behind does not wait for a request about it either,
-            # and which broker has that of a killed engine nobody knows: see docs/runs.md.
-            killed = ENGINE.get() != self._run.engines
+            # An operator who leaves a setting behind does not wait for a request about it either.
             excused = self._left_behind | (self._of_killed if killed else set())
             assert kept <= excused, f"{arrival} arrives after the end"
         for tp, target in arrival.partitions.items():
@@ -537,6 +546,7 @@ class Judge:
         self.check()
         for entry_ in written:
             self._hear(entry_.event)
+            self._await_answers(entry_.event)
             match entry_.event:
                 case Ended() as ended:
                     self.ended = ended
@@ -545,15 +555,10 @@ class Judge:
                 case Configure(puts_back=puts_back, changes=changes):
                     self._putting_back.difference_update(changes)
                     self._putting_back.update(changes if puts_back else ())
-                    self._unanswered |= {(each.resource, each.key) for each in changes}
-                case Configured(resource=resource):
-                    self._unanswered -= {key for key in self._unanswered if key[0] == resource}
                 case SettingsGivenUp(reason=reason) as left if reason.startswith("left behind"):
                     self._left_behind |= {(left.resource, key) for key in left.keys}
-                case Owned():
-                    self._next |= {ON_A_RESUME} if self._run.engines > 1 else set()
-                    self._of_killed |= self._unanswered
-                    self._unanswered = set()
+                case Owned() if self._run.engines > 1:
+                    self._next.add(ON_A_RESUME)
                 case LimitsChanged(old=old, new=new) if old.partitions is not None:
                     if new.partitions is None or new.partitions > old.partitions:
                         self._next.add(ON_MORE)
@@ -574,6 +579,22 @@ class Judge:
             case SettingChanged(resource=resource, key=key, found=now):
                 self._journaled[resource, key] = now
                 self._theirs.add((resource, key))
+
+    def _await_answers(self, event: AnyRunEvent) -> None:
+        """Note which requests an engine has left unanswered at its death."""
+        match event:
+            case StepBegun(alters=True) | Cancel():
+                self._unanswered_moves.add(event.tp)
+            case Answered(request=Request.ALTER | Request.CANCEL):
+                self._unanswered_moves.discard(event.tp)
+            case Configure(changes=changes):
+                self._unanswered |= {(each.resource, each.key) for each in changes}
+            case Configured(resource=resource):
+                self._unanswered -= {key for key in self._unanswered if key[0] == resource}
+            case Owned():
+                self._of_killed |= self._unanswered
+                self._moved_by_killed |= self._unanswered_moves
+                self._unanswered, self._unanswered_moves = set(), set()
 
     @property
     def _reopened(self) -> bool:

@@ -57,7 +57,7 @@ async def cancel_listed(
     log = CancelLog(place.state, place.cluster_id, this_process().short, clock)
     async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
         cancel, fresh = ForeignCancel(writer, clock, log), FreshRead(reader, clock)
-        seen = await fresh.read(partitions)
+        seen = await fresh.read(partitions, to_cancel=True)
         wanted = frozenset(partitions)
         found = [move for tp, move in listed_reassignments(seen).items() if tp in wanted]
         alone = {m.tp for m in found if unless is not None and m.target == unless[m.tp]}

@@ -363,7 +363,9 @@ class Engine:
         """Send the cancels that are due, before anything else is sent or awaited."""
         due = list(self._decider.cancels_due)
         self._reads_to_cancel += bool(due)
-        read = await self._guard.beside(self._requests.read(due)) if due else RequestRead(None)
+        read = RequestRead(None)
+        if due:
+            read = await self._guard.beside(self._requests.read(due, to_cancel=True))
         if read.seen is None or self._guard.why_not(begins_step=False):
             return  # the next poll calls for the cancel again
         judged = self._decider.judge_cancels(self._decider.interpret(read.seen))

@@ -87,11 +87,15 @@ class Requests:
         self._cluster_id = cluster_id
 
     async def read(
-        self, partitions: Collection[TopicPartition], *, settings: bool = False
+        self,
+        partitions: Collection[TopicPartition],
+        *,
+        settings: bool = False,
+        to_cancel: bool = False,
     ) -> RequestRead:
         """Read the partitions of a request that is about to be sent."""
         try:
-            seen = await self._read.read(partitions, settings=settings)
+            seen = await self._read.read(partitions, settings=settings, to_cancel=to_cancel)
         except ClusterError as error:
             return RequestRead(None, str(error))
         except Exception as error:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ktui.cluster.broker import Broker, TopicConfig
+from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
-from ktui.cluster.partition import PartitionState
+from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.execution.engine.absent_brokers import RESTARTS_S, AbsentBrokers
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import why_not_sent
@@ -25,11 +27,12 @@ from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
 from ktui.simulated import events as acts
 from ktui.simulated.clock import FIRST_MOMENT
+from ktui.simulated.reader import SimulatedReader
 from support.chaos.interposed import Call, Interposed
 from support.runs.stories import Story
 from support.runs.throttled import RF3, ThrottledStory
 from support.runs.witnessed import WitnessedJournal
-from support.simulated.moving_clusters import tp
+from support.simulated.moving_clusters import a_cluster, tp
 
 ORDERS = tp("orders-0")
 
@@ -47,6 +50,25 @@ def an_observation(state: PartitionState, min_insync_replicas: int = 1) -> Obser
         monotonic_s=0.0,
         took_s=0.0,
     )
+
+
+@pytest.mark.parametrize(("to_cancel", "moves"), [(False, True), (True, False)])
+async def test_what_has_just_ended_is_neither_altered_nor_cancelled(
+    *, to_cancel: bool, moves: bool
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    moving = Reassignment((4, 1, 2, 3), (4,), (3,))
+    lists = [{ORDERS: moving}, {}]  # it ends between the two lists of the read
+
+    class Ending(SimulatedReader):
+        async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+            return lists.pop(0)
+
+    reader = Ending(cluster)
+
+    seen = await FreshRead(reader, cluster.clock).read([ORDERS], to_cancel=to_cancel)
+
+    assert seen.partitions[ORDERS].reassigning is moves
 
 
 @pytest.mark.parametrize(("least", "leaves"), [(1, True), (2, False)])
