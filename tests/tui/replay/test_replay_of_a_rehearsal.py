@@ -29,6 +29,8 @@ async def test_a_rehearsal_is_replayed_with_its_run_and_what_broke_it(
         await replay.until_told("run moves  RUNNING")
         await replay.surveyed()
         await replay.press("full_stop")
+        await replay.until_told("broker 5: log dirs")  # it does not answer, and is not fenced yet
+        await replay.press("full_stop")
         await replay.until_told("broker 5 down")
     async with replaying(recording, at_s=ended_s + 1) as replay:
         await replay.until_told("moves ENDED")
