@@ -189,7 +189,7 @@ class Waits:
         limits, adds = self._run.folded.limits, len(step.adds)
         kept = Counter(b for each in self._kept.values() if each is not step for b in each.adds)
         moving = self._adding.total() + self._others.total() + kept.total()
-        most, alone = limits.replica_movements, not moving
+        most, alone = limits.replica_movements, not (moving or self._steps)
         if most is not None and not step.urgent and moving + adds > most and not alone:
             return True
         here = {b: self._adding[b] + self._others[b] + kept[b] for b in step.adds}

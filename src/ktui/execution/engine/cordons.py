@@ -30,16 +30,16 @@ class Cordons:
     def update(self, seen: Observation) -> None:
         """Take in a poll.
 
-        A broker whose log dirs cannot be read stays as it was: the controller keeps the cordon of
-        one that is down.
+        A broker that is no longer read stays as it was: the controller keeps the cordon of one that
+        is down. Nor does a reading lift a refusal while the next one fails: it may be the older.
         """
         late = {f.broker for f in seen.failures if f.operation is Operation.LOG_DIRS}
-        uncordoned = seen.log_dirs.keys() - seen.cordoned - late
+        uncordoned = seen.log_dirs.keys() - seen.cordoned
         self._cordoned = (self._cordoned - uncordoned) | seen.cordoned
         self._refused_s = {
             broker: at_s
             for broker, at_s in self._refused_s.items()
-            if broker not in uncordoned or seen.monotonic_s - at_s < HOLDS_S
+            if broker not in uncordoned - late or seen.monotonic_s - at_s < HOLDS_S
         }
         refuses = self._refuses if seen.refuses_cordoned is None else seen.refuses_cordoned
         self.closed = (self._cordoned if refuses else frozenset()).union(self._refused_s)

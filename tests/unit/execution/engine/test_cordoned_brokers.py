@@ -9,13 +9,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ktui.cluster.broker import Broker, LogDir
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ClusterDescription, Verdict
+from ktui.execution.engine.cordons import Cordons
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Answered
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated import events as acts
+from ktui.simulated.clock import FIRST_MOMENT
 from support.runs.engine_runs import Replicas
 from support.runs.stories import Story
 from support.simulated.moving_clusters import cordon, tp, uncordon
@@ -177,6 +182,39 @@ def test_a_broker_that_died_cordoned_stays_closed(tmp_path: Path) -> None:
     assert story.state("orders-0") is State.BLOCKED
     assert story.reason("orders-0").endswith(OUT)
     assert story.sent("orders-0") == []
+
+
+@pytest.mark.parametrize(("refused", "closed"), [(False, set()), (True, {4})])
+def test_an_uncordoned_log_dir_counts_though_the_next_reading_is_late(
+    *, refused: bool, closed: set[int]
+) -> None:
+    """It lifts a cordon that was read before it, but no refusal, which may be the newer one."""
+    here = LogDir(4, "/data", cordoned=True)
+    late = Failure(Operation.LOG_DIRS, "no answer for 5.1 s", 4)
+    cordons = Cordons()
+    cordons.update(a_poll(0.0, {4: (here,)}))
+    if refused:
+        cordons.refused(4, 1.0)
+
+    cordons.update(a_poll(20.0, {4: (LogDir(4, "/data"),)}, late))
+
+    assert cordons.closed == closed
+
+
+def a_poll(at_s: float, log_dirs: Mapping[int, tuple[LogDir, ...]], *late: Failure) -> Observation:
+    return Observation(
+        cluster_id="c",
+        controller=1,
+        brokers={4: Broker(4)},
+        partitions={},
+        waits_for_kept=False,
+        refuses_cordoned=True,
+        log_dirs=log_dirs,
+        failures=late,
+        at=FIRST_MOMENT,
+        monotonic_s=at_s,
+        took_s=0.0,
+    )
 
 
 def test_before_4_4_a_cordon_changes_nothing(tmp_path: Path) -> None:
