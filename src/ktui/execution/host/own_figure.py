@@ -133,6 +133,7 @@ def ask_prometheus(url: str, query: str, timeout_s: float = TIMEOUT_S) -> float:
         FigureProblem: there is no answer, or no value in it.
     """
     until_s = time.monotonic() + timeout_s
+    late = f"--sli-prometheus: no whole answer within {timeout_s:g} s"
     full = f"{url.rstrip('/')}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
     try:
         with _cut_after(timeout_s) as opener, opener.open(full, timeout=timeout_s) as answer:
@@ -146,13 +147,14 @@ def ask_prometheus(url: str, query: str, timeout_s: float = TIMEOUT_S) -> float:
         words = f"{error.code} {clean(str(error.reason))}"
         raise FigureProblem(f"--sli-prometheus: it answers {words}") from None
     except OSError as error:
+        if time.monotonic() >= until_s:  # a connection that is cut may look as if it were reset
+            raise FigureProblem(late) from None
         reason = getattr(error, "reason", error)
         raise FigureProblem(f"--sli-prometheus: {clean(str(reason))}") from None
     except (ValueError, KeyError, TypeError, RecursionError, http.client.HTTPException) as error:
         if isinstance(error, FigureProblem):
             raise
         if time.monotonic() >= until_s:
-            late = f"--sli-prometheus: no whole answer within {timeout_s:g} s"
             raise FigureProblem(late) from None
         raise FigureProblem("--sli-prometheus: its answer is none of Prometheus") from None
     if not values:
