@@ -219,6 +219,10 @@ async def test_a_log_dir_that_fails_takes_its_replicas_out_of_the_isr(
     await arrived(world, 2, [lost], second)
     await arrived(world, 2, [kept], first)
 
+    async def in_sync() -> bool:  # else nothing could lead once the dir has failed
+        return {*(await state(world, lost)).isr} == {1, 2}
+
+    await until(in_sync, clock=world.clock)
     await world.fail_log_dir(2, second)
 
     async def failed() -> bool:
