@@ -74,17 +74,16 @@ class Rules:
             self._blocked(event, state, seen)
 
     def _blocked(self, event: StateEntered, state: PartitionState, seen: Observation) -> None:
-        words = event.reason
+        words, closed = event.reason, self._run.read_cordoned | self._refused_for
         if words.startswith("it is offline"):
             assert state.leader is None or not seen.alive(state.leader) or not state.isr, event
         elif "offline" in words:
             down = {*self._down(seen), *state.offline}  # or only its log dir is
             assert any(f" {broker}" in words for broker in down), event
         elif "cordoned" in words:
-            closed = self._run.read_cordoned | self._refused_for
             assert any(f"uncordon {broker}`" in words for broker in closed), event
         elif "not in sync" in words:
-            target = _goal(self._run.folded.tracks[event.tp], state).replicas
+            target = _goal(self._run.folded.tracks[event.tp], state, closed).replicas
             assert any(b not in state.isr or not seen.alive(b) for b in target), event
 
     def _down(self, seen: Observation) -> list[int]:
@@ -309,7 +308,8 @@ class _Decision:
         self._check_drops(step, state)
 
     def _check_drops(self, step: StepBegun, state: PartitionState) -> None:
-        goes_to, gone = _goal(self._before.tracks[step.tp], state), {*step.removing}
+        closed = frozenset(self._run.read_cordoned | self.refused_for)
+        goes_to, gone = _goal(self._before.tracks[step.tp], state, closed), {*step.removing}
         target, first = goes_to.replicas, goes_to.lead or goes_to.replicas[0]
         alive = {b for b in state.isr if self._seen.alive(b)}
         in_sync = {*state.isr} - gone | {*step.adding}
@@ -334,5 +334,5 @@ def _as_left(track: Track, replicas: tuple[int, ...]) -> bool:
     return replicas in (track.replicas, track.planned.target, track.sent, track.original)
 
 
-def _goal(track: Track, state: PartitionState) -> Goal:
-    return find_goal(track, state.replicas, state.isr, state.leader)
+def _goal(track: Track, state: PartitionState, closed: frozenset[int] = frozenset()) -> Goal:
+    return find_goal(track, state.replicas, state.isr, state.leader, closed)
