@@ -40,6 +40,15 @@ def all_cordoned(log_dirs: Collection[LogDir]) -> bool:
     return bool(working) and all(log_dir.cordoned for log_dir in working)
 
 
+def cordoned_brokers(log_dirs: Mapping[int, Collection[LogDir]]) -> frozenset[int]:
+    """Return the brokers whose working log dirs are all cordoned.
+
+    Args:
+        log_dirs: the log dirs of each broker that reported them.
+    """
+    return frozenset(broker for broker, dirs in log_dirs.items() if all_cordoned(dirs))
+
+
 class FutureReplica(msgspec.Struct, frozen=True):
     """The copy of a replica that a move to another log dir fills (KIP-113)."""
 

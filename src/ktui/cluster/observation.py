@@ -12,7 +12,7 @@ from ktui.cluster.broker import (
     BrokerConfig,
     LogDir,
     TopicConfig,
-    all_cordoned,
+    cordoned_brokers,
     online_brokers,
 )
 from ktui.cluster.errors import Failure
@@ -112,7 +112,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cordoned(self) -> frozenset[int]:
         """The brokers whose log dirs were read and are all cordoned."""
-        return frozenset(b for b, log_dirs in self.log_dirs.items() if all_cordoned(log_dirs))
+        return cordoned_brokers(self.log_dirs)
 
     @property
     def closed(self) -> frozenset[int]:

@@ -44,7 +44,7 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     """Whether a target that names a broker is refused while its log dirs are all cordoned.
 
     The active controller decides, and does so from Kafka 4.4 on. True where a broker has that
-    version or the finalized metadata.version is that of 4.4; None where that cannot be told.
+    version or the finalized metadata.version is that of 4.4; None if it is unknown.
     """
 
     @property

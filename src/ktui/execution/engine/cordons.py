@@ -28,7 +28,7 @@ class Cordons:
         """When each broker was last named by a refusal, until its cordon is seen to be gone."""
 
     def update(self, seen: Observation) -> None:
-        """Take in a poll.
+        """Update from a poll.
 
         A broker that is no longer read stays as it was: the controller keeps the cordon of one that
         is down. Nor does a reading lift a refusal while the next one fails: it may be the older.
@@ -46,7 +46,7 @@ class Cordons:
         self.to_read = seen.refuses_cordoned is not False or bool(self._refused_s)
 
     def refused(self, broker: int, now_s: float) -> None:
-        """Take in that Kafka has refused a target because of this broker's cordon."""
+        """Note that Kafka has refused a target because of this broker's cordon."""
         self._refuses = self.to_read = True
         self._refused_s[broker] = now_s
         self.closed |= {broker}

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from ktui.cluster.broker import all_cordoned
+from ktui.cluster.broker import cordoned_brokers
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.fresh_read import with_reassignments
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -100,7 +100,7 @@ async def _log_dirs(
 
 
 def _cordoned(answers: Mapping[int, LogDirsAnswer]) -> frozenset[int]:
-    return frozenset(b for b, answer in answers.items() if all_cordoned(answer.log_dirs))
+    return cordoned_brokers({b: answer.log_dirs for b, answer in answers.items()})
 
 
 async def _census(reader: ClusterReader) -> Counter[int]:

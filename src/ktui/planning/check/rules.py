@@ -8,7 +8,7 @@ from functools import cached_property
 
 import msgspec
 
-from ktui.cluster.broker import all_cordoned
+from ktui.cluster.broker import cordoned_brokers
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
@@ -50,8 +50,7 @@ class PlanRules:
     @cached_property
     def cordoned(self) -> frozenset[int]:
         """The brokers with all log dirs cordoned, among those that the plan concerns."""
-        log_dirs = self._cluster.log_dirs
-        return frozenset(broker for broker, dirs in log_dirs.items() if all_cordoned(dirs))
+        return cordoned_brokers(self._cluster.log_dirs)
 
     @cached_property
     def unreadable(self) -> dict[str, str]:

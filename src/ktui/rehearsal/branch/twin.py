@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ktui.cluster.broker import ReplicaDir, TopicConfig, all_cordoned
+from ktui.cluster.broker import ReplicaDir, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, LogDirsAnswer
@@ -150,7 +150,7 @@ def _read(
     replicas = Counter(broker for state in states.values() for broker in state.replicas)
     pool = BrokerPool(
         online=seen.online,
-        cordoned=frozenset(b for b, dirs in seen.log_dirs.items() if all_cordoned(dirs)),
+        cordoned=seen.cordoned,
         racks={broker.id: broker.rack for broker in seen.brokers.values()},
         replicas=replicas,
     )
