@@ -190,10 +190,12 @@ class _Decision:
     def _hidden(self, track: Track) -> bool:
         """Whether the last poll shows nothing of a partition, or a change of somebody else's.
 
-        Such a partition may keep its place for a while.
+        Such a partition may keep its place for a while. A topic created again is another one.
         """
         state = self._seen.partitions.get(track.tp)
         if state is None or not state.described or track.tp in self._without_place:
+            return True
+        if track.planned.topic_id not in {None, state.topic_id}:
             return True
         return not _as_left(track, state.replicas)
 
