@@ -18,9 +18,9 @@ from ktui.pacing.limits import SHAPES, Limits, Shape, default_limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
-from ktui.planning.preflight.preflight import PreflightBase
-from ktui.planning.preflight.steps import steps_of
 from ktui.planning.read.read import read_plan
+from ktui.preview.preflight import PreflightBase
+from ktui.preview.steps import steps_of
 
 BROKERS = 12
 PARTITIONS = 200

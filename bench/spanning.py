@@ -23,12 +23,12 @@ from ktui.pacing.limits import Limits, Mode, Order, default_limits
 from ktui.pacing.long_first import put_long_first
 from ktui.pacing.situation import Situation
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight.least_time import least_time
-from ktui.planning.simulate.copy_rates import CopyRates, Span
-from ktui.planning.simulate.schedule import RunSpeed, simulate_run
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
+from ktui.speed.copy_rates import CopyRates, Span
+from ktui.speed.least_time import least_time
+from ktui.speed.simulate import RunSpeed, simulate_run
 
 SEED = 1335
 BROKERS = range(1, 11)

@@ -26,11 +26,11 @@ from bench.forecast.scores import (
 )
 from bench.forecast.stored import RunSet, real, simulated_runs
 from ktui.execution.forecast import estimate
-from ktui.execution.time_left import broker_capacity, bundles, copy_progress, forecast
+from ktui.execution.time_left import bundles, copy_progress, forecast
 from ktui.pipeline.forecast.replay import PARTITION, RUN
-from ktui.planning.simulate import both_ends
 from ktui.progress import rates
 from ktui.progress.moves import catchup, eta
+from ktui.speed import both_ends, capacity
 
 
 class Constant(NamedTuple):
@@ -52,11 +52,11 @@ class Constant(NamedTuple):
 
 
 OF_RUNS = (
-    Constant(broker_capacity, "_SPAN_S", (20.0, 1e9)),
-    Constant(broker_capacity, "_DOUBT_S", (0.01, 20.0)),
-    Constant(broker_capacity, "_BINDS", (0.9,)),
-    Constant(broker_capacity, "_SHARE", (0.5, 0.8, 1.0)),
-    Constant(broker_capacity, "_ENOUGH_S", (0.5,)),
+    Constant(capacity, "_SPAN_S", (20.0, 1e9)),
+    Constant(capacity, "_DOUBT_S", (0.01, 20.0)),
+    Constant(capacity, "_BINDS", (0.9,)),
+    Constant(capacity, "_SHARE", (0.5, 0.8, 1.0)),
+    Constant(capacity, "_ENOUGH_S", (0.5,)),
     Constant(both_ends, "_SENDING", (0.0, 0.25, 1.0)),
     Constant(both_ends, "_HALF_AT", (0.0, 4.0)),
     Constant(copy_progress, "_GROWTH_SPAN_S", (1e9,)),

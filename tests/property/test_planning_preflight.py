@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from ktui.planning.preflight.preflight import preflight
-from ktui.planning.preflight.steps import situations, steps_of
+from ktui.preview.preflight import preflight
+from ktui.preview.steps import situations, steps_of
 from support.cli.preflights import GB, Way, a_plan, a_snapshot
 from support.runs.pacing import broker_limits, replica_lists
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits, Mode, Order
 from ktui.planning.check.findings import Finding, FindingKind
-from ktui.planning.preflight import throttle_findings
-from ktui.planning.preflight.moves import moves_of
-from ktui.planning.preflight.preflight import Preflight, preflight
-from ktui.planning.preflight.throttled_run import GrowingPartitions, ThrottledRun
-from ktui.planning.simulate.schedule import RunSpeed, simulate_run
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+from ktui.preview import throttle_findings
+from ktui.preview.moves import moves_of
+from ktui.preview.preflight import Preflight, preflight
+from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
 from ktui.progress.throttle import starvation_threshold
 from ktui.quantities import as_rate_above
+from ktui.speed.simulate import RunSpeed, simulate_run
 from support.cli.preflights import Way, a_plan, a_snapshot, tp
 from support.runs.pacing import replica_lists
 

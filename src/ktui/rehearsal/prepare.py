@@ -14,7 +14,7 @@ from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, F
 from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import PreflightBase
+from ktui.preview.preflight import PreflightBase
 from ktui.rehearsal.play import Rehearsal
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock

@@ -9,10 +9,10 @@ import msgspec
 
 from ktui.cluster.simulated_id import simulated_id
 from ktui.cluster.text import clean
-from ktui.planning.simulate.copy_rates import ASSUMED, THROTTLED, Span
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
+from ktui.speed.copy_rates import ASSUMED, THROTTLED, Span
 
 LEAST_OF_THROTTLE = 0.8
 """The share of the usual one that copies get of a throttle on a slow twin with recorded rates: real

@@ -22,7 +22,7 @@ from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import FindingKind
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight.preflight import preflight
+from ktui.preview.preflight import preflight
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress
 from support.contract.real_world import RealWorld

@@ -11,8 +11,8 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import FindingKind
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight.preflight import preflight
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.preview.preflight import preflight
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

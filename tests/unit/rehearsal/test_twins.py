@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.simulate.copy_rates import Span
 from ktui.rehearsal import twins
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.rehearsal.twins import rehearse
 from ktui.simulated.clock import FIRST_MOMENT
+from ktui.speed.copy_rates import Span
 from support.rehearsal.small_twins import TWIN, rehearsal_of
 
 ALONE = Plan((PartitionTarget("empty", 0, (1, 2, 4)),))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ktui.cluster.broker import Broker
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
-from ktui.planning.preflight.preflight import preflight
+from ktui.preview.preflight import preflight
 from ktui.tui.draw.cells import pieces_width
 from ktui.tui.draw.change_bar import change_bar
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines

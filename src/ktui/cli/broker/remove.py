@@ -51,7 +51,7 @@ from ktui.ops.broker.removal import (
 from ktui.ops.broker.undo import UndoRemoval
 from ktui.planning.check.findings import Allowances, Severity
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.text import time_in_words
+from ktui.preview.text import time_in_words
 
 CLAIM = "ktui broker remove"
 """The name in an ownership claim, where a run would be."""

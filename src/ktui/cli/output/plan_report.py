@@ -16,14 +16,14 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.coordinators import CoordinatorMoves
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.preflight import text as preflight_words
-from ktui.planning.preflight.least_time import Bound
-from ktui.planning.preflight.preflight import Preflight, ShapeCost
-from ktui.planning.preflight.steps import PartitionSteps
-from ktui.planning.preflight.summary import PlanSummary
 from ktui.planning.read.problems import FilePosition
-from ktui.planning.simulate.copy_rates import CopyRates, Span
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.preview import text as preflight_words
+from ktui.preview.preflight import Preflight, ShapeCost
+from ktui.preview.steps import PartitionSteps
+from ktui.preview.summary import PlanSummary
+from ktui.speed.copy_rates import CopyRates, Span
+from ktui.speed.least_time import Bound
 
 _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 

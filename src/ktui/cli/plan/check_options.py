@@ -30,8 +30,8 @@ from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances
 from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import preflight
-from ktui.planning.preflight.steps import steps_of
+from ktui.preview.preflight import preflight
+from ktui.preview.steps import steps_of
 from ktui.units import Rate
 
 R = TypeVar("R")

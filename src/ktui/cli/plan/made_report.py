@@ -23,8 +23,8 @@ from ktui.planning.intents.left_text import REASONS, left_name, reason_of
 from ktui.planning.intents.made_plan import Left, Why
 from ktui.planning.names import join_some
 from ktui.planning.plan import VERSION, PartitionTarget
-from ktui.planning.preflight.preflight import sizes_phrase
-from ktui.planning.preflight.text import room_lines, time_lines
+from ktui.preview.preflight import sizes_phrase
+from ktui.preview.text import room_lines, time_lines
 from ktui.quantities import as_bytes, as_count
 
 _FIGURES = ("REPLICAS", "AFTER", "BYTES", "AFTER", "LEADERS", "AFTER")

@@ -48,8 +48,8 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, Shape, parse_limits
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight.throttle_findings import slower_than_a_fetch
 from ktui.planning.throttle_rates import KB, NO_THROTTLE, ThrottleRates
+from ktui.preview.throttle_findings import slower_than_a_fetch
 from ktui.quantities import as_count
 
 

@@ -32,8 +32,8 @@ from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
-from ktui.planning.preflight.least_time import Bottleneck
 from ktui.progress.timeline import Range
+from ktui.speed.least_time import Bottleneck
 
 
 class PauseJson(msgspec.Struct, frozen=True):

@@ -51,8 +51,8 @@ from ktui.fileproblem import FileProblem
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind, Severity
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight.preflight import PreflightBase
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.preview.preflight import PreflightBase
 from ktui.quantities import as_rate
 
 _T = TypeVar("_T")

@@ -14,9 +14,9 @@ from ktui.cli.start.request import StartRequest
 from ktui.execution.run.event_text import replica_list_text, schedule_text
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule, local_minute
 from ktui.pacing.decision import Decision, Move
-from ktui.planning.preflight.text import time_in_words
-from ktui.planning.simulate.copy_rates import Span
+from ktui.preview.text import time_in_words
 from ktui.quantities import as_count, as_duration
+from ktui.speed.copy_rates import Span
 
 
 class StepJson(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot, Finding
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import Preflight, PreflightBase
-from ktui.planning.simulate.schedule import OnDecision
+from ktui.preview.preflight import Preflight, PreflightBase
+from ktui.speed.simulate import OnDecision
 
 
 class StartRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ from ktui.execution.run.track import Track
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight.preflight import Preflight, PreflightBase
+from ktui.preview.preflight import Preflight, PreflightBase
 
 MOST_NAMED = 20
 """How many partitions with two targets are named. `--json` has all of them."""

@@ -12,7 +12,7 @@ from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import UNWELL, State
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.time_left.least_left import LeastLeft
-from ktui.planning.preflight.text import how_much_longer, why_no_less
+from ktui.preview.text import how_much_longer, why_no_less
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10

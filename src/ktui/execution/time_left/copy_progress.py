@@ -12,10 +12,10 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.broker_capacity import Capacity
-from ktui.planning.simulate.fair_share import Pair
-from ktui.planning.simulate.schedule import POLL_S
 from ktui.progress.timeline import Cause, Lane, Role, StallKind, Timeline
+from ktui.speed.capacity import Capacity
+from ktui.speed.fair_share import Pair
+from ktui.speed.simulate import POLL_S
 
 _LONGEST_S = 30.0
 """After a longer time without a poll, nothing is known of when brokers were busy."""

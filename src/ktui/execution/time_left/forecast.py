@@ -11,14 +11,14 @@ import msgspec
 from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
-from ktui.execution.time_left.broker_capacity import MANY, Capacity, CapacityMemory
 from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Timelines, leader_of
 from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
-from ktui.planning.simulate.copy_rates import Span
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Range
+from ktui.speed.capacity import MANY, Capacity, CapacityMemory
+from ktui.speed.copy_rates import Span
 
 _EVERY = timedelta(seconds=1)
 _EACH = timedelta(milliseconds=1)

@@ -9,15 +9,15 @@ import msgspec
 
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.broker_capacity import BrokerRates
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import situation_before
 from ktui.execution.time_left.simulate_rest import goes_to_target, wanted_after
 from ktui.pacing.decision import WantedPartition
-from ktui.planning.preflight.least_time import Bound, least_time
-from ktui.planning.simulate.both_ends import least_alone
-from ktui.planning.simulate.copies_onto import CopiesOnto
-from ktui.planning.simulate.copy_rates import Span
+from ktui.speed.both_ends import least_alone
+from ktui.speed.capacity import BrokerRates
+from ktui.speed.copies_onto import CopiesOnto
+from ktui.speed.copy_rates import Span
+from ktui.speed.least_time import Bound, least_time
 
 _EXACT = Span(1.0, 1.0, 1.0)
 

@@ -13,7 +13,6 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.broker_capacity import BrokerRates
 from ktui.execution.time_left.bundles import (
     Bundle,
     BundledCopies,
@@ -24,8 +23,9 @@ from ktui.execution.time_left.bundles import (
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import WantedPartition
-from ktui.planning.simulate.both_ends import CopiesOfBothEnds, CopyLoad
-from ktui.planning.simulate.schedule import (
+from ktui.speed.both_ends import CopiesOfBothEnds, CopyLoad
+from ktui.speed.capacity import BrokerRates
+from ktui.speed.simulate import (
     RestOfRun,
     StepInFlight,
     StepOverhead,

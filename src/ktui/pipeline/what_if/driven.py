@@ -11,8 +11,8 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pipeline.tables.run_rates import RateChooser
-from ktui.planning.simulate.fair_share import BrokerIntakes, Pair
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+from ktui.speed.fair_share import BrokerIntakes, Pair
 
 PROMISES = (RateChooser.BY.value, RateChooser.OBJECTIVE.value)
 

@@ -17,10 +17,10 @@ import msgspec
 
 from ktui.insights.curve import RateCurve
 from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
-from ktui.planning.simulate.copy_rates import ASSUMED
-from ktui.planning.simulate.schedule import POLL_S, RunSpeed
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_duration, as_rate
+from ktui.speed.copy_rates import ASSUMED
+from ktui.speed.simulate import POLL_S, RunSpeed
 
 _BINDS = 0.7
 """A broker that reaches this share of its throttle counts as held up by it. Brokers of a real

@@ -31,8 +31,9 @@ from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight.moves import Moves, moves_of
-from ktui.planning.simulate.schedule import (
+from ktui.planning.throttle_rates import WINDOW_S, ThrottleRates
+from ktui.preview.moves import Moves, moves_of
+from ktui.speed.simulate import (
     RestOfRun,
     RunSpeed,
     SimulatedOutcome,
@@ -40,7 +41,6 @@ from ktui.planning.simulate.schedule import (
     simulate_rest_of_run,
     simulate_run,
 )
-from ktui.planning.throttle_rates import WINDOW_S, ThrottleRates
 
 _UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
 """A run with one of these events did not keep one set of limits from its first step to its last."""

@@ -29,8 +29,8 @@ from ktui.pipeline.what_if.play import (
     playable_run,
     simulate_cell,
 )
-from ktui.planning.preflight.moves import Moves
 from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.preview.moves import Moves
 
 _USUAL_CELLS = 75
 """About as many as there are in a grid of a run's own limits and throttle."""

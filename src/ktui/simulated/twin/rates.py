@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ktui.insights.insights import ClusterInsights
-from ktui.planning.simulate.copy_rates import ASSUMED, Span
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.speed.copy_rates import ASSUMED, Span
 
 
 def rates_of(insights: ClusterInsights | None) -> SnapshotRates:

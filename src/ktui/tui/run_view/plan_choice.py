@@ -28,9 +28,9 @@ from ktui.planning.check.findings import (
 )
 from ktui.planning.intents.before_after import BeforeAfter
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import Preflight, PreflightBase
 from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.preview.preflight import Preflight, PreflightBase
 from ktui.quantities import as_count
 from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher

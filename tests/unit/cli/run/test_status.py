@@ -39,9 +39,9 @@ from ktui.execution.run.events import (
 from ktui.execution.run.states import State
 from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
-from ktui.planning.preflight.least_time import Bottleneck, Bound
-from ktui.planning.simulate.copy_rates import Span
 from ktui.progress.timeline import Range
+from ktui.speed.copy_rates import Span
+from ktui.speed.least_time import Bottleneck, Bound
 from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ktui.planning.check.disks import LOW, DiskLoad
 from ktui.planning.intents.before_after import BeforeAfter
-from ktui.planning.preflight import text
-from ktui.planning.preflight.broker_shares import BrokerShare
-from ktui.planning.preflight.preflight import Preflight
+from ktui.preview import text
+from ktui.preview.broker_shares import BrokerShare
+from ktui.preview.preflight import Preflight
 from ktui.quantities import as_bytes
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.change_bar import change_bar, change_legend

@@ -8,8 +8,8 @@ from textual.content import Content
 
 from ktui.cluster.text import clean
 from ktui.pacing.limits import LETTERS, Limits, full_limit_figure, is_limited
-from ktui.planning.preflight.preflight import Preflight
-from ktui.planning.preflight.text import time_lines
+from ktui.preview.preflight import Preflight
+from ktui.preview.text import time_lines
 from ktui.quantities import as_bytes, as_count
 from ktui.tui.screens.watch.run_banner import shape_in_words
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.execution.time_left.broker_capacity import Capacity
 from ktui.insights.curve import RateCurve
-from ktui.planning.simulate.copy_rates import ASSUMED
 from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.speed.capacity import Capacity
+from ktui.speed.copy_rates import ASSUMED
 
 MB = 1e6
 

@@ -12,11 +12,11 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind, Severity
-from ktui.planning.preflight import preflight as preflight_module
-from ktui.planning.preflight.least_time import Bottleneck
-from ktui.planning.preflight.preflight import Preflight, PreflightBase, ShapeCost, preflight
-from ktui.planning.simulate import schedule as schedule_module
-from ktui.planning.simulate.copy_rates import BrokerThrottle, Span
+from ktui.preview import preflight as preflight_module
+from ktui.preview.preflight import Preflight, PreflightBase, ShapeCost, preflight
+from ktui.speed import simulate as schedule_module
+from ktui.speed.copy_rates import BrokerThrottle, Span
+from ktui.speed.least_time import Bottleneck
 from ktui.units import Rate
 from support.cli.preflights import GB, Way, a_plan, a_snapshot, tp
 from support.runs.pacing import WHOLE

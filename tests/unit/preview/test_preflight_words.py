@@ -9,9 +9,9 @@ import pytest
 
 from ktui.cluster.broker import BrokerConfig
 from ktui.pacing.limits import Limits, Mode
-from ktui.planning.preflight.preflight import preflight
-from ktui.planning.preflight.text import lines, time_in_words
-from ktui.planning.simulate.copy_rates import Span
+from ktui.preview.preflight import preflight
+from ktui.preview.text import lines, time_in_words
+from ktui.speed.copy_rates import Span
 from ktui.units import Rate
 from support.cli.preflights import GB, Way, a_plan, a_snapshot
 

@@ -13,7 +13,7 @@ from ktui.pacing.situation import Situation
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
+from ktui.preview.step_cost import StepPatterns, pattern_of
 
 
 class PlannedStep(msgspec.Struct, frozen=True):

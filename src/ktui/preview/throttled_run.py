@@ -13,8 +13,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.simulate.schedule import SimulatedOutcome
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.speed.simulate import SimulatedOutcome
 
 NEVER_S = 30 * 86_400
 """A copy that would take longer alone counts as one that never ends."""

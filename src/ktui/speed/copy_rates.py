@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
-from ktui.planning.simulate.copies_onto import CopiesOnto
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.speed.copies_onto import CopiesOnto
 from ktui.units import Rate
 
 _UNKNOWN = BrokerConfig()

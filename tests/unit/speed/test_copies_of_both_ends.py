@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.simulate.both_ends import CopiesOfBothEnds, CopyLoad, least_alone
-from ktui.planning.simulate.copies_onto import NOTHING
-from ktui.planning.simulate.fair_share import Pair
+from ktui.speed.both_ends import CopiesOfBothEnds, CopyLoad, least_alone
+from ktui.speed.copies_onto import NOTHING
+from ktui.speed.fair_share import Pair
 
 ALONE = 10.0
 """Bytes a second of a copy by itself."""

@@ -28,8 +28,8 @@ from ktui.pacing.decision import WantedPartition
 from ktui.planning.check.disks import warning
 from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.planning.names import join_named, join_some
-from ktui.planning.preflight.throttled_run import NEVER_S, ThrottledRun, brokers_added
 from ktui.planning.throttle_rates import KB
+from ktui.preview.throttled_run import NEVER_S, ThrottledRun, brokers_added
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0

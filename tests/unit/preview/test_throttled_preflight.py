@@ -13,12 +13,12 @@ from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
-from ktui.planning.preflight.preflight import Preflight, PreflightBase, preflight
-from ktui.planning.preflight.text import lines
-from ktui.planning.preflight.throttle_findings import STALLED_AFTER_S
-from ktui.planning.simulate.copy_rates import BrokerThrottle
 from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.preview.preflight import Preflight, PreflightBase, preflight
+from ktui.preview.text import lines
+from ktui.preview.throttle_findings import STALLED_AFTER_S
 from ktui.progress import stalls
+from ktui.speed.copy_rates import BrokerThrottle
 from ktui.units import Rate
 from support.cli.preflights import Way, a_plan, a_snapshot, tp
 

@@ -9,8 +9,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation
-from ktui.planning.simulate.fair_share import BrokerIntake
-from ktui.planning.simulate.schedule import RunSpeed, SimulatedOutcome, simulate_run
+from ktui.speed.fair_share import BrokerIntake
+from ktui.speed.simulate import RunSpeed, SimulatedOutcome, simulate_run
 
 A = TopicPartition("a", 0)
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=8)

@@ -9,8 +9,8 @@ from math import inf
 from types import MappingProxyType
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.simulate.copies_onto import CopiesOnto
-from ktui.planning.simulate.fair_share import BrokerIntake, Pair
+from ktui.speed.copies_onto import CopiesOnto
+from ktui.speed.fair_share import BrokerIntake, Pair
 
 _SENDING = 0.5
 """What a copy takes of its leader, as a part of what it takes of the broker that receives it."""

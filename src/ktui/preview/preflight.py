@@ -23,16 +23,16 @@ from ktui.planning.check.disks import (
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.broker_shares import BrokerShare, broker_shares
-from ktui.planning.preflight.least_time import Bound, least_time
-from ktui.planning.preflight.moves import moves_of
-from ktui.planning.preflight.summary import PlanSummary, summarise
-from ktui.planning.preflight.throttle_findings import throttle_findings
-from ktui.planning.preflight.throttled_run import GrowingPartitions, ThrottledRun
-from ktui.planning.simulate.copy_rates import CopyRates, Span, rates_for
-from ktui.planning.simulate.schedule import OnDecision, RunSpeed, SimulatedOutcome, simulate_run
-from ktui.planning.simulate.step_cost import StepPatterns
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.preview.broker_shares import BrokerShare, broker_shares
+from ktui.preview.moves import moves_of
+from ktui.preview.step_cost import StepPatterns
+from ktui.preview.summary import PlanSummary, summarise
+from ktui.preview.throttle_findings import throttle_findings
+from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
+from ktui.speed.copy_rates import CopyRates, Span, rates_for
+from ktui.speed.least_time import Bound, least_time
+from ktui.speed.simulate import OnDecision, RunSpeed, SimulatedOutcome, simulate_run
 from ktui.units import Rate
 
 MOST_COMPARED = 500

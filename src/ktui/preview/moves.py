@@ -13,8 +13,8 @@ from ktui.pacing.situation import Situation
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import at_target
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.steps import situations
-from ktui.planning.simulate.step_cost import Pattern, healthy_situation, pattern_of
+from ktui.preview.step_cost import Pattern, healthy_situation, pattern_of
+from ktui.preview.steps import situations
 
 
 class Moves(msgspec.Struct):

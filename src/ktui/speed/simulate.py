@@ -23,8 +23,8 @@ from ktui.pacing.queue import first_by
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
 from ktui.pacing.steps import after
-from ktui.planning.simulate.fair_share import BrokerIntakes, CopiesInFlight
-from ktui.planning.simulate.peaks import FetchTraffic, HeldResources
+from ktui.speed.fair_share import BrokerIntakes, CopiesInFlight
+from ktui.speed.peaks import FetchTraffic, HeldResources
 
 POLL_S = 1
 """Seconds between polls. Ends are seen, and decisions made, at polls.

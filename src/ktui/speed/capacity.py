@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ktui.insights.curve import RateCurve
-from ktui.planning.simulate.both_ends import CopyLoad, speedup
-from ktui.planning.simulate.copy_rates import ASSUMED
-from ktui.planning.simulate.fair_share import Pair
 from ktui.planning.throttle_rates import ThrottleRates
+from ktui.speed.both_ends import CopyLoad, speedup
+from ktui.speed.copy_rates import ASSUMED
+from ktui.speed.fair_share import Pair
 
 MANY = 100
 """Copies at once with which a broker takes in about as much as it can."""

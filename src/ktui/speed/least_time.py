@@ -14,9 +14,9 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
-from ktui.planning.preflight.broker_pairs import BrokerPairs
-from ktui.planning.simulate.copies_onto import NOTHING, CopiesOnto
-from ktui.planning.simulate.copy_rates import Span
+from ktui.speed.broker_pairs import BrokerPairs
+from ktui.speed.copies_onto import NOTHING, CopiesOnto
+from ktui.speed.copy_rates import Span
 
 
 class Bottleneck(enum.StrEnum):

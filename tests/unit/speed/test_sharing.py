@@ -11,8 +11,8 @@ from ktui.pacing.decision import Move, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
-from ktui.planning.simulate.fair_share import BrokerIntakes
-from ktui.planning.simulate.schedule import (
+from ktui.speed.fair_share import BrokerIntakes
+from ktui.speed.simulate import (
     RestOfRun,
     StepInFlight,
     StepOverhead,

@@ -1,1 +1,0 @@
-"""Simulated runs: which partition steps when, and how fast its replicas copy."""
