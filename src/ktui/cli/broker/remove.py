@@ -107,7 +107,7 @@ def command(
     allowed: Allowances,
     how: StartOptions,
 ) -> None:
-    """Take broker ID out of the cluster: demote, drain, cordon, prove empty, stop, unregister.
+    """Take broker ID out of the cluster: demote, drain, cordon, check, stop, unregister.
 
     Before Kafka 4.4, the cordon comes first. A stage that already holds is skipped. Demote and
     drain are ordinary runs, under limits as of `ktui start`; `ktui status`, `limits`, `pause` and

@@ -436,8 +436,13 @@ class Removing:
 
     def _drain_once(self) -> None:
         """Move away what is on the broker now, while lists may still name it."""
-        if not self._go_on_with_drain() and (view := self._proven()).holdings.replicas:
+        if self._go_on_with_drain():
+            return
+        view = self._proven()
+        if view.holdings.replicas:
             self._begin_drain(view)
+        else:
+            self._say(Stage.DRAIN, "skipped: the broker holds no replicas")
 
     def _drain(self) -> BrokerStatus:
         """Move all replicas away, also those that land on the broker meanwhile.

@@ -236,3 +236,13 @@ def test_a_removal_that_was_begun_by_an_earlier_ktui_goes_on(sandbox: RemovalSan
     assert kept is not None
     sandbox.file().save(msgspec.structs.replace(kept, warned_after=1))
     assert json.loads(path.read_text())["told"] == 1
+
+
+def test_a_stage_that_already_holds_is_skipped_and_ktui_says_so(sandbox: RemovalSandbox) -> None:
+    stages(sandbox)
+    sandbox.cordon(3, "")
+
+    lines = stages(sandbox)
+
+    assert places(lines) == ["1/6 demote", "2/6 drain", "3/6 cordon", "4/6 empty", "5/6 stop"]
+    assert lines[1] == "2/6 drain: skipped: the broker holds no replicas"
