@@ -26,7 +26,8 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from ktui.speed.copy_rates import CopyRates, Span
+from ktui.speed.answer import Span
+from ktui.speed.copy_rates import CopyRates
 from ktui.speed.least_time import least_time
 from ktui.speed.simulate import RunSpeed, simulate_run
 

@@ -33,9 +33,9 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.insights.prior import Prior
 from ktui.pipeline.forecast.replay import RUN, DecodedPoll, EtaReplay
-from ktui.progress.timeline import Range
 from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import from_wall_ms
+from ktui.speed.answer import Span
 
 EVERY_MS = 1_000
 KTUI = "ktui"
@@ -62,7 +62,7 @@ class Moment(NamedTuple):
     scope: str
     share: float
     """The share done, 0 to 1."""
-    left: Range | None
+    left: Span | None
     """ktui's forecast."""
     naive: Mapping[str, float | None]
     truth_s: float | None

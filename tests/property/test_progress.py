@@ -22,17 +22,8 @@ from ktui.progress.row import LAG_POINTS
 from ktui.progress.slots import HISTORY_SLOTS, RECENT_SLOTS
 from ktui.progress.states import state_word
 from ktui.progress.summary import broker_loads, totals
-from ktui.progress.timeline import (
-    Cause,
-    Lane,
-    Mark,
-    Phase,
-    Progress,
-    Range,
-    Slots,
-    StallKind,
-    Timeline,
-)
+from ktui.progress.timeline import Cause, Lane, Mark, Phase, Progress, Slots, StallKind, Timeline
+from ktui.speed.answer import Span
 from support.simulated.observations import a_partition, an_observation, at
 
 BROKERS = range(1, 7)
@@ -139,7 +130,7 @@ def all_folds(history: list[Observation]) -> list[Progress]:
     return made
 
 
-def sane_range(left: Range) -> bool:
+def sane_range(left: Span) -> bool:
     return 0.0 <= left.low <= left.middle <= left.high < math.inf
 
 

@@ -22,13 +22,13 @@ from bench.forecast.stored import simulated_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 
 
 def moment(
     forecast_s: float, truth_s: float | None, *, at_least_s: float | None = None, run: str = "a"
 ) -> Moment:
-    left = Range(forecast_s / 2, forecast_s, forecast_s * 2)
+    left = Span(forecast_s / 2, forecast_s, forecast_s * 2)
     return Moment("c", run, "run", 0.5, left, {LINEAR: 30.0}, truth_s, at_least_s, truth_s)
 
 

@@ -30,8 +30,9 @@ from ktui.preview.step_cost import StepPatterns
 from ktui.preview.summary import PlanSummary, summarise
 from ktui.preview.throttle_findings import throttle_findings
 from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
-from ktui.speed.copy_rates import CopyRates, Span, rates_for
-from ktui.speed.least_time import Bound, least_time
+from ktui.speed.answer import Bound, Span
+from ktui.speed.copy_rates import CopyRates, rates_for
+from ktui.speed.least_time import least_time
 from ktui.speed.simulate import OnDecision, RunSpeed, SimulatedOutcome, simulate_run
 from ktui.units import Rate
 

@@ -10,8 +10,7 @@ from ktui.planning.check.findings import FindingKind
 from ktui.planning.names import join_named
 from ktui.preview.preflight import Preflight, ShapeCost, sizes_phrase
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
-from ktui.speed.copy_rates import Span
-from ktui.speed.least_time import Bottleneck, Bound
+from ktui.speed.answer import Bottleneck, Bound, Span
 
 _HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT PEAK")
 _SEEN_BY_MONITORS = "until they are dropped, monitors see the extra replicas as a higher factor"

@@ -9,7 +9,8 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
-from ktui.progress.timeline import Lane, Progress, Range
+from ktui.progress.timeline import Lane, Progress
+from ktui.speed.answer import Span
 
 
 class ReplicaStatus(enum.StrEnum):
@@ -36,7 +37,7 @@ class ReplicaProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How many messages it is behind its leader; None where that is not known or not the case."""
     bytes: int | None = None
     rate_bytes_s: float | None = None
-    left_s: Range | None = None
+    left_s: Span | None = None
     """Seconds until it has caught up; known from the second observation on."""
 
 

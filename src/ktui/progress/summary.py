@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.progress.flows import BrokerFlow
-from ktui.progress.timeline import Cause, Lane, Phase, Progress, Range, Role, StallKind, Timeline
+from ktui.progress.timeline import Cause, Lane, Phase, Progress, Role, StallKind, Timeline
+from ktui.speed.answer import Span
 
 
 class BrokerLoad(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ class Totals(msgspec.Struct, frozen=True):
     """To copy as of now, without later writes. Known figures only."""
     bytes_s: float | None = None
     """Bytes copied a second by all replicas being added."""
-    left_s: Range | None = None
+    left_s: Span | None = None
     """Seconds until the last broker has all its copies; None while any broker's is unknown."""
     share: float | None = None
     """Share caught up of the moves under way and done, 0 to 1.
@@ -152,7 +153,7 @@ def _falls_behind(timeline: Timeline) -> bool:
     return any(s is not None and s.kind is StallKind.FALLING_BEHIND for s in stalls)
 
 
-def _until_all_copied(adding: list[Lane]) -> Range | None:
+def _until_all_copied(adding: list[Lane]) -> Span | None:
     """Return the seconds until the last broker has all its copies.
 
     The copies onto one broker share its throttle and its network, and take turns. So its remaining
@@ -165,14 +166,14 @@ def _until_all_copied(adding: list[Lane]) -> Range | None:
     known = [end for end in ends if end is not None]
     if not known or len(known) < len(ends):
         return None
-    return Range(
+    return Span(
         low=max(end.low for end in known),
         middle=max(end.middle for end in known),
         high=max(end.high for end in known),
     )
 
 
-def _until_copied(lanes: list[Lane]) -> Range | None:
+def _until_copied(lanes: list[Lane]) -> Span | None:
     """Return the seconds until all these copies onto one broker have caught up."""
     lags = [lane.lag_bytes for lane in lanes]
     if None in lags:
@@ -184,7 +185,7 @@ def _until_copied(lanes: list[Lane]) -> Range | None:
     ends = [(lag, end) for lag, end in left if end is not None and end.low > 0.0]
     if total and not ends:
         return None
-    return Range(
+    return Span(
         low=_seconds(total, sum(lag / end.low for lag, end in ends)),
         middle=_seconds(total, sum(lag / end.middle for lag, end in ends)),
         high=_seconds(total, sum(lag / end.high for lag, end in ends)),

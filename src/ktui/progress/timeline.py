@@ -14,6 +14,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.flows import Flows
 from ktui.progress.memory import LaneMemory, MoveMemory, PollMemory
+from ktui.speed.answer import Span
 
 
 class Phase(enum.StrEnum):
@@ -114,14 +115,6 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
         return self.kind is StallKind.WAITING and self.cause in HINDRANCES
 
 
-class Range(msgspec.Struct, frozen=True, gc=False):
-    """A figure with its p10-p90."""
-
-    low: float
-    middle: float
-    high: float
-
-
 class Mark(enum.IntEnum):
     """The content of one time slot of a timeline: the mark of its most informative poll.
 
@@ -168,7 +161,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     rate_messages_s: float | None = None
     """Messages copied a second, smoothed."""
     rate_bytes_s: float | None = None
-    left_s: Range | None = None
+    left_s: Span | None = None
     """Seconds until caught up; None when unknown, or never at this rate."""
     stall: Stall | None = None
     history: Slots | None = None
@@ -254,7 +247,7 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
         return sum(known) if known else None
 
     @property
-    def left_s(self) -> Range | None:
+    def left_s(self) -> Span | None:
         """Seconds until the slowest adding replica has caught up; None if any is unknown.
 
         Where nothing is being added, the slowest replica that has fallen out of the ISR counts.

@@ -8,22 +8,11 @@ import msgspec
 
 from ktui.cluster.broker import BrokerConfig
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.speed.answer import Span
 from ktui.speed.copies_onto import CopiesOnto
 from ktui.units import Rate
 
 _UNKNOWN = BrokerConfig()
-
-
-class Span(msgspec.Struct, frozen=True):
-    """An estimated figure with its range."""
-
-    low: float
-    middle: float
-    high: float
-
-    def times(self, factor: float) -> Span:
-        """Return the span multiplied by a factor."""
-        return Span(self.low * factor, self.middle * factor, self.high * factor)
 
 
 class BrokerThrottle(msgspec.Struct, frozen=True):

@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from math import inf
 from typing import Protocol
 
-import msgspec
-
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
+from ktui.speed.answer import Bottleneck, Bound, Span
 from ktui.speed.broker_pairs import BrokerPairs
 from ktui.speed.copies_onto import NOTHING, CopiesOnto
-from ktui.speed.copy_rates import Span
-
-
-class Bottleneck(enum.StrEnum):
-    """Why no run of a plan is faster."""
-
-    RECEIVER = "receiver"
-    """A broker takes in no more than its rate."""
-    SENDER = "sender"
-    """S replicas are copied from a leader at a time."""
-    BROKER = "broker"
-    """Under W, a broker sends or receives one large replica at a time."""
-    BROKERS = "brokers"
-    """As that, so of an odd number of brokers one at least is idle."""
-    PARTITION = "partition"
-    """R replicas of a partition are added at a time."""
-    PARTITIONS = "partitions"
-    """P partitions are under way at a time."""
-    REPLICAS = "replicas"
-    """M replicas are added at a time."""
 
 
 class BrokerRates(Protocol):
@@ -49,20 +27,6 @@ class BrokerRates(Protocol):
 
     def spread(self, broker: int) -> Span:
         """Return a broker's range of rates, as factors of the middle one."""
-
-
-class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """The least time of any run under the limits, and its bottleneck."""
-
-    time_s: Span
-    bottleneck: Bottleneck
-    broker: int | None = None
-    """The receiver or sender, or the one that is both."""
-    brokers: tuple[int, ...] = ()
-    """The three or more that copy among each other."""
-    partition: TopicPartition | None = None
-    bytes: int = 0
-    """What the bottleneck has to copy."""
 
 
 def least_time(

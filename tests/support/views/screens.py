@@ -23,13 +23,13 @@ from ktui.progress.timeline import (
     Mark,
     Phase,
     Progress,
-    Range,
     Role,
     Slots,
     Stall,
     StallKind,
     Timeline,
 )
+from ktui.speed.answer import Span
 from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.screens.contracts import ShowsProgress
@@ -155,7 +155,7 @@ def timeline(tp: TopicPartition = TP, **changes: Any) -> Timeline:
         Lane(3, Role.RETIRING, history=history((Mark.IN_SYNC, 10), (Mark.RETIRING, 140))),
         Lane(
             4, Role.ADDING, lag_messages=1_200_000, lag_bytes=3_435_973_836, share=0.873,
-            rate_messages_s=20_000.0, rate_bytes_s=48e6, left_s=Range(60, 72, 110),
+            rate_messages_s=20_000.0, rate_bytes_s=48e6, left_s=Span(60, 72, 110),
             history=history((Mark.WAITING, 10), *((share * 87 // 140, 1) for share in range(140))),
         ),
         Lane(

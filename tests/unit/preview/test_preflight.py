@@ -15,8 +15,8 @@ from ktui.planning.check.findings import FindingKind, Severity
 from ktui.preview import preflight as preflight_module
 from ktui.preview.preflight import Preflight, PreflightBase, ShapeCost, preflight
 from ktui.speed import simulate as schedule_module
-from ktui.speed.copy_rates import BrokerThrottle, Span
-from ktui.speed.least_time import Bottleneck
+from ktui.speed.answer import Bottleneck, Span
+from ktui.speed.copy_rates import BrokerThrottle
 from ktui.units import Rate
 from support.cli.preflights import GB, Way, a_plan, a_snapshot, tp
 from support.runs.pacing import WHOLE

@@ -11,7 +11,7 @@ from ktui.cluster.broker import BrokerConfig
 from ktui.pacing.limits import Limits, Mode
 from ktui.preview.preflight import preflight
 from ktui.preview.text import lines, time_in_words
-from ktui.speed.copy_rates import Span
+from ktui.speed.answer import Span
 from ktui.units import Rate
 from support.cli.preflights import GB, Way, a_plan, a_snapshot
 

@@ -10,7 +10,7 @@ from ktui.rehearsal import twins
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.rehearsal.twins import rehearse
 from ktui.simulated.clock import FIRST_MOMENT
-from ktui.speed.copy_rates import Span
+from ktui.speed.answer import Span
 from support.rehearsal.small_twins import TWIN, rehearsal_of
 
 ALONE = Plan((PartitionTarget("empty", 0, (1, 2, 4)),))

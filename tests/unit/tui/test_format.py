@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 from ktui.tui.draw import format as figures
 
 amounts = st.floats(min_value=0, max_value=1e20, allow_nan=False)
@@ -69,8 +69,8 @@ def test_an_approximate_share_is_marked() -> None:
 
 
 def test_a_range_is_shown_with_its_ends() -> None:
-    assert figures.as_duration_range(Range(110, 130, 180)) == "2m 10s (1m 50s-3m)"
-    assert figures.as_duration_range(Range(3, 3.1, 3.4)) == "3 s"
+    assert figures.as_duration_range(Span(110, 130, 180)) == "2m 10s (1m 50s-3m)"
+    assert figures.as_duration_range(Span(3, 3.1, 3.4)) == "3 s"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ktui.execution.run.held_rate import HeldBroker
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import ThrottleNow
 from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line
@@ -28,7 +28,7 @@ STATUS = RunStatus(
     batches=12,
     partitions=880,
     counts={State.DONE: 214, State.STOPPED: 1, State.ROLLED_BACK: 1},
-    copied=CopiedBytes(done=47 * 10**9, whole=10**11, left_s=Range(3_000.0, 3_600.0, 4_200.0)),
+    copied=CopiedBytes(done=47 * 10**9, whole=10**11, left_s=Span(3_000.0, 3_600.0, 4_200.0)),
 )
 LOW, MIDDLE, HIGH = (f"{(BEGAN + timedelta(minutes=n)).astimezone():%H:%M}" for n in (50, 60, 70))
 MIDDLE_AT, RANGE = f"ETA {MIDDLE}", f"({LOW}-{HIGH})"

@@ -22,8 +22,8 @@ from ktui.preview import text as preflight_words
 from ktui.preview.preflight import Preflight, ShapeCost
 from ktui.preview.steps import PartitionSteps
 from ktui.preview.summary import PlanSummary
-from ktui.speed.copy_rates import CopyRates, Span
-from ktui.speed.least_time import Bound
+from ktui.speed.answer import Bound, Span
+from ktui.speed.copy_rates import CopyRates
 
 _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 

@@ -24,8 +24,9 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.progress.fold import fold
 from ktui.progress.replica_status import ReplicaProgress, ReplicaStatus, replica_progress
-from ktui.progress.timeline import Progress, Range
+from ktui.progress.timeline import Progress
 from ktui.quantities import as_bytes, as_duration, as_rate
+from ktui.speed.answer import Span
 
 PATIENCE_S = 5.0
 """Seconds for a slow broker: a single poll has no later one."""
@@ -170,5 +171,5 @@ def _json(cluster: Cluster, progress: Progress, rows: Sequence[ReplicaProgress])
     )
 
 
-def _middle(left: Range | None) -> float | None:
+def _middle(left: Span | None) -> float | None:
     return None if left is None else left.middle

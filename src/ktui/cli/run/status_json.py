@@ -32,8 +32,7 @@ from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
-from ktui.progress.timeline import Range
-from ktui.speed.least_time import Bottleneck
+from ktui.speed.answer import Bottleneck, Span
 
 
 class PauseJson(msgspec.Struct, frozen=True):
@@ -209,7 +208,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes to copy: the sizes, at the start, of all replicas being added."""
     bytes_done: int
     """The part of `bytes` that has been copied."""
-    left_s: Range | None
+    left_s: Span | None
     """Estimated seconds until the end; null while unknown, and unless the run is running."""
     left_by_earlier_runs: bool
     """Whether `left_s` rests on the rates of earlier runs: this run has no rate of its own yet."""

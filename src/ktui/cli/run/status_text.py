@@ -32,8 +32,8 @@ from ktui.execution.run.states import Stage, State, count_stages
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.planning.objective import Objective
-from ktui.progress.timeline import Range
 from ktui.quantities import as_count, as_duration, as_rate
+from ktui.speed.answer import Span
 
 _MOST_BROKERS = 5
 """The brokers that are shown with their rate under an objective."""
@@ -216,7 +216,7 @@ def _progress(status: StatusFacts) -> list[str]:
     return [f"{done}{sizes}{left}", *least, table(("STATE", "PARTITIONS"), rows, right=(1,))]
 
 
-def _left(left_s: Range) -> str:
+def _left(left_s: Span) -> str:
     low, middle, high = map(as_duration, (left_s.low, left_s.middle, left_s.high))
     return middle if low == high else f"{middle} ({low}-{high})"
 

@@ -16,7 +16,7 @@ from ktui.execution.run.schedule import NO_SCHEDULE, Schedule, local_minute
 from ktui.pacing.decision import Decision, Move
 from ktui.preview.text import time_in_words
 from ktui.quantities import as_count, as_duration
-from ktui.speed.copy_rates import Span
+from ktui.speed.answer import Span
 
 
 class StepJson(msgspec.Struct, frozen=True):

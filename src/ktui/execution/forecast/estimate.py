@@ -41,7 +41,7 @@ from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 
 WINDOW = timedelta(minutes=10)
 """The period for the rate; bytes copied earlier say nothing about it."""
@@ -70,7 +70,7 @@ class CopiedBytes(msgspec.Struct, frozen=True):
     """Bytes to copy; 0 if there is nothing to copy, or no size is known."""
     bytes_s: float | None = None
     """Bytes a second; None while unknown."""
-    left_s: Range | None = None
+    left_s: Span | None = None
     """Seconds left; None while the run stands still, or has not run for long enough. Without
     anything to copy, it follows from the number of partitions."""
     by_earlier_runs: bool = False
@@ -256,7 +256,7 @@ class Estimate:
         bytes_s = None if own is None or not whole else own.middle
         if own is not None and not (whole and self._forecast.known):
             work = (whole or len(self.run.tracks)) - self._work
-            left_s = Range(work / own.high, work / own.middle, work / own.low)
+            left_s = Span(work / own.high, work / own.middle, work / own.low)
         else:
             left_s = self._forecast.left_s()
         left = self._with_schedule(left_s)
@@ -269,7 +269,7 @@ class Estimate:
         """
         return self._forecast.least_left()
 
-    def _with_schedule(self, left_s: Range) -> Range | None:
+    def _with_schedule(self, left_s: Span) -> Span | None:
         """Add the time in which the run's schedule lets no step begin; None for years."""
         schedule, points = self.run.schedule, self._memory.points
         now = points[-1][0] if points else None
@@ -277,14 +277,14 @@ class Estimate:
             return left_s
         ends = [schedule.after(now, s) for s in (left_s.low, left_s.middle, left_s.high)]
         known = [(end - now).total_seconds() for end in ends if end is not None]
-        return Range(*known) if len(known) == len(ends) else None
+        return Span(*known) if len(known) == len(ends) else None
 
     @property
     def _work(self) -> int:
         copies, under_way = self.run.copies, self._memory.under_way
         return min(copies.whole, copies.done + under_way) if copies.whole else self.run.over
 
-    def _rates(self) -> Range | None:
+    def _rates(self) -> Span | None:
         """Return the mean rate, between the rates of the slowest and fastest part of the window."""
         points = self._memory.points
         if self._held or not self._long_enough:
@@ -296,7 +296,7 @@ class Estimate:
             return None
         cuts = [points[n * (len(points) - 1) // _PARTS] for n in range(_PARTS + 1)]
         parts = [_rate(a, b) for a, b in pairwise(cuts) if b[0] > a[0]]
-        return Range(max(mean / 3, min(parts)), mean, max(parts))
+        return Span(max(mean / 3, min(parts)), mean, max(parts))
 
     @property
     def _held(self) -> bool:

@@ -16,9 +16,8 @@ from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_rem
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 from ktui.speed.capacity import MANY, Capacity, CapacityMemory
-from ktui.speed.copy_rates import Span
 
 _EVERY = timedelta(seconds=1)
 _EACH = timedelta(milliseconds=1)
@@ -119,7 +118,7 @@ class TimeLeftForecast:
         self._memory.at = now
         self.headway.update(now, seen, expected_bytes_s)
 
-    def left_s(self) -> Range:
+    def left_s(self) -> Span:
         """Return the seconds left, by the rates of this run or else of earlier runs.
 
         Raises:
@@ -140,7 +139,7 @@ class TimeLeftForecast:
             sooner, later = self._errors(now, left_s)
         else:
             sooner, later = 1 / prior.curve.high, 1 / prior.curve.low
-        return Range(left_s * sooner, left_s, left_s * later + (_SEEN_S if left_s else 0.0))
+        return Span(left_s * sooner, left_s, left_s * later + (_SEEN_S if left_s else 0.0))
 
     @property
     def most_bytes_s(self) -> float:

@@ -13,11 +13,11 @@ from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import situation_before
 from ktui.execution.time_left.simulate_rest import goes_to_target, wanted_after
 from ktui.pacing.decision import WantedPartition
+from ktui.speed.answer import Bound, Span
 from ktui.speed.both_ends import least_alone
 from ktui.speed.capacity import BrokerRates
 from ktui.speed.copies_onto import CopiesOnto
-from ktui.speed.copy_rates import Span
-from ktui.speed.least_time import Bound, least_time
+from ktui.speed.least_time import least_time
 
 _EXACT = Span(1.0, 1.0, 1.0)
 

@@ -16,9 +16,10 @@ from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
 from ktui.insights.prior import Prior
 from ktui.progress.fold import ENDED_FOR_S, fold
-from ktui.progress.timeline import Progress, Range, Role, Timeline
+from ktui.progress.timeline import Progress, Role, Timeline
 from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import from_wall_ms
+from ktui.speed.answer import Span
 
 EVERY_MS = 5_000
 """One forecast of each run and partition in so many milliseconds is enough."""
@@ -47,7 +48,7 @@ class Forecast(msgspec.Struct, frozen=True):
     """The poll's normalised time, in ms."""
     share: float | None
     """The share done, 0 to 1."""
-    predicted: Range | None
+    predicted: Span | None
     """The live view's forecast; None where the view showed none."""
     linear_s: float | None
     recent_s: float | None
@@ -102,7 +103,7 @@ class Growth(msgspec.Struct):
         self,
         seen: DecodedPoll,
         share: float | None,
-        predicted: Range | None,
+        predicted: Span | None,
         run_id: str | None,
         tp: TopicPartition | None = None,
     ) -> Forecast:

@@ -10,7 +10,7 @@ from ktui.progress.memory import CopySpan, LaneMemory, Meter, StillClock
 from ktui.progress.moves.copying import LeaderLog, ReplicaFigures, compare_with_leader
 from ktui.progress.moves.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.poll import Poll
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 
 _LEAST_NET = 0.2
 """A lag that shrinks is taken to shrink by this part of the copy rate, at least."""
@@ -23,7 +23,7 @@ class CatchUp(msgspec.Struct, frozen=True, gc=False):
     messages_s: float | None
     bytes_s: float | None
     inbound_bytes_s: float | None
-    left_s: Range | None
+    left_s: Span | None
     memory: LaneMemory
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 
 INTERVAL_S = 22.0
 """Net rates are compared over two throttle windows: shorter intervals show the throttle's gulps."""
@@ -23,7 +23,7 @@ _SEEN_S = 2.0
 """Seconds until an end is seen: the replica joins the ISR, and a poll shows it."""
 
 
-def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Range | None:
+def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Span | None:
     """Forecast the seconds until the lag is gone.
 
     Args:
@@ -37,11 +37,11 @@ def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Ra
     if lag is None:
         return None
     if lag == 0:
-        return Range(0.0, 0.0, 0.0)
+        return Span(0.0, 0.0, 0.0)
     if net is None or net <= 0.0:
         return None
     slow, fast = _spread(net, nets)
-    return Range(low=lag / fast, middle=lag / net, high=lag / slow + _SEEN_S)
+    return Span(low=lag / fast, middle=lag / net, high=lag / slow + _SEEN_S)
 
 
 def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ktui.insights.insights import ClusterInsights
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
-from ktui.speed.copy_rates import ASSUMED, Span
+from ktui.speed.answer import Span
+from ktui.speed.copy_rates import ASSUMED
 
 
 def rates_of(insights: ClusterInsights | None) -> SnapshotRates:

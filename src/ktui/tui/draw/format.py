@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-from ktui.progress.timeline import Range
 from ktui.quantities import (
     DECIMAL,
     MOST,
@@ -16,6 +15,7 @@ from ktui.quantities import (
     as_rate,
     scaled,
 )
+from ktui.speed.answer import Span
 
 __all__ = [
     "UNKNOWN",
@@ -74,7 +74,7 @@ def as_age(seconds: float) -> str:
     return f"{whole} s"
 
 
-def as_duration_range(left: Range) -> str:
+def as_duration_range(left: Span) -> str:
     """Format a duration with its p10-p90, unless they read alike: `2m 10s (1m 50s-3m)`."""
     low, middle, high = map(as_duration, (left.low, left.middle, left.high))
     return middle if low == high == middle else f"{middle} ({low}-{high})"

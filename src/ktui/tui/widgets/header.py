@@ -14,7 +14,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.progress.health import HealthCounts
 from ktui.progress.summary import Totals
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
@@ -310,7 +310,7 @@ def _sums(status: Status) -> Iterator[HeaderPart]:
     yield _eta(sums.left_s, status.now)
 
 
-def _eta(left: Range | None, now: datetime) -> HeaderPart:
+def _eta(left: Span | None, now: datetime) -> HeaderPart:
     """Show when all will have caught up; stalled partitions make that unknown."""
     if left is None:
         return _labelled("ETA", "unknown", rank=5)

@@ -39,9 +39,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.states import State
 from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
-from ktui.progress.timeline import Range
-from ktui.speed.copy_rates import Span
-from ktui.speed.least_time import Bottleneck, Bound
+from ktui.speed.answer import Bottleneck, Bound, Span
 from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -427,7 +425,7 @@ def test_the_bytes_of_status_count_what_steps_in_flight_have_copied(tmp_path: Pa
 
 
 def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path) -> None:
-    copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
+    copied = CopiedBytes(left_s=Span(100.0, 200.0, 400.0), by_earlier_runs=True)
     run, state = RunClient(a_run(tmp_path)).read().run, StateDir(tmp_path / "state")
     by_earlier_runs = StatusFacts(run=run, now=NOW, copied=copied)
     expected = "3m 20s (1m 40s-6m 40s) left by earlier runs"

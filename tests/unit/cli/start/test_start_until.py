@@ -12,7 +12,7 @@ import pytest
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.run import parse_until
 from ktui.cli.start.dry_run import fit_in_words
-from ktui.speed.copy_rates import Span
+from ktui.speed.answer import Span
 
 NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ from ktui.execution.run.events import JournalEntry, StateEntered, ThrottleChange
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from ktui.progress.timeline import Range
 from ktui.simulated.clock import FIRST_MOMENT
+from ktui.speed.answer import Span
 from support.journals.journals import CLUSTER, a_start, step
 
 ENGINE = EngineTimes(up=True, since=FIRST_MOMENT, polled=FIRST_MOMENT + timedelta(seconds=1.5))
@@ -43,7 +43,7 @@ def read(text: str) -> dict[str, float]:
 
 
 def test_a_run_is_seen_with_its_states_bytes_time_left_and_throttle() -> None:
-    copied = CopiedBytes(300, 1_000, 12.5, Range(40, 56, 80))
+    copied = CopiedBytes(300, 1_000, 12.5, Span(40, 56, 80))
 
     samples = read(metrics_text(a_run(), copied, ENGINE))
 

@@ -28,7 +28,7 @@ from ktui.execution.run.events import (
 )  # fmt: skip
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.progress.timeline import Range
+from ktui.speed.answer import Span
 from support.journals.journals import a_start, ended, over, owned, started, step, written
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -49,7 +49,7 @@ def now_in(partition: int, state: State, reason: str = "") -> StateEntered:
     return StateEntered(topic="orders", partition=partition, state=state, reason=reason)
 
 
-LEFT = CopiedBytes(left_s=Range(120.0, 130.0, 140.0))
+LEFT = CopiedBytes(left_s=Span(120.0, 130.0, 140.0))
 ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
 ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ktui.execution.run.events import LimitsChanged
 from ktui.execution.time_left.least_left import LeastLeft, RateSource
 from ktui.pacing.limits import Limits
-from ktui.speed.least_time import Bottleneck
+from ktui.speed.answer import Bottleneck
 from support.journals.scripted_runs import GB, TWO_AT_ONCE, ScriptedRun, copied_for
 from support.runs.pacing import broker_limits
 

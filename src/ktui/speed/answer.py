@@ -1,0 +1,195 @@
+"""The answer to "how long?": the time with its range, what it rests on, what sets the pace."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.planning.names import join_named
+from ktui.quantities import as_count, as_rate
+
+_UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+_FROM_UNITS = 2.0
+"""A time is given in the largest unit of which it has so many, so that two digits say enough."""
+_MOST_UNITS = 200.0
+"""The far end of a range keeps the unit of the middle up to so many of it."""
+_LONGEST_S = 100 * 86_400.0
+_TELLING = 0.5
+"""A bottleneck sets the pace if it alone takes this part of the time; else polls and elections do.
+
+It only decides whether the bottleneck is named.
+"""
+
+
+class Span(msgspec.Struct, frozen=True, gc=False):
+    """An estimated figure with its range: p10, p50 and p90 where it was measured."""
+
+    low: float
+    middle: float
+    high: float
+
+    def times(self, factor: float) -> Span:
+        """Return the span multiplied by a factor."""
+        return Span(self.low * factor, self.middle * factor, self.high * factor)
+
+
+class Bottleneck(enum.StrEnum):
+    """Why no run of a plan is faster."""
+
+    RECEIVER = "receiver"
+    """A broker takes in no more than its rate."""
+    SENDER = "sender"
+    """S replicas are copied from a leader at a time."""
+    BROKER = "broker"
+    """Under W, a broker sends or receives one large replica at a time."""
+    BROKERS = "brokers"
+    """As that, so of an odd number of brokers one at least is idle."""
+    PARTITION = "partition"
+    """R replicas of a partition are added at a time."""
+    PARTITIONS = "partitions"
+    """P partitions are under way at a time."""
+    REPLICAS = "replicas"
+    """M replicas are added at a time."""
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """The least time of any run under the limits, and its bottleneck."""
+
+    time_s: Span
+    bottleneck: Bottleneck
+    broker: int | None = None
+    """The receiver or sender, or the one that is both."""
+    brokers: tuple[int, ...] = ()
+    """The three or more that copy among each other."""
+    partition: TopicPartition | None = None
+    bytes: int = 0
+    """What the bottleneck has to copy."""
+
+
+class Source(enum.StrEnum):
+    """Where the rates behind a time come from."""
+
+    ASSUMED = "assumed"
+    """Nothing is known of this cluster."""
+    EARLIER_RUNS = "earlier-runs"
+    THIS_RUN = "this-run"
+    """This run has shown them."""
+    GIVEN = "given"
+    """The operator has named the rate."""
+
+
+class Misfit(enum.StrEnum):
+    """How earlier runs differ from the run in question; each widens the range."""
+
+    THROTTLE = "under another throttle"
+    BROKERS = "on other brokers"
+    GROWN = "on fewer brokers"
+    SIZES = "of smaller partitions"
+
+
+class Basis(msgspec.Struct, frozen=True):
+    """What a time rests on."""
+
+    source: Source = Source.ASSUMED
+    runs: int = 0
+    """How many earlier runs; 0 if other people's moves have shown the rates."""
+    given_bytes_s: float | None = None
+    """The rate that the operator has named; None for none."""
+    misfits: tuple[Misfit, ...] = ()
+    """Only of earlier runs."""
+
+
+class HowLong(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a run, or the rest of it, takes."""
+
+    time_s: Span
+    basis: Basis
+    pacesetter: Bound | None = None
+    """The bottleneck with the highest least time; None where nothing is copied."""
+    copying_s: float = 0.0
+    """Seconds of the middle in which something is copied: this part depends on the rate."""
+    waiting_s: float = 0.0
+    """The other seconds: polls, elections and removals."""
+    batches: int = 0
+    """Decisions that submit moves; in wave mode, waves."""
+
+
+def how_long_text(answer: HowLong) -> str:
+    """Return the answer as a sentence: how long, on what grounds, and what sets the pace.
+
+    For example `about 41 min (35 to 52), by 3 earlier runs; broker 5 receives the most`.
+    """
+    grounds = f"about {span_text(answer.time_s)}, {basis_text(answer.basis)}"
+    bound = answer.pacesetter
+    if bound is None or bound.time_s.middle < _TELLING * answer.time_s.middle:
+        return grounds
+    return f"{grounds}; {pacesetter_text(bound)}"
+
+
+def span_text(time_s: Span) -> str:
+    """Format a time with its range, all in one unit if two digits allow it.
+
+    For example `41 min (35 to 52)`, `2.5 h (50 min to 4 h)`, `4 s`.
+    """
+    low, middle, high = (_in_units(each) for each in (time_s.low, time_s.middle, time_s.high))
+    if low == middle == high:
+        return middle
+    size, _ = _unit(time_s.middle)
+    if size <= time_s.low and time_s.high < _MOST_UNITS * size:
+        low, high = _count(time_s.low, size), _count(time_s.high, size)
+    return f"{middle} ({low} to {high})"
+
+
+def _in_units(seconds: float) -> str:
+    """Format a time in the unit that fits it: `90 s`, `2.5 h`."""
+    if seconds >= _LONGEST_S:
+        return ">99 days"
+    size, unit = _unit(seconds)
+    return f"{_count(seconds, size)} {unit}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    """Return the unit in which to give a time, by its seconds."""
+    return next((each for each in _UNITS if seconds >= _FROM_UNITS * each[0]), _UNITS[-1])
+
+
+def _count(seconds: float, size: float) -> str:
+    """Format a number of units of `size` seconds, with one decimal below 10; seconds come whole."""
+    tenths = f"{max(0.0, seconds) / size:.1f}"
+    whole = size == 1.0 or len(tenths) > len("9.9")
+    return f"{max(0.0, seconds) / size:.0f}" if whole else tenths.removesuffix(".0")
+
+
+def basis_text(basis: Basis) -> str:
+    """Return what a time rests on: `by 3 earlier runs, on other brokers`."""
+    match basis.source:
+        case Source.ASSUMED:
+            return "assumed"
+        case Source.THIS_RUN:
+            return "by this run"
+        case Source.GIVEN:
+            return f"at {as_rate(basis.given_bytes_s)}, as given"
+        case Source.EARLIER_RUNS:
+            runs = as_count(basis.runs, "earlier run") if basis.runs else "earlier moves"
+            return ", ".join([f"by {runs}", *basis.misfits])
+
+
+def pacesetter_text(bound: Bound) -> str:  # noqa: PLR0911 - one for each bottleneck
+    """Name what sets the pace: `broker 5 receives the most`."""
+    match bound.bottleneck:
+        case Bottleneck.RECEIVER:
+            return f"broker {bound.broker} receives the most"
+        case Bottleneck.SENDER:
+            return f"broker {bound.broker} sends the most"
+        case Bottleneck.BROKER:
+            return f"broker {bound.broker} copies the most under W"
+        case Bottleneck.BROKERS:
+            return f"{join_named('broker', bound.brokers)} exchange the most under W"
+        case Bottleneck.PARTITION:
+            return f"{bound.partition} takes the longest"
+        case Bottleneck.PARTITIONS:
+            return "P sets the pace"
+        case Bottleneck.REPLICAS:
+            return "M sets the pace"
