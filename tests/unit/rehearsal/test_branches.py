@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cluster.broker import Broker, BrokerConfig, TopicConfig
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.ports import Verdict
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -23,6 +24,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
+from ktui.planning.check.placement import read_with_log_dirs
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.rehearsal.branch.compare import Happening, WhatWas, comparison
@@ -152,6 +154,22 @@ def test_copies_get_as_much_of_a_throttle_as_the_recording_shows_else_as_insight
         twin = twin_at(point_of(begun(), seen(), throttled=shown), insights)
         assert {b.throttle_share for b in twin.spec.brokers} == {share}
         assert any("of a throttle" in note for note in twin.notes) is bool(shown)
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+async def test_a_broker_that_was_cordoned_gets_what_kafka_would_have_let_it_get(
+    *, refuses: bool
+) -> None:
+    cordoned = {4: (LogDir(4, "/data", cordoned=True),)}
+    twin = twin_at(point_of(begun(), seen(log_dirs=cordoned, refuses_cordoned=refuses)), ASSUMED)
+    cluster = SimulatedCluster(twin.spec, VirtualClock())
+    placement = (await read_with_log_dirs(cluster.reader(), None)).placement
+    assert placement.pool.cordoned == {4}
+    assert placement.pool.refused == ({4} if refuses else frozenset())
+    answers = await cluster.writer().alter_reassignments(
+        {WAITING: (1, 4)}, allow_replication_factor_change=True
+    )
+    assert (answers[WAITING].verdict is Verdict.REFUSED) is refuses
 
 
 def test_what_happened_to_brokers_stands_among_what_was_done_as_it_was() -> None:

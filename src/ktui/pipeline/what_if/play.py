@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from ktui.cluster.broker import Broker
 from ktui.cluster.partition import PartitionState, Replica
@@ -96,7 +97,9 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the cell is the run's own."""
     predicted_s: float
     low_s: float
+    """At most the predicted time; the record sees to that, and to the next one."""
     high_s: float
+    """At least the predicted time."""
     partitions_at_once: int
     """The most partitions in flight at one time."""
     peak_extra_replicas: int
@@ -113,6 +116,11 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     """Why the cell is not advised, by the rules of `evidence`; empty where it may be."""
     assumed: tuple[str, ...] = ()
     """The figures behind the times that no recording shows."""
+
+    def __post_init__(self) -> None:
+        """Let the range hold the predicted time, which advice compares with both of its ends."""
+        force_setattr(self, "low_s", min(self.low_s, self.predicted_s))
+        force_setattr(self, "high_s", max(self.high_s, self.predicted_s))
 
     @property
     def took_s(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.throttle_settings import (
@@ -23,6 +24,8 @@ def settings_at(seen: Observation, runs: Iterable[Run]) -> TwinSettings:
     """Return the settings that were polled, and those that the runs have set elsewhere."""
     topics = {name: dict(_of_topic(config)) for name, config in sorted(seen.topic_configs.items())}
     brokers = {id_: dict(_of_broker(config)) for id_, config in sorted(seen.broker_configs.items())}
+    for id_ in sorted(seen.cordoned):
+        brokers.setdefault(id_, {})[CORDONED] = EVERY
     for run in runs:
         for (resource, key), ours in run.throttled.changed.items():
             value = ",".join(sorted(ours.values))

@@ -151,6 +151,7 @@ def _read(
     pool = BrokerPool(
         online=seen.online,
         cordoned=seen.cordoned,
+        refuses_cordoned=bool(seen.refuses_cordoned),
         racks={broker.id: broker.rack for broker in seen.brokers.values()},
         replicas=replicas,
     )
