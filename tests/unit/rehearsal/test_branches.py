@@ -161,7 +161,8 @@ async def test_a_broker_that_was_cordoned_gets_what_kafka_would_have_let_it_get(
     *, refuses: bool
 ) -> None:
     cordoned = {4: (LogDir(4, "/data", cordoned=True),)}
-    twin = twin_at(point_of(begun(), seen(log_dirs=cordoned, refuses_cordoned=refuses)), ASSUMED)
+    look = seen(log_dirs=cordoned, refuses_cordoned=refuses, waits_for_kept=False)
+    twin = twin_at(point_of(begun(), look), ASSUMED)
     cluster = SimulatedCluster(twin.spec, VirtualClock())
     placement = (await read_with_log_dirs(cluster.reader(), None)).placement
     assert placement.pool.cordoned == {4}
