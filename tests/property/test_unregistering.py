@@ -36,7 +36,7 @@ acts = st.one_of(
 history = st.lists(st.tuples(acts, st.sampled_from((0.0, 0.2, 30.0))), max_size=4)
 
 
-@given(history=history, version=st.sampled_from(("4.0", "4.3")))
+@given(history=history, version=st.sampled_from(("3.9", "4.3")))
 def test_no_partition_and_no_live_process_loses_its_broker(
     history: list[tuple[events.OutsideEvent, float]], version: str
 ) -> None:

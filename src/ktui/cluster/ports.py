@@ -56,7 +56,7 @@ class ClusterDescription(msgspec.Struct, frozen=True):
         """Return the ids of replica lists that are no brokers any more.
 
         A list keeps the id of a broker that was unregistered. Kafka refuses every target that names
-        it (INVALID_REPLICA_ASSIGNMENT). Before 4.1 such an id may be a broker that is down.
+        it (INVALID_REPLICA_ASSIGNMENT). Before 4.0 such an id may be a broker that is down.
         """
         return frozenset(assigned) - self.brokers.keys() if self.reports_fenced else frozenset()
 

@@ -79,7 +79,7 @@ class KafkaReader:
         return self._wire
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Return the cluster id, the controller and the brokers, with fenced ones from 4.1 on."""
+        """Return the cluster id, the controller and the brokers, with fenced ones from 4.0 on."""
         answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)
         description = metadata.cluster_description(answer)
         self._wire.learn(description.brokers.values())

@@ -91,7 +91,7 @@ def _status(
     if tp in seen.absent:
         return ReplicaStatus.UNKNOWN_PARTITION
     if broker not in seen.brokers and (state is None or broker not in state.replicas):
-        return ReplicaStatus.UNKNOWN_BROKER  # Kafka before 4.1 does not list one that is down
+        return ReplicaStatus.UNKNOWN_BROKER  # Kafka before 4.0 does not list one that is down
     if state is None or not state.described:
         return ReplicaStatus.NOT_KNOWN
     return _status_in(state, broker, alive=seen.alive(broker))

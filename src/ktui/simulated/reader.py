@@ -52,7 +52,7 @@ class SimulatedReader:
         self._brokers: Mapping[int, Broker] = {}
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Return the cluster id, the controller and the brokers; fenced ones from 4.1 on."""
+        """Return the cluster id, the controller and the brokers; fenced ones from 4.0 on."""
         await self._calls.any_broker("describe_cluster")
         cluster = self._cluster
         rules = cluster.controller.rules

@@ -96,7 +96,7 @@ def unknown_broker(broker: int, known: Collection[int]) -> str:
     """Return the sentence that the cluster has no such broker."""
     return (
         f"the cluster has {join_named('broker', sorted(known), most=20)}, no broker {broker}. "
-        "Before 4.1, Kafka does not name a broker that is down"
+        "Before 4.0, Kafka does not name a broker that is down"
     )
 
 

@@ -97,7 +97,7 @@ async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: Ru
     lost = result.verdict is Verdict.UNKNOWN
     if lost and not before.reports_fenced:
         raise RunProblem(
-            f"the answer was lost, and Kafka before 4.1 does not report brokers that are down. To "
+            f"the answer was lost, and Kafka before 4.0 does not report brokers that are down. To "
             f"see whether broker {broker} is unregistered, repeat the command: "
             "BROKER_ID_NOT_REGISTERED means that it is"
         )

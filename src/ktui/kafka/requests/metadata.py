@@ -28,7 +28,7 @@ _NO_ID = uuid.UUID(int=0)
 
 
 def cluster_request() -> Any:
-    """Build a request for the brokers, including fenced ones where supported (4.1 and later)."""
+    """Build a request for the brokers, including fenced ones where supported (4.0 and later)."""
     return DescribeClusterRequest(include_fenced_brokers=True)
 
 

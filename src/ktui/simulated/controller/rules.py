@@ -25,7 +25,7 @@ class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
     guards_replication_factor: bool
     """Whether brokers respect allow_replication_factor_change (KIP-860, from 4.1)."""
     tells_fenced_brokers: bool
-    """Whether DescribeCluster can list fenced brokers (KIP-1073, from 4.1)."""
+    """Whether DescribeCluster can list fenced brokers (KIP-1073, from 4.0)."""
     cordons_log_dirs: bool
     """Whether brokers know cordoned.log.dirs (KIP-1066, from 4.3)."""
     refuses_cordoned: bool
@@ -36,15 +36,16 @@ class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
 
 def rules_of(version: str) -> VersionRules:
     """Return the rules of one of `VERSIONS`."""
+    since_4_0 = VERSIONS.index(version) >= VERSIONS.index("4.0")
     since_4_1 = VERSIONS.index(version) >= VERSIONS.index("4.1")
     since_4_3 = VERSIONS.index(version) >= VERSIONS.index("4.3")
     since_4_4 = VERSIONS.index(version) >= VERSIONS.index("4.4")
     return VersionRules(
         completes_without_kept=since_4_3,
         eligible_leader_replicas=since_4_1,
-        starting_leaves_out=VERSIONS.index(version) >= VERSIONS.index("4.0"),
+        starting_leaves_out=since_4_0,
         guards_replication_factor=since_4_1,
-        tells_fenced_brokers=since_4_1,
+        tells_fenced_brokers=since_4_0,
         cordons_log_dirs=since_4_3,
         refuses_cordoned=since_4_4,
         limits_added_partitions=since_4_4,

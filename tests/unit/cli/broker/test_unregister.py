@@ -252,10 +252,10 @@ def test_a_broker_that_comes_back_without_its_settings_is_not_said_to_be_untouch
     assert not isinstance(called.exception, RunRefused)
 
 
-def test_before_4_1_kafka_decides_whether_the_broker_is_registered(
+def test_before_4_0_kafka_decides_whether_the_broker_is_registered(
     sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.cluster(version="4.0")
+    sandbox.cluster(version="3.9")
     sandbox.do(events.Shutdown(5))
     sandbox.wait(30.0)
 
