@@ -14,7 +14,7 @@ from ktui.speed.fair_share import BrokerIntake, Pair
 
 _SENDING = 0.5
 """What a copy takes of its leader, as a part of what it takes of the broker that receives it."""
-_HALF_AT = 1.0
+HALF_AT = 1.0
 """With so many copies a broker takes in half of what it does with many, as `RateCurve` has it.
 
 A single copy waits for its leader between fetches.
@@ -25,7 +25,7 @@ NONE_BESIDE: Mapping[int, int] = MappingProxyType({})
 
 def speedup(load: float) -> float:
     """Return how many times as much a broker takes in under some load as with a single copy."""
-    return load * (1.0 + _HALF_AT) / (load + _HALF_AT)
+    return load * (1.0 + HALF_AT) / (load + HALF_AT)
 
 
 def least_alone(copies: CopiesOnto) -> float:
@@ -35,7 +35,7 @@ def least_alone(copies: CopiesOnto) -> float:
     at most 1 + h times as much as one copy by itself would.
     """
     at_once = copies.bytes / speedup(copies.at_once)
-    return max(at_once, (copies.bytes + _HALF_AT * copies.longest) / (1.0 + _HALF_AT))
+    return max(at_once, (copies.bytes + HALF_AT * copies.longest) / (1.0 + HALF_AT))
 
 
 class CopyLoad:

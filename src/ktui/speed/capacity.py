@@ -30,7 +30,7 @@ _DOUBT_S = 5.0
 """The rate that is expected of a broker counts as so many seconds in which it was seen."""
 _BINDS = 0.6
 """A broker that receives this share of its throttle is limited by it: it could receive more."""
-_SHARE = 0.6
+USUAL_SHARE = 0.6
 """The share of a throttle that copies are expected to get; real ones got 0.5 to 0.8 of it."""
 _ENOUGH_S = 4.0
 """Busy seconds of all brokers together from which on a run has shown how fast it copies."""
@@ -56,10 +56,30 @@ class _Seen(msgspec.Struct):
         return self.throttle is not None and self.bytes_s >= _BINDS * self.throttle
 
 
+class Received(msgspec.Struct):
+    """What a broker has received under one throttle since the run began: nothing is forgotten."""
+
+    bytes: float = 0.0
+    alone: float = 0.0
+    """The bytes that a single copy would have received in that time."""
+    seconds: float = 0.0
+    at_once: int = 0
+    """The most copies at a time."""
+
+    def add(self, size: float, alone: float, seconds: float, at_once: int) -> None:
+        """Add what was received in some seconds."""
+        self.bytes += max(0.0, size)
+        self.alone += max(0.0, alone)
+        self.seconds += seconds
+        self.at_once = max(self.at_once, at_once)
+
+
 class CapacityMemory(msgspec.Struct):
     """What was learned of brokers so far."""
 
     seen: dict[int, _Seen] = {}
+    received: dict[tuple[int, int | None], Received] = {}
+    """By broker and throttle."""
     busy_s: float = 0.0
 
 
@@ -79,7 +99,7 @@ class Capacity:
         share: float | None = None,
     ) -> None:
         self._curve = curve
-        self._share = _SHARE if share is None else share
+        self._share = USUAL_SHARE if share is None else share
         self._memory = CapacityMemory() if memory is None else memory
 
     @property
@@ -110,6 +130,8 @@ class Capacity:
             seen.alone = kept * seen.alone + max(0.0, alone[broker])
             seen.seconds = kept * seen.seconds + seconds
             self._memory.busy_s += seconds
+            sums = self._memory.received.setdefault((broker, seen.throttle), Received())
+            sums.add(received, alone[broker], seconds, load.onto(broker))
 
     def _begun(self, broker: int, limit: int | None) -> _Seen:
         """Return what was seen so far, at first what is expected, if there is any ground for it."""

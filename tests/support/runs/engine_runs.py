@@ -10,7 +10,7 @@ from typing import Any
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.observer import Observer
+from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
 from ktui.cluster.send_guard import Guard
@@ -109,6 +109,10 @@ class PlannedRun:
         self.leaving: Callable[[Clock], LeaveWhen] = lambda _clock: when_paused
         """Returns when each engine leaves the run before its end."""
 
+    def through(self, source: ObservationSource) -> ObservationSource:
+        """Return the source through which an engine polls."""
+        return source
+
     async def start(self) -> None:
         plan = plan_of(self.targets)
         events = first_events(
@@ -131,7 +135,7 @@ class PlannedRun:
             self.engine = Engine(
                 self.run,
                 journal,
-                observer,
+                self.through(observer),
                 ways,
                 self.clock,
                 check_throttle=self.check_throttle,

@@ -39,6 +39,7 @@ from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.heartbeat import Heartbeat
+from ktui.execution.host.kept_speed import KeptSpeed
 from ktui.execution.host.own_figure import own_figure
 from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.process import close_inherited
@@ -263,12 +264,15 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
     source = SameClusterSource(observer, run.started.cluster_id)
     owner = owned.holder
     canary = Canary(cluster.connection, run.name) if run.options.canary else None
+    kept = KeptSpeed(state.run(run.name), clock, lambda: engine.speed_shown)
     try:
         engine = Engine(
             run,
             journal,
             metrics.through(
-                HeartbeatSource(recorded.through(source), Heartbeat(state.run(run.name))),
+                HeartbeatSource(
+                    kept.through(recorded.through(source)), Heartbeat(state.run(run.name))
+                ),
                 lambda: engine.timelines,
             ),
             ClusterPorts(reader, writer),
@@ -285,15 +289,18 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             figure=own_figure(run.options) if canary is None else CanaryFigure(canary),
         )
         leave_on_signals(engine.leave, wait)
-        await engine.execute(
-            Owned(
-                pid=owner.pid,
-                host=owner.host,
-                user=owner.user,
-                until=until,
-                ownership_off=hold is None,
+        try:
+            await engine.execute(
+                Owned(
+                    pid=owner.pid,
+                    host=owner.host,
+                    user=owner.user,
+                    until=until,
+                    ownership_off=hold is None,
+                )
             )
-        )
+        finally:
+            kept.write()
     finally:
         if canary is not None:
             await _remove(canary)

@@ -58,6 +58,7 @@ from ktui.progress.flows import Flows
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Timeline
 from ktui.quantities import as_count
+from ktui.speed.shown import SpeedShown
 
 BLOCKED_EVERY_S = 30.0
 FEW_BLOCKED = 500
@@ -176,6 +177,13 @@ class Decider:
     def flows(self) -> Flows:
         """The traffic into brokers at the last poll."""
         return self._memory.progress.flows
+
+    @property
+    def speed_shown(self) -> SpeedShown | None:
+        """What the run's copies have shown so far of the cluster's speed; None while too little."""
+        if self._observed is None:
+            return None
+        return self._promise.shown(self._polled_at, len(self._observed.seen.brokers))
 
     @property
     def pause_s(self) -> float:

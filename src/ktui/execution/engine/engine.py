@@ -51,6 +51,7 @@ from ktui.execution.throttle.objective_rates import Figure
 from ktui.insights.prior import Prior
 from ktui.planning.objective import Objective
 from ktui.progress.timeline import Timeline
+from ktui.speed.shown import SpeedShown
 
 log = logging.getLogger(__name__)
 
@@ -157,6 +158,11 @@ class Engine:
     def timelines(self) -> Mapping[TopicPartition, Timeline]:
         """The progress of the partitions in flight at the last poll."""
         return self._decider.timelines
+
+    @property
+    def speed_shown(self) -> SpeedShown | None:
+        """What the run's copies have shown so far of the cluster's speed; None while too little."""
+        return self._decider.speed_shown
 
     async def execute(self, owner: Owned) -> None:
         """Carry the run on until it has ended or is left; `Run.ended` shows which.

@@ -1,28 +1,197 @@
-"""The rates of earlier runs on a cluster, from the insights of the state directory."""
+"""The rates of earlier runs on a cluster: what its last runs have shown, or insights."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.kept_speed import read_kept
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry, Started, StepBegun, StepOver
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import OpenStep
+from ktui.execution.time_left.copy_progress import leader_of
 from ktui.insights.file import insights_of
+from ktui.insights.insights import ClusterInsights
 from ktui.insights.prior import Prior
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.speed.capacity import Capacity, CapacityMemory
+from ktui.speed.fair_share import Pair
+from ktui.speed.shown import SpeedShown, prior_of, received_by
+
+LAST = 5
+"""So many runs of a cluster count, the last ones. On the labs of `bench/forecast` one run alone
+gives twice the error of three, and more than five change nothing."""
+_MOST_COPIES = 2_000
+"""The last copies of a journal that count: a fraction of a second of work."""
 
 
 class EarlierRuns:
     """Look up the rates of earlier runs by a cluster's id.
 
+    Runs that cannot be read count for nothing, and so do insights.
+
     Args:
-        state: the state directory; it need not have insights.
+        state: the state directory; it need not exist.
+        without: the name of a run that does not count.
     """
 
-    def __init__(self, state: StateDir) -> None:
-        self._folder = state.path
+    def __init__(self, state: StateDir, without: str | None = None) -> None:
+        self._state = state
+        self._without = without
 
     @classmethod
     def beside(cls, run: RunDir) -> EarlierRuns:
-        """Return the earlier runs of the state directory that holds a run."""
-        return cls(StateDir(run.path.parent.parent))
+        """Return the other runs of the state directory that holds a run."""
+        return cls(StateDir(run.path.parent.parent), without=run.name)
 
     def __call__(self, cluster_id: str) -> Prior | None:
-        """Return the rates of earlier runs on a cluster; None if there are none."""
-        known = insights_of(self._folder, cluster_id)
-        return None if known is None else known.prior
+        """Return the rates of earlier runs on a cluster; None if there are none.
+
+        The last runs show more of the next one than insights do (docs/insights.md), unless they
+        lack what insights have: newer moves, or copies that no throttle held up.
+        """
+        insights = insights_of(self._state.path, cluster_id)
+        runs = prior_of(list(self._last_runs(cluster_id)))
+        if insights is None or insights.prior is None or (runs and not _lacks(runs, insights)):
+            return runs
+        return insights.prior
+
+    def _last_runs(self, cluster_id: str) -> Iterator[SpeedShown]:
+        try:
+            folders = [run for run in self._state.run_dirs() if run.name != self._without]
+        except RunProblem:
+            return
+        left = LAST
+        for run in sorted(folders, key=_changed_ns, reverse=True):
+            shown = read_kept(run.speed) or _by_journal(run.journal, cluster_id, _changed_ns(run))
+            if shown is not None and shown.cluster_id == cluster_id:
+                yield shown
+                left -= 1
+            if not left:
+                return
+
+
+def _lacks(runs: Prior, insights: ClusterInsights) -> bool:
+    prior = insights.prior
+    if prior is None:
+        return False
+    if insights.ended is not None and runs.at is not None and insights.ended > runs.at:
+        return True
+    return prior.curve.known_to is None and runs.curve.known_to is not None
+
+
+def _changed_ns(run: RunDir) -> int:
+    """Return when a run has last changed what its folder has of it; 0 for no run."""
+    for path in (run.speed, run.journal):
+        try:
+            return path.stat().st_mtime_ns
+        except OSError:
+            continue
+    return 0
+
+
+@lru_cache(64)
+def _by_journal(path: Path, cluster_id: str, _changed: int) -> SpeedShown | None:
+    """Return what a run has shown whose engine kept nothing: that of an earlier version, say."""
+    try:
+        with Journal.open(path, SystemClock(), read_only=True) as journal:
+            first = journal.first()
+            if first is None or not isinstance(first.event, Started):
+                return None
+            if first.event.cluster_id != cluster_id:
+                return None
+            return shown_by_journal(path.parent.name, journal.entries())
+    except (RunProblem, LookupError):
+        return None
+
+
+def shown_by_journal(name: str, entries: Iterable[JournalEntry]) -> SpeedShown | None:
+    """Return what the copies of a run have shown by its journal alone; None if there are none.
+
+    Each copy counts as if it had gone on evenly from the beginning of its step to the end.
+
+    Args:
+        name: the run's name.
+        entries: its journal, from the beginning.
+
+    Raises:
+        LookupError: an event names a partition that is not in the run.
+    """
+    run, steps, copies = Run(name), _Steps(), list[_Copy]()
+    throttles: list[tuple[datetime, ThrottleRates]] = []
+    for entry in entries:
+        run.apply(entry)
+        copies += steps.take(entry, run)
+        if not throttles or run.throttled.in_force != throttles[-1][1]:
+            throttles.append((entry.at, run.throttled.in_force))
+    if run.started is None or not copies:
+        return None
+    copies = copies[-_MOST_COPIES:]
+    memory = CapacityMemory()
+    _learn(Capacity(memory=memory), copies, throttles)
+    return SpeedShown(
+        cluster_id=run.started.cluster_id,
+        at=copies[-1].ended,
+        received=received_by(memory),
+        largest=max(copy.size for copy in copies),
+    )
+
+
+class _Copy(msgspec.Struct, frozen=True):
+    """A replica that a step has added."""
+
+    began: datetime
+    ended: datetime
+    pair: Pair
+    size: int
+
+    @property
+    def bytes_s(self) -> float:
+        return self.size / (self.ended - self.began).total_seconds()
+
+
+class _Steps:
+    """The steps in flight at a point of a journal."""
+
+    def __init__(self) -> None:
+        self._begun: dict[object, tuple[StepBegun, datetime]] = {}
+
+    def take(self, entry: JournalEntry, run: Run) -> Iterator[_Copy]:
+        """Take an entry, and yield the copies that have ended with it."""
+        event = entry.event
+        if isinstance(event, StepBegun):
+            self._begun[event.tp] = event, entry.at
+        elif isinstance(event, StepOver):
+            begun, since = self._begun.pop(event.tp, (None, entry.at))
+            if begun is None or not event.reached or entry.at <= since:
+                return
+            leader, size = leader_of(OpenStep(begun, since)), run.tracks[event.tp].planned.size
+            for broker in begun.adding:
+                yield _Copy(since, entry.at, (leader, broker), size)
+
+
+def _learn(
+    capacity: Capacity,
+    copies: Iterable[_Copy],
+    throttles: list[tuple[datetime, ThrottleRates]],
+) -> None:
+    """Learn from the time between each two moments at which a copy began or ended."""
+    waiting = sorted(copies, key=lambda copy: copy.began, reverse=True)
+    moments = sorted({moment for copy in waiting for moment in (copy.began, copy.ended)})
+    going: list[_Copy] = []
+    for since, until in pairwise(moments):
+        going = [copy for copy in going if copy.ended > since]
+        while waiting and waiting[-1].began <= since:
+            going.append(waiting.pop())
+        seconds = (until - since).total_seconds()
+        throttle = next((rates for at, rates in reversed(throttles) if at <= since), NO_THROTTLE)
+        capacity.learn([(copy.pair, copy.bytes_s * seconds) for copy in going], seconds, throttle)

@@ -100,6 +100,11 @@ class RunDir(msgspec.Struct, frozen=True):
         return self.path / "recording"
 
     @property
+    def speed(self) -> Path:
+        """What the run has shown of its cluster's speed, for the next run."""
+        return self.path / "speed.json"
+
+    @property
     def last_poll(self) -> Path:
         """An empty file that is touched after each poll of the run's process."""
         return self.path / "last-look"

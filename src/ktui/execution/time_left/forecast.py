@@ -18,6 +18,7 @@ from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed.answer import Span
 from ktui.speed.capacity import MANY, Capacity, CapacityMemory
+from ktui.speed.shown import SpeedShown, received_by
 
 _EVERY = timedelta(seconds=1)
 _EACH = timedelta(milliseconds=1)
@@ -140,6 +141,26 @@ class TimeLeftForecast:
         else:
             sooner, later = 1 / prior.curve.high, 1 / prior.curve.low
         return Span(left_s * sooner, left_s, left_s * later + (_SEEN_S if left_s else 0.0))
+
+    def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
+        """Return what the run's copies have shown so far; None until they have shown enough.
+
+        Args:
+            at: the time of the last poll.
+            brokers: the number of brokers of the cluster.
+        """
+        started = self._run.started
+        if started is None or not self.known:
+            return None
+        begun = [track for track in self._run.tracks.values() if track.begun]
+        return SpeedShown(
+            cluster_id=started.cluster_id,
+            at=at,
+            received=received_by(self._memory.capacity),
+            step_s=self.headway.joining_s,
+            largest=max((track.planned.size for track in begun), default=0),
+            brokers=brokers,
+        )
 
     @property
     def most_bytes_s(self) -> float:

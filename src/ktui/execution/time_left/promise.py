@@ -12,6 +12,7 @@ from ktui.execution.time_left.copy_progress import Timelines
 from ktui.execution.time_left.forecast import TimeLeftForecast
 from ktui.execution.time_left.simulate_rest import Remaining
 from ktui.insights.prior import Prior
+from ktui.speed.shown import SpeedShown
 
 EVERY_S = 30.0
 """Seconds between two choices, or a part of the time left where that is less."""
@@ -58,14 +59,16 @@ class Promise:
                 self._forecast.step_over(step.begun, step.at, event, now)
 
     def update(self, now: datetime, seen: Timelines) -> None:
-        """Learn from a poll of the partitions in flight, while there is a time to keep."""
-        if self._run.schedule.by is None:
-            return
+        """Learn from a poll of the partitions in flight, also while there is no time to keep."""
         if self._in_force != self._run.throttled.in_force:
             self._in_force = self._run.throttled.in_force
             self._forecast.change()
             self._forecast.rates_changed(now)
         self._forecast.update(now, seen, 0.0)
+
+    def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
+        """Return what the run's copies have shown so far, as `TimeLeftForecast.shown` does."""
+        return self._forecast.shown(at, brokers)
 
     def choose(self, now: datetime) -> list[RateChosen]:
         """Return the rate from now on; nothing if it stays as it is."""
