@@ -11,8 +11,8 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.output.view import show_app
 from ktui.cli.replay.branch import show_branch
 from ktui.cli.replay.view import replay_app
+from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.file import insights_of
 from ktui.recording.replay_tape import Tape
 from ktui.rehearsal.branch.point import BranchPoint
 from ktui.rehearsal.branch.twin import twin_at
@@ -85,7 +85,7 @@ def _first_point(shown: ShownRecording, at_s: float) -> BranchPoint:
 
 
 def _twin(shown: ShownRecording, point: BranchPoint) -> ClusterTwin:
-    otherwise = rates_of(insights_of(shown.state.path, shown.tape.cluster_id))
+    otherwise = rates_of(EarlierRuns(shown.state)(shown.tape.cluster_id))
     try:
         return twin_at(point, otherwise)
     except CannotSnapshot as problem:

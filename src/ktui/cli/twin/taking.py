@@ -19,8 +19,9 @@ from ktui.cli.options import common
 from ktui.cli.options.common import Verb, grouped
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
+from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.file import insights_of, read_insights
+from ktui.insights.file import read_insights
 from ktui.planning.plan import Plan
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.simulated.layout import VERSIONS
@@ -115,10 +116,10 @@ def twin_notes(twin: ClusterTwin) -> Iterator[str]:
     rates = twin.info.rates
     figures = f"{as_rate(rates.usual)} ({as_rate(rates.slow)} to {as_rate(rates.fast)})"
     if rates.source is RatesFrom.RECORDED:
-        yield f"a broker takes copies in at {figures}, as recorded runs show"
+        yield f"a broker takes copies in at {figures}, as earlier runs show"
     else:
         yield (
-            f"a broker takes copies in at {figures}: assumed, for no recorded run shows it. See: "
+            f"a broker takes copies in at {figures}: assumed, for no earlier run shows it. See: "
             "ktui insights"
         )
     for note in twin.notes:
@@ -159,7 +160,7 @@ def _version(release: str | None) -> str | None:
 def _rates(path: Path | None, state: StateDir, cluster_id: str) -> SnapshotRates:
     """Return the rates of a cluster: by the file that is named, or by the state directory."""
     if path is None:
-        return rates_of(insights_of(state.path, cluster_id))
+        return rates_of(EarlierRuns(state)(cluster_id))
     insights = read_insights(path)
     found = insights.of(cluster_id)
     if found is None:
@@ -168,4 +169,4 @@ def _rates(path: Path | None, state: StateDir, cluster_id: str) -> SnapshotRates
             f"--insights {path}: there are no insights into cluster {clean(cluster_id)}. Known "
             f"clusters: {clean(known)}"
         )
-    return rates_of(found)
+    return rates_of(found.prior)

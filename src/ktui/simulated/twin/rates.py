@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from ktui.insights.insights import ClusterInsights
+from ktui.insights.prior import Prior
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.speed.answer import Span
 from ktui.speed.copy_rates import ASSUMED
 
 
-def rates_of(insights: ClusterInsights | None) -> SnapshotRates:
+def rates_of(prior: Prior | None) -> SnapshotRates:
     """Return the rates of a broker that adds many replicas at once.
 
-    Recorded rates count only where no throttle held every copy up. The share of a throttle that
-    copies get is known from those that one did hold up.
+    Rates that were seen count only where no throttle held every copy up. The share of a throttle
+    that copies get is known from those that one did hold up.
 
     Args:
-        insights: what recorded runs show of the cluster; None without any.
+        prior: what earlier runs show of the cluster; None without any.
     """
-    prior = None if insights is None else insights.prior
     if prior is None:
         return _rates(ASSUMED, RatesFrom.ASSUMED)
     curve = prior.curve
