@@ -177,7 +177,7 @@ def command(  # noqa: PLR0913 - an option each
             journal.ask(Pause(by=PauseOrigin.SIGNAL), owned.holder.short)
         notices.begin(run, run.options.on_event or "" if on_event is None else on_event)
         path = run.options.metrics_file if metrics_file is None else metrics_file
-        metrics.begin(run, path, EarlierRuns(state))
+        metrics.begin(run, path, EarlierRuns.beside(state.run(name)))
         metrics.take(journal.entries())
         journal.log, journal.notices, journal.metrics = EngineLog(run), notices, metrics
         with record_run(state, run, cluster.name, clock, record=record) as recorded:

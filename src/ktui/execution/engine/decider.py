@@ -180,7 +180,7 @@ class Decider:
 
     @property
     def speed_shown(self) -> SpeedShown | None:
-        """What the run's copies have shown so far of the cluster's speed; None while too little."""
+        """What the run's copies have shown so far of the cluster's speed; None before a poll."""
         if self._observed is None:
             return None
         return self._promise.shown(self._polled_at, len(self._observed.seen.brokers))

@@ -161,7 +161,7 @@ class Engine:
 
     @property
     def speed_shown(self) -> SpeedShown | None:
-        """What the run's copies have shown so far of the cluster's speed; None while too little."""
+        """What the run's copies have shown so far of the cluster's speed; None before a poll."""
         return self._decider.speed_shown
 
     async def execute(self, owner: Owned) -> None:

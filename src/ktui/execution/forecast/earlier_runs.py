@@ -30,6 +30,8 @@ from ktui.speed.shown import SpeedShown, prior_of, received_by
 LAST = 5
 """So many runs of a cluster count, the last ones. On the labs of `bench/forecast` one run alone
 gives twice the error of three, and more than five change nothing."""
+_MOST_BYTES = 16 * 1024**2
+"""Larger journals are not read: it would take seconds. They have some 20,000 partitions."""
 _MOST_COPIES = 2_000
 """The last copies of a journal that count: a fraction of a second of work."""
 
@@ -73,7 +75,7 @@ class EarlierRuns:
         left = LAST
         for run in sorted(folders, key=_changed_ns, reverse=True):
             shown = read_kept(run.speed) or _by_journal(run.journal, cluster_id, _changed_ns(run))
-            if shown is not None and shown.cluster_id == cluster_id:
+            if shown is not None and shown.cluster_id == cluster_id and shown.received:
                 yield shown
                 left -= 1
             if not left:
@@ -103,6 +105,8 @@ def _changed_ns(run: RunDir) -> int:
 def _by_journal(path: Path, cluster_id: str, _changed: int) -> SpeedShown | None:
     """Return what a run has shown whose engine kept nothing: that of an earlier version, say."""
     try:
+        if path.stat().st_size > _MOST_BYTES:
+            return None
         with Journal.open(path, SystemClock(), read_only=True) as journal:
             first = journal.first()
             if first is None or not isinstance(first.event, Started):
@@ -110,7 +114,7 @@ def _by_journal(path: Path, cluster_id: str, _changed: int) -> SpeedShown | None
             if first.event.cluster_id != cluster_id:
                 return None
             return shown_by_journal(path.parent.name, journal.entries())
-    except (RunProblem, LookupError):
+    except (OSError, RunProblem, LookupError):
         return None
 
 

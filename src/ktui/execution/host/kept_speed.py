@@ -29,7 +29,7 @@ class KeptSpeed:
     Args:
         folder: the run's folder.
         clock: the clock of the polls.
-        shown: returns what the present engine has seen; None while it is too little.
+        shown: returns what the present engine has seen; None before its first poll.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class KeptSpeed:
             self.write()
 
     def write(self) -> None:
-        """Write the file if there is anything to keep."""
+        """Write the file, also if nothing was copied: then no one looks for it in the journal."""
         shown = self._shown()
         if shown is None:
             return

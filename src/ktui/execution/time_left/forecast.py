@@ -143,20 +143,22 @@ class TimeLeftForecast:
         return Span(left_s * sooner, left_s, left_s * later + (_SEEN_S if left_s else 0.0))
 
     def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
-        """Return what the run's copies have shown so far; None until they have shown enough.
+        """Return what the run's copies have shown so far; None before the run has started.
+
+        Nothing is received in it until they have shown enough.
 
         Args:
             at: the time of the last poll.
             brokers: the number of brokers of the cluster.
         """
         started = self._run.started
-        if started is None or not self.known:
+        if started is None:
             return None
         begun = [track for track in self._run.tracks.values() if track.begun]
         return SpeedShown(
             cluster_id=started.cluster_id,
             at=at,
-            received=received_by(self._memory.capacity),
+            received=received_by(self._memory.capacity) if self.known else (),
             step_s=self.headway.joining_s,
             largest=max((track.planned.size for track in begun), default=0),
             brokers=brokers,

@@ -159,6 +159,19 @@ def test_a_damaged_or_foreign_file_counts_as_nothing(state: StateDir, contents: 
     assert EarlierRuns(state)("prod") is None
 
 
+def test_runs_that_copied_nothing_leave_the_place_to_those_that_did(state: StateDir) -> None:
+    story = KeptStory(state)
+    story.to_its_end_in_a_process()
+    shown = read_kept(story.folder.speed)
+    assert shown is not None
+    for number in range(LAST):
+        idle = msgspec.structs.replace(shown, received=())
+        copied(state, f"idle-{number}", msgspec.json.encode(idle))
+    prior = EarlierRuns(state)(story.cluster_id)
+    assert prior is not None
+    assert prior.runs == 1
+
+
 def test_what_is_no_run_in_the_folder_of_runs_counts_as_nothing(state: StateDir) -> None:
     state.make(state.runs)
     (state.runs / "notes.txt").write_text("mine")
