@@ -23,13 +23,13 @@ from ktui.pacing.limits import Limits, Mode, Order, default_limits
 from ktui.pacing.long_first import put_long_first
 from ktui.pacing.situation import Situation
 from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from ktui.speed.answer import Span
-from ktui.speed.copy_rates import CopyRates
+from ktui.speed.capacity import Capacity
 from ktui.speed.least_time import least_time
-from ktui.speed.simulate import RunSpeed, simulate_run
+from ktui.speed.simulate import RestOfRun, StepOverhead, simulate_rest_of_run
 
 SEED = 1335
 BROKERS = range(1, 11)
@@ -82,13 +82,15 @@ def run() -> None:
 def _spans(seed: int) -> dict[Order, float]:
     """Play a random plan in each order, as multiples of the least time under its limits."""
     chance = random.Random(seed)  # noqa: S311 - a seed, not a secret
-    wanted, rates = put_long_first(_random_plan(chance)), CopyRates(Span(NET_IN, NET_IN, NET_IN))
+    wanted = put_long_first(_random_plan(chance))
+    rates = Capacity(given=NET_IN).under(NO_THROTTLE)
     bound = least_time(wanted, default_limits(), rates)
     check_count("bounds", bound is not None, 1)
     ratios = {}
     for order in _ORDERS:
         limits = msgspec.structs.replace(default_limits(), order=order)
-        played = simulate_run(wanted, limits, RunSpeed(lambda _broker, _at_once: NET_IN))
+        whole = RestOfRun((), wanted)
+        played = simulate_rest_of_run(whole, limits, StepOverhead(), rates.copies())
         took_s = played.copying_s + played.waiting_s
         ratios[order] = took_s / (inf if bound is None else bound.time_s.middle)
     if min(ratios.values()) < 1:

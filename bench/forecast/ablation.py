@@ -30,7 +30,8 @@ from ktui.execution.time_left import bundles, copy_progress, forecast
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 from ktui.progress import rates
 from ktui.progress.moves import catchup, eta
-from ktui.speed import both_ends, capacity
+from ktui.speed import capacity, copies
+from ktui.speed.answer import Span
 
 
 class Constant(NamedTuple):
@@ -54,11 +55,11 @@ class Constant(NamedTuple):
 OF_RUNS = (
     Constant(capacity, "_SPAN_S", (20.0, 1e9)),
     Constant(capacity, "_DOUBT_S", (0.01, 20.0)),
-    Constant(capacity, "_BINDS", (0.9,)),
-    Constant(capacity, "USUAL_SHARE", (0.5, 0.8, 1.0)),
+    Constant(capacity, "BINDS", (0.9,)),
+    Constant(capacity, "THROTTLED", [Span(0.5, share, 1.0) for share in (0.5, 0.8, 1.0)]),
     Constant(capacity, "_ENOUGH_S", (0.5,)),
-    Constant(both_ends, "_SENDING", (0.0, 0.25, 1.0)),
-    Constant(both_ends, "HALF_AT", (0.0, 4.0)),
+    Constant(copies, "_SENDING", (0.0, 0.25, 1.0)),
+    Constant(copies, "HALF_AT", (0.0, 4.0)),
     Constant(copy_progress, "_GROWTH_SPAN_S", (1e9,)),
     Constant(copy_progress, "_LONGEST_S", (2.0,)),
     Constant(copy_progress, "_MOST_SHARE", (0.8, 1.0)),

@@ -34,7 +34,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan, twin, recordings = folder / f"{RUN}.json", folder / "twin.yaml", folder / "recordings"
     plan.write_text(json.dumps(PLAN), encoding="utf-8")
     twin.write_text(TWIN, encoding="utf-8")
-    twins = ("--on", str(twin), "--assume-rate", "40MB/s")
+    twins = ("--on", str(twin), "--rate", "40MB/s")
     done = call_ktui("rehearse", str(plan), *twins, "--record", str(recordings))
     assert done.returncode == 0, done.stderr
     limits = Limits(replicas=1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -23,18 +22,23 @@ from ktui.planning.check.disks import (
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, ThrottleRates
 from ktui.preview.broker_shares import BrokerShare, broker_shares
 from ktui.preview.moves import moves_of
 from ktui.preview.step_cost import StepPatterns
 from ktui.preview.summary import PlanSummary, summarise
 from ktui.preview.throttle_findings import throttle_findings
 from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
-from ktui.speed.answer import Bound, Span
-from ktui.speed.copy_rates import CopyRates, rates_for
+from ktui.speed.answer import Bound, HowLong, Span
+from ktui.speed.capacity import MANY, Capacity, Case, Rates, with_present_rates
 from ktui.speed.least_time import least_time
-from ktui.speed.simulate import OnDecision, RunSpeed, SimulatedOutcome, simulate_run
-from ktui.units import Rate
+from ktui.speed.simulate import (
+    OnDecision,
+    RestOfRun,
+    SimulatedOutcome,
+    StepOverhead,
+    simulate_rest_of_run,
+)
 
 MOST_COMPARED = 500
 """The size of the sample of a larger plan, for the peak of the shape that is not in force."""
@@ -75,15 +79,24 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
 
     The number depends on the rate. A partition with unknown size counts as if empty.
     """
-    time_s: Span | None
-    """Seconds from the fastest rate to the slowest; None if sizes are not known."""
-    rates: CopyRates
-    bound: Bound | None
-    """None if nothing is copied, or sizes are not known."""
+    how_long: HowLong | None
+    """None if sizes are not known."""
+    throttled: tuple[BrokerRate, ...]
+    """The throttles of brokers that gain replicas, which the time counts with."""
     coordinators: CoordinatorMoves | None
     """None if no partition of an internal topic gets another leader."""
     warnings: tuple[Finding, ...]
     """Warnings and notes, in addition to the findings of `check_plan`."""
+
+    @property
+    def time_s(self) -> Span | None:
+        """The seconds that the run takes; None if sizes are not known."""
+        return None if self.how_long is None else self.how_long.time_s
+
+    @property
+    def bound(self) -> Bound | None:
+        """The least time of any run; None if nothing is copied, or sizes are not known."""
+        return None if self.how_long is None else self.how_long.pacesetter
 
     @property
     def in_force(self) -> ShapeCost:
@@ -95,7 +108,7 @@ def preflight(
     plan: Plan,
     snapshot: ClusterSnapshot,
     limits: Limits,
-    assume: Rate | None = None,
+    known: Capacity | None = None,
     throttle: ThrottleRates = NO_THROTTLE,
     *,
     throttle_leaders: bool = False,
@@ -107,12 +120,12 @@ def preflight(
         plan: the plan to preview.
         snapshot: the cluster, as read by `snapshot.take_snapshot`.
         limits: the limits in force.
-        assume: bytes a second into each broker. None uses the throttles, or a range without them.
+        known: what is known of the speed of copies; None for nothing.
         throttle: the run's own rates.
         throttle_leaders: whether these rates also throttle leaders.
         slow: whether rates under which no copy ends are no problem.
     """
-    ground = PreflightBase(plan, snapshot, assume)
+    ground = PreflightBase(plan, snapshot, known)
     return ground.under(limits, throttle=throttle, throttle_leaders=throttle_leaders, slow=slow)
 
 
@@ -123,17 +136,21 @@ class PreflightBase:
     step. Memory is about 500 bytes per moving partition.
     """
 
-    def __init__(self, plan: Plan, snapshot: ClusterSnapshot, assume: Rate | None = None) -> None:
+    def __init__(
+        self, plan: Plan, snapshot: ClusterSnapshot, known: Capacity | None = None
+    ) -> None:
         self._snapshot = snapshot
         self._summary = summarise(plan, snapshot)
         self._shares = broker_shares(plan, snapshot)
         self._coordinators = coordinator_moves(plan, snapshot)
         self._moves = moves_of(plan, snapshot)
         self._gains = {each.broker: each.gains for each in self._summary.brokers if each.gains}
-        self._assume = assume
+        self.known = Capacity() if known is None else known
         self._warnings = (*log_dir_warnings(self._gains, snapshot.log_dirs), *self._unreadable())
         self._sample = _sample(self._moves.wanted)
         self._growing = GrowingPartitions(snapshot, self._moves.wanted)
+        largest = max((one.size for one in self._growing.wanted), default=0)
+        self._case = Case(tuple(self._gains), largest, len(snapshot.brokers))
 
     def under(
         self,
@@ -155,9 +172,9 @@ class PreflightBase:
         """
         snapshot = self._snapshot
         in_force = throttle.shared_evenly(self._gains)
-        rates = rates_for(self._gains, snapshot.broker_configs, self._assume, in_force)
+        rates = self._rates(in_force)
         inbound = snapshot.inbound if throttle else None
-        run = simulate_run(self._moves.wanted, limits, _speed(rates), on_decision, inbound)
+        run = self._simulate(self._moves.wanted, limits, rates, on_decision, inbound)
         loads = tuple(self._loads(run))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
         for shape in SHAPES:
@@ -187,9 +204,8 @@ class PreflightBase:
             shares=self._shares,
             shapes=tuple(shapes),
             batches=run.batches,
-            time_s=self._time(run, rates) if known else None,
-            rates=rates,
-            bound=least_time(self._moves.wanted, limits, rates) if known else None,
+            how_long=self._how_long(run, limits, rates) if known else None,
+            throttled=rates.limits_of(self._gains),
             coordinators=self._coordinators,
             warnings=tuple(warnings),
         )
@@ -208,26 +224,52 @@ class PreflightBase:
             peak_extra_replicas=peak_extra,
         )
 
-    def _peak_extra(self, limits: Limits, rates: CopyRates) -> int:
+    def _rates(self, in_force: ThrottleRates) -> Rates:
+        """Return the rates of copies: by the operator, the throttles, and what is known."""
+        configs = self._snapshot.broker_configs if self.known.given is None else {}
+        throttle = with_present_rates(in_force, self._gains, configs)
+        return self.known.under(throttle, self._case)
+
+    def _simulate(
+        self,
+        wanted: Sequence[WantedPartition],
+        limits: Limits,
+        rates: Rates,
+        on_decision: OnDecision | None = None,
+        inbound: Mapping[TopicPartition, int] | None = None,
+    ) -> SimulatedOutcome:
+        whole = RestOfRun((), wanted)
+        return simulate_rest_of_run(
+            whole, limits, StepOverhead(self.known.joining_s), rates.copies(), on_decision, inbound
+        )
+
+    def _peak_extra(self, limits: Limits, rates: Rates) -> int:
         """Estimate the peak of a large plan from a sample.
 
         A peak bound by limits is the same in the sample. If all partitions begin at once, the peak
         grows with the plan.
         """
         sampled = self._sample
-        run = simulate_run(sampled, limits, _speed(rates))
+        run = self._simulate(sampled, limits, rates)
         if 2 * run.most_in_flight < len(sampled):
             return run.peak_extra_replicas
         return run.peak_extra_replicas * len(self._moves.wanted) // max(1, len(sampled))
 
-    def _time(self, run: SimulatedOutcome, rates: CopyRates) -> Span:
-        """Scale the time at the middle rate to the slow and the fast rate."""
+    def _how_long(self, run: SimulatedOutcome, limits: Limits, rates: Rates) -> HowLong:
+        """Return how long it takes: with the range of the broker that takes in its copies last."""
         copying, waiting = Span(0.0, 0.0, 0.0), run.waiting_s
         received = {broker: size for broker, size in self._moves.bytes_in.items() if size}
         if received:
-            busiest = max(received, key=lambda broker: received[broker] / rates.of(broker))
-            copying = _range(run.copying_s, busiest, rates)
-        return Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting)
+            busiest = max(received, key=lambda broker: received[broker] / rates.takes(broker, MANY))
+            copying = rates.time_s(run.copying_s, busiest)
+        return HowLong(
+            time_s=Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting),
+            basis=rates.basis,
+            pacesetter=least_time(self._moves.wanted, limits, rates),
+            copying_s=run.copying_s,
+            waiting_s=waiting,
+            batches=run.batches,
+        )
 
     def _loads(self, run: SimulatedOutcome) -> Iterator[DiskLoad]:
         moved = self._moves
@@ -296,17 +338,6 @@ class PreflightBase:
         lost = f", so {sizes_phrase(unknown)} not known" if unknown else ""
         sentence = f"the log dirs of {brokers} could not be read{lost}: {failed[0].answer}"
         yield warning(FindingKind.DISKS_UNREADABLE, sentence)
-
-
-def _speed(rates: CopyRates) -> RunSpeed:
-    """Each broker takes in its rate, however many replicas it is adding."""
-    of = cache(rates.of)
-    return RunSpeed(lambda broker, _at_once: of(broker))
-
-
-def _range(seconds: float, broker: int, rates: CopyRates) -> Span:
-    spread = rates.spread(broker)
-    return Span(seconds / spread.high, seconds, seconds / spread.low)
 
 
 def sizes_phrase(partitions: int) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 
 from ktui.pacing.limits import Limits, Mode
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind
 from ktui.planning.names import join_named
+from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.preflight import Preflight, ShapeCost, sizes_phrase
-from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
-from ktui.speed.answer import Bottleneck, Bound, Span
+from ktui.quantities import UNKNOWN, as_bytes, as_count
+from ktui.speed.answer import Bottleneck, Bound, how_long_text, span_text
 
 _HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT PEAK")
 _SEEN_BY_MONITORS = "until they are dropped, monitors see the extra replicas as a higher factor"
+_WIDTH, _INDENT = 80, "      "
 _SHORTEST_COMPARED_S = 1.0
 """The shortest least time that a run's is compared with; beside less, any run seems slow."""
 
@@ -52,14 +55,6 @@ def figures(preflight: Preflight) -> list[str]:
 def room_lines(preflight: Preflight) -> list[str]:
     """Show what brokers get and lose, and the room on their disks."""
     return _table([_HEADINGS, *map(_broker, preflight.brokers)])
-
-
-def time_in_words(time_s: Span | None) -> str:
-    """Format an estimated time with its range: `2m (1m-5m)`; no range if all three look alike."""
-    if time_s is None:
-        return "unknown"
-    low, middle, high = map(as_duration, (time_s.low, time_s.middle, time_s.high))
-    return middle if low == middle == high else f"{middle} ({low}-{high})"
 
 
 def _broker(load: DiskLoad) -> Sequence[str]:
@@ -112,22 +107,26 @@ def time_lines(preflight: Preflight) -> list[str]:
     waves = preflight.limits.mode is Mode.WAVE
     nouns = ("wave", "waves") if waves else ("batch", "batches")
     counted = as_count(preflight.batches, *nouns)
-    if preflight.time_s is None:
+    if preflight.how_long is None:
         unknown = sizes_phrase(preflight.sizes_unknown)
         return [f"time  unknown: {unknown} not known; at least {counted}"]
     never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
     where = ", where the throttle lets it end" if never else ""
-    rows = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
-    bound = preflight.bound
+    rows = [f"time  {how_long_text(preflight.how_long)}"]
+    bound = preflight.how_long.pacesetter
     if bound is not None and bound.time_s.middle >= _SHORTEST_COMPARED_S:
-        why = why_no_less(bound, preflight.limits)
+        least, why = span_text(bound.time_s), why_no_less(bound, preflight.limits)
+        times = preflight.how_long.time_s.middle / bound.time_s.middle
         rows += [
-            f"      at least {time_in_words(bound.time_s)}, {why}",
-            f"      the run takes {how_much_longer(preflight.time_s.middle / bound.time_s.middle)}",
+            f"{_INDENT}in about {counted}{where}; at least {least}, {why}",
+            f"{_INDENT}the run takes {how_much_longer(times)}",
         ]
-    if bound is not None:
-        rows.append(f"      at {_rates(preflight)}")
-    return rows
+    else:
+        rows.append(f"{_INDENT}in about {counted}{where}")
+    if preflight.throttled:
+        rows.append(f"{_INDENT}throttled: {ThrottleRates(brokers=preflight.throttled).words}")
+    wrapped = [wrap(row, _WIDTH, subsequent_indent=_INDENT) for row in rows]
+    return [line for lines in wrapped for line in lines]
 
 
 def how_much_longer(times: float) -> str:
@@ -169,27 +168,6 @@ def _why_in_turn(bound: Bound, limits: Limits) -> str:
 
 def _at(most_at: Callable[[int], int | None], bound: Bound) -> int | None:
     return None if bound.broker is None else most_at(bound.broker)
-
-
-def _rates(preflight: Preflight) -> str:
-    rates = preflight.rates
-    assumed = rates.assumed_bytes_s
-    if assumed.low == assumed.high:
-        return f"{as_rate(assumed.middle)} into each broker, as given"
-    phrases = [
-        f"{as_rate(bytes_s)} into {_throttled(bytes_s, preflight)} throttled"
-        for bytes_s in sorted({throttle.bytes_s for throttle in rates.throttles})
-    ]
-    if any(load.gains and rates.throttle(load.broker) is None for load in preflight.brokers):
-        some = "each other broker" if phrases else "each broker"
-        span = f"{as_rate(assumed.low)} to {as_rate(assumed.high)}"
-        phrases.append(f"{as_rate(assumed.middle)} ({span}) into {some} (assumed)")
-    return ", ".join(phrases)
-
-
-def _throttled(bytes_s: int, preflight: Preflight) -> str:
-    found = [t.broker for t in preflight.rates.throttles if t.bytes_s == bytes_s]
-    return f"{join_named('broker', found)}, which {'is' if len(found) == 1 else 'are'}"
 
 
 def _or_unknown(count: int | None) -> str:

@@ -13,7 +13,7 @@ from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
 from ktui.speed.answer import Span
-from ktui.speed.copy_rates import ASSUMED, THROTTLED
+from ktui.speed.capacity import ASSUMED, THROTTLED
 
 LEAST_OF_THROTTLE = 0.8
 """The share of the usual one that copies get of a throttle on a slow twin with recorded rates: real

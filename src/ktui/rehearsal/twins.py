@@ -118,9 +118,7 @@ def _play_side_by_side(tasks: Sequence[TwinTask]) -> tuple[RehearsedTwin, ...]:
     try:
         return tuple(pool.map(play_twin, tasks))
     except BrokenProcessPool:
-        raise RunProblem(
-            f"{LOST_PROCESS}. Rehearse one twin at a time, with --assume-rate"
-        ) from None
+        raise RunProblem(f"{LOST_PROCESS}. Rehearse one twin at a time, with --rate") from None
     except BaseException:
         for process in multiprocessing.active_children():
             process.terminate()

@@ -121,11 +121,15 @@ def how_long_text(answer: HowLong) -> str:
 
     For example `about 41 min (35 to 52), by 3 earlier runs; broker 5 receives the most`.
     """
-    grounds = f"about {span_text(answer.time_s)}, {basis_text(answer.basis)}"
     bound = answer.pacesetter
     if bound is None or bound.time_s.middle < _TELLING * answer.time_s.middle:
-        return grounds
-    return f"{grounds}; {pacesetter_text(bound)}"
+        return time_text(answer)
+    return f"{time_text(answer)}; {pacesetter_text(bound)}"
+
+
+def time_text(answer: HowLong) -> str:
+    """Return how long, and on what grounds: `about 41 min (35 to 52), by 3 earlier runs`."""
+    return f"about {span_text(answer.time_s)}, {basis_text(answer.basis)}"
 
 
 def span_text(time_s: Span) -> str:
@@ -136,8 +140,8 @@ def span_text(time_s: Span) -> str:
     low, middle, high = (_in_units(each) for each in (time_s.low, time_s.middle, time_s.high))
     if low == middle == high:
         return middle
-    size, _ = _unit(time_s.middle)
-    if size <= time_s.low and time_s.high < _MOST_UNITS * size:
+    size, unit = _unit(time_s.middle)
+    if (unit == "s" or size <= time_s.low) and time_s.high < _MOST_UNITS * size:
         low, high = _count(time_s.low, size), _count(time_s.high, size)
     return f"{middle} ({low} to {high})"
 

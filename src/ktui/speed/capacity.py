@@ -12,28 +12,73 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
-from ktui.insights.curve import RateCurve
-from ktui.planning.throttle_rates import ThrottleRates
-from ktui.speed.both_ends import CopyLoad, speedup
-from ktui.speed.copy_rates import ASSUMED
-from ktui.speed.fair_share import Pair
+from ktui.cluster.broker import BrokerConfig
+from ktui.insights.prior import Prior
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+from ktui.speed.answer import Basis, Misfit, Source, Span
+from ktui.speed.copies import (
+    HALF_AT,
+    USUAL_OVERLAP,
+    CopiesOfBothEnds,
+    CopyLoad,
+    Overlap,
+    Pair,
+)
+from ktui.speed.known import misfits
 
+ASSUMED = Span(20e6, 50e6, 100e6)
+"""The assumed rate of a copy by itself without a throttle, in bytes a second, until one was seen.
+
+It is a guess. Only times that say "assumed" rest on it.
+"""
+THROTTLED = Span(0.5, 0.6, 1.0)
+"""The share of a throttle that copies are expected to get.
+
+Real ones got 0.5 to 0.8 of it. With all of it or half of it, forecasts of the first minute miss by
+up to two thirds more (bench/forecast/ablation.py): in-sync traffic counts, and copies begin late.
+"""
+OF_THROTTLE = Span(0.8, 1.0, 1.25)
+"""The range of that share where earlier runs have shown it: later ones took a fifth longer."""
 MANY = 100
 """Copies at once with which a broker takes in about as much as it can."""
+BINDS = 0.6
+"""A broker that receives this share of its throttle is limited by it: it could receive more.
+
+Throttled brokers of labs received 0.5 to 1.1 of it. With 0.9, forecasts stay the same to a point
+(bench/forecast/ablation.py). Much lower, slow brokers would count as throttled, and a higher
+throttle would be expected to bring more than it does.
+"""
+UNSURE = 1.15
+"""The least range of a rate to either side: runs differ more than a run's brokers do."""
+ONE_RUN = 0.75
+"""What the range reaches beyond the rate where one run alone showed it; with n runs, an nth of it.
+
+Later runs on the same five brokers took 0.7 to 1.7 times as long as one had promised.
+"""
+_MISFIT = 1.3
+"""How much wider the range is for each misfit: chosen, not fitted. Less would promise too much."""
 _SPAN_S = 120.0
-"""Busy seconds after which what was copied counts for a third."""
+"""Busy seconds after which what was copied counts for a third.
+
+With 20 s, forecasts miss by a tenth more, for they follow each gulp of a throttle
+(bench/forecast/ablation.py).
+"""
 _DOUBT_S = 5.0
-"""The rate that is expected of a broker counts as so many seconds in which it was seen."""
-_BINDS = 0.6
-"""A broker that receives this share of its throttle is limited by it: it could receive more."""
-USUAL_SHARE = 0.6
-"""The share of a throttle that copies are expected to get; real ones got 0.5 to 0.8 of it."""
+"""The rate that is expected of a broker counts as so many seconds in which it was seen.
+
+With none or 20 s, forecasts miss by up to a third more (bench/forecast/ablation.py).
+"""
 _ENOUGH_S = 4.0
-"""Busy seconds of all brokers together from which on a run has shown how fast it copies."""
+"""Busy seconds of all brokers together from which on a run has shown how fast it copies.
+
+Less hardly changes the forecasts of labs (bench/forecast/ablation.py); with more, a run's first
+forecasts rest on earlier runs for longer.
+"""
 
 
 class _Seen(msgspec.Struct):
@@ -53,7 +98,7 @@ class _Seen(msgspec.Struct):
     @property
     def bound(self) -> bool:
         """Whether the throttle limits the broker."""
-        return self.throttle is not None and self.bytes_s >= _BINDS * self.throttle
+        return self.throttle is not None and self.bytes_s >= BINDS * self.throttle
 
 
 class Received(msgspec.Struct):
@@ -74,6 +119,10 @@ class Received(msgspec.Struct):
         self.at_once = max(self.at_once, at_once)
 
 
+def _was_free(seen: _Seen) -> bool:
+    return seen.throttle is None
+
+
 class CapacityMemory(msgspec.Struct):
     """What was learned of brokers so far."""
 
@@ -83,23 +132,42 @@ class CapacityMemory(msgspec.Struct):
     busy_s: float = 0.0
 
 
+class Case(msgspec.Struct, frozen=True):
+    """What is to be copied, to be compared with what earlier runs have copied."""
+
+    onto: tuple[int, ...] = ()
+    """The brokers that receive copies."""
+    largest: int = 0
+    """The bytes of the largest partition; 0 while unknown."""
+    brokers: int = 0
+    """The number of brokers of the cluster; 0 while unknown."""
+
+
+ANY_CASE = Case()
+
+
 class Capacity:
-    """Learn how fast brokers receive.
+    """Learn how fast brokers receive: by this run's copies, else earlier runs, else assumed.
 
     Args:
-        curve: the rates of earlier runs; None if there are none.
+        prior: the rates of earlier runs; None if there are none.
         memory: what was learned so far.
         share: of a throttle that copies are expected to get; None for the usual one.
+        given: what each broker takes in by the operator, over all its copies, in bytes a second;
+            it overrides what is known. None for none.
     """
 
     def __init__(
         self,
-        curve: RateCurve | None = None,
+        prior: Prior | None = None,
         memory: CapacityMemory | None = None,
         share: float | None = None,
+        given: float | None = None,
     ) -> None:
-        self._curve = curve
-        self._share = USUAL_SHARE if share is None else share
+        self.prior = prior
+        self.given = None if given is None else float(given)  # plain, for JSON
+        self.overlap = overlap_of(prior)
+        self._share = share_of_throttle(prior) if share is None else share
         self._memory = CapacityMemory() if memory is None else memory
 
     @property
@@ -117,7 +185,7 @@ class Capacity:
             seconds: the length of the period.
             throttle: the run's throttle.
         """
-        load = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied))
+        load = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied), self.overlap)
         sizes, alone = defaultdict[int, float](float), defaultdict[int, float](float)
         for pair, size in copied:
             sizes[pair[1]] += size
@@ -143,15 +211,25 @@ class Capacity:
         expected, alone = self.takes(broker, MANY, limit), self.alone(broker)
         return _Seen(limit, expected * _DOUBT_S, alone * _DOUBT_S, _DOUBT_S)
 
-    def under(self, throttle: ThrottleRates) -> BrokerRates:
-        """Return the rates of brokers under a throttle."""
-        return BrokerRates(self, throttle)
+    def under(self, throttle: ThrottleRates, case: Case = ANY_CASE) -> Rates:
+        """Return the rates of copies under a throttle, by what is known now.
+
+        Args:
+            throttle: the rates of the run.
+            case: what is to be copied, where it matters how well earlier runs fit.
+        """
+        return Rates(self, throttle, case)
+
+    @property
+    def joining_s(self) -> int:
+        """The seconds of a step that adds, beside copying, until this run has shown them."""
+        return 0 if self.prior is None else round(self.prior.step_s)
 
     @property
     def usual_bytes_s(self) -> float:
         """The most that a broker of which nothing is known takes in, in bytes a second."""
         alone = self._usual_alone()
-        return (ASSUMED.middle if alone is None else alone) * speedup(MANY)
+        return (ASSUMED.middle if alone is None else alone) * self.overlap.speedup(MANY)
 
     def takes(self, broker: int, at_once: int, throttle: int | None) -> float:
         """Return the rate at which a broker receives, in bytes a second.
@@ -168,7 +246,7 @@ class Capacity:
             if seen.bound and seen.throttle != throttle:
                 return min(1.0, seen.bytes_s / seen.throttle) * throttle
             return min(seen.bytes_s, throttle)
-        free = self.alone(broker) * speedup(at_once)
+        free = self.alone(broker) * self.overlap.speedup(at_once)
         if throttle is None:
             return free
         if seen is not None:
@@ -182,14 +260,16 @@ class Capacity:
         if seen is not None and seen.seconds and not seen.bound:
             return seen.alone / seen.seconds
         usual = self._usual_alone()
+        if self.prior is not None and not any(map(_was_free, self._memory.seen.values())):
+            return self.prior.alone.get(broker, ASSUMED.middle if usual is None else usual)
         return ASSUMED.middle if usual is None else usual
 
     def _usual_alone(self) -> float | None:
         """Return the usual rate of a single copy, by this run or else by earlier ones."""
-        free = [seen for seen in self._memory.seen.values() if seen.throttle is None]
+        free = list(filter(_was_free, self._memory.seen.values()))
         if seconds := sum(seen.seconds for seen in free):
             return sum(seen.alone for seen in free) / seconds
-        return None if self._curve is None else self._curve.bytes_s(1, None)
+        return None if self.prior is None else self.prior.curve.bytes_s(1, None)
 
     def _usual_share(self) -> float:
         """Return the share of their throttle that brokers receive."""
@@ -198,24 +278,162 @@ class Capacity:
             if seen.throttle is not None:
                 size += seen.size
                 granted += seen.seconds * seen.throttle
-        share = self._share if self._curve is None else self._curve.throttled
-        return min(1.0, size / granted) if granted else share
+        return min(1.0, size / granted) if granted else self._share
 
 
-class BrokerRates(msgspec.Struct, frozen=True):
-    """The rates at which brokers receive under a throttle."""
+class Rates:
+    """The rates of copies under a throttle, by what is known at one moment.
 
-    capacity: Capacity
-    throttle: ThrottleRates
+    Args:
+        capacity: what is known; it learns nothing while these rates are in use.
+        throttle: the rates of the run.
+        case: what is to be copied.
+    """
+
+    def __init__(self, capacity: Capacity, throttle: ThrottleRates, case: Case = ANY_CASE) -> None:
+        self.overlap = capacity.overlap
+        self._capacity = capacity
+        self._throttle = throttle
+        self._case = case
+        self._given = capacity.given
+        self._limits: dict[int, int | None] = {}
+        self._alone: dict[int, float] = {}
+        self._takes: dict[tuple[int, int], float] = {}
+        self._spreads: dict[int, Span] = {}
+
+    def limit(self, broker: int) -> int | None:
+        """Return the throttle of a broker, in bytes a second; None without one."""
+        if broker not in self._limits:
+            self._limits[broker] = self._throttle.of(broker)
+        return self._limits[broker]
+
+    def limits_of(self, brokers: Iterable[int]) -> tuple[BrokerRate, ...]:
+        """Return the throttles of brokers that have one below the rate given."""
+        limits = ((broker, self.limit(broker)) for broker in sorted(brokers))
+        return tuple(
+            BrokerRate(broker, limit)
+            for broker, limit in limits
+            if limit is not None and (self._given is None or limit < self._given)
+        )
+
+    def is_free(self, broker: int) -> bool:
+        """Whether copies onto a broker are as fast as its machines let them."""
+        return self._given is None and self.limit(broker) is None
 
     def takes(self, broker: int, at_once: int) -> float:
-        """Return the most that a broker takes in while it copies `at_once` replicas."""
-        return max(1.0, self.capacity.takes(broker, at_once, self.throttle.of(broker)))
+        """Return the bytes a second that a broker takes in while it copies `at_once` replicas."""
+        key = broker, at_once
+        if key not in self._takes:
+            limit = self.limit(broker)
+            if self._given is None:
+                most = self._capacity.takes(broker, at_once, limit)
+            else:
+                most = self._given if limit is None else min(self._given, limit)
+            self._takes[key] = max(1.0, most)
+        return self._takes[key]
 
     def of_copy(self, pair: Pair, load: CopyLoad) -> float:
         """Return the rate of one copy, in bytes a second, beside all that are in flight."""
         broker = pair[1]
-        if self.throttle.leaves_free(broker):
-            return max(1.0, self.capacity.alone(broker) / load.slows(pair))
-        at_once = load.onto(broker)
-        return self.takes(broker, at_once) / at_once
+        if not self.is_free(broker):
+            at_once = load.onto(broker)
+            return self.takes(broker, at_once) / at_once
+        alone = self._alone.get(broker)
+        if alone is None:
+            alone = self._alone[broker] = self._capacity.alone(broker)
+        return max(1.0, alone / load.slows(pair))
+
+    def copies(self) -> CopiesOfBothEnds:
+        """Return copies in flight at these rates; none yet."""
+        return CopiesOfBothEnds(self.of_copy, CopyLoad(self.is_free, overlap=self.overlap))
+
+    def spread(self, broker: int) -> Span:
+        """Return the range of a broker's rate before a run has shown it, as factors of it."""
+        if broker not in self._spreads:
+            self._spreads[broker] = self._spread(broker)
+        return self._spreads[broker]
+
+    def _spread(self, broker: int) -> Span:
+        prior, free = self._capacity.prior, self.limit(broker) is None
+        if self._given is not None:
+            return Span(1.0, 1.0, 1.0)
+        if prior is not None and free and prior.curve.known_to is None:
+            spread, shown = spread_of(prior), True
+        elif prior is not None and not free and _shows_share(prior):
+            spread, shown = OF_THROTTLE, True
+        else:
+            guess = ASSUMED if free else THROTTLED
+            spread, shown = guess.times(1 / guess.middle), False
+        unlike = [each for each in self.basis.misfits if shown or each is not Misfit.THROTTLE]
+        wider = _MISFIT ** len(unlike)
+        return Span(spread.low / wider, 1.0, spread.high * wider)
+
+    def time_s(self, seconds: float, broker: int) -> Span:
+        """Return seconds of copying with the range that a broker's rate gives them."""
+        spread = self.spread(broker)
+        return Span(seconds / spread.high, seconds, seconds / spread.low)
+
+    @cached_property
+    def basis(self) -> Basis:
+        """What these rates rest on before the run has shown them."""
+        prior = self._capacity.prior
+        if self._given is not None:
+            return Basis(Source.GIVEN, given_bytes_s=self._given)
+        if prior is None:
+            return Basis()
+        case = self._case
+        unlike = misfits(prior, case.onto, self.limit, largest=case.largest, brokers=case.brokers)
+        return Basis(Source.EARLIER_RUNS, prior.runs, misfits=unlike)
+
+
+def overlap_of(prior: Prior | None) -> Overlap:
+    """Return what brokers gain by several copies at once, where a curve was fitted to earlier runs.
+
+    It takes copies without a throttle, at several numbers at once, to fit one.
+    """
+    curve = None if prior is None else prior.curve
+    unfit = curve is None or curve.known_to is not None or curve.most_at_once == 1
+    if curve is None or unfit or curve.half_at == HALF_AT:
+        return USUAL_OVERLAP
+    return Overlap(curve.half_at, float(curve.holds_to))
+
+
+def share_of_throttle(prior: Prior | None) -> float:
+    """Return the share of a throttle that copies are expected to get."""
+    shown = prior is not None and _shows_share(prior)
+    return prior.curve.throttled if prior is not None and shown else THROTTLED.middle
+
+
+def _shows_share(prior: Prior) -> bool:
+    """Whether a throttle has held copies up; exactly all of one is what a curve has without."""
+    return prior.throttle is not None if prior.onto else prior.curve.throttled != 1.0
+
+
+def spread_of(prior: Prior) -> Span:
+    """Return the range of a rate that earlier runs have shown, as factors of it.
+
+    A run's machines are as busy as they are in its hour, so one run says little of the next.
+    """
+    unsure = max(UNSURE, 1 + ONE_RUN / max(1, prior.curve.unthrottled_runs))
+    return Span(min(1 / unsure, prior.curve.low), 1.0, max(unsure, prior.curve.high))
+
+
+def with_present_rates(
+    throttle: ThrottleRates, onto: Collection[int], configs: Mapping[int, BrokerConfig]
+) -> ThrottleRates:
+    """Return a run's throttle, and the present rates of brokers for which it has none.
+
+    Args:
+        throttle: the run's own rates.
+        onto: the brokers that receive copies.
+        configs: settings of brokers, as far as they are known.
+    """
+    present = {
+        broker: configs[broker].follower_throttle_rate
+        for broker in onto
+        if throttle.of(broker) is None and broker in configs
+    }
+    named = [BrokerRate(broker, rate) for broker, rate in present.items() if rate is not None]
+    kept = [each for each in throttle.brokers if each.broker not in present]
+    brokers = sorted((*kept, *named), key=lambda each: each.broker)
+    return msgspec.structs.replace(throttle, brokers=tuple(brokers))

@@ -3,35 +3,56 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain, combinations
 from math import inf
-from typing import Protocol
+
+import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
 from ktui.speed.answer import Bottleneck, Bound, Span
-from ktui.speed.broker_pairs import BrokerPairs
-from ktui.speed.copies_onto import NOTHING, CopiesOnto
+from ktui.speed.capacity import Rates
+from ktui.speed.copies import USUAL_OVERLAP, Overlap
+
+_TRIPLE = 3
 
 
-class BrokerRates(Protocol):
-    """The rates at which brokers take in copies."""
+class CopiesOnto(msgspec.Struct, frozen=True, gc=False):
+    """The copies that a broker receives, of which each partition has at most one."""
 
-    def of(self, broker: int) -> float:
-        """Return the middle rate of a copy that a broker receives by itself, in bytes a second."""
+    bytes: int = 0
+    longest: int = 0
+    """The bytes of the largest."""
+    at_once: int = 0
+    """The most of them that may go on at a time."""
 
-    def intake_s(self, broker: int, copies: CopiesOnto) -> float:
-        """Return the least seconds in which a broker takes in some copies, at its middle rate."""
+    def with_another(self, size: int) -> CopiesOnto:
+        """Return these and another one of so many bytes."""
+        return CopiesOnto(self.bytes + size, max(self.longest, size), self.at_once + 1)
 
-    def spread(self, broker: int) -> Span:
-        """Return a broker's range of rates, as factors of the middle one."""
+    def at_most(self, partitions: int | None) -> CopiesOnto:
+        """Return these where so many partitions are under way at a time; None for any number."""
+        at_once = min(self.at_once, partitions or self.at_once)
+        return msgspec.structs.replace(self, at_once=at_once)
 
 
-def least_time(
-    wanted: Iterable[WantedPartition], limits: Limits, rates: BrokerRates
-) -> Bound | None:
+NOTHING = CopiesOnto()
+
+
+def least_alone(copies: CopiesOnto, overlap: Overlap = USUAL_OVERLAP) -> float:
+    """Return the bytes that one copy by itself receives in the least time that some copies take.
+
+    In each moment, what n copies receive and h times what the largest of them receives are together
+    at most 1 + h times as much as one copy by itself would.
+    """
+    at_once, half = copies.bytes / overlap.speedup(copies.at_once), overlap.half
+    return max(at_once, (copies.bytes + half * copies.longest) / (1.0 + half))
+
+
+def least_time(wanted: Iterable[WantedPartition], limits: Limits, rates: Rates) -> Bound | None:
     """Return the highest of the bounds; None where nothing is copied.
 
     No copy is faster than one by itself, no broker takes in more than its rate, and only so many
@@ -47,11 +68,11 @@ def least_time(
 class _Sums:
     """The seconds of copies, one after the other, each at the middle rate of one by itself."""
 
-    def __init__(self, limits: Limits, rates: BrokerRates) -> None:
+    def __init__(self, limits: Limits, rates: Rates) -> None:
         self._limits = limits
         self._by_size = limits.by_size
         self._rates = rates
-        self._rate = cache(rates.of)
+        self._rate = cache(lambda broker: rates.takes(broker, 1))
         self._onto: dict[int, CopiesOnto] = {}
         self._from: Counter[int] = Counter()
         """Bytes copied from leaders, and below the seconds of that."""
@@ -63,6 +84,7 @@ class _Sums:
         self._bytes = 0
         self._all_s = self._in_places_s = self._longest_s = 0.0
         self._longest: tuple[TopicPartition, int] | None = None
+        self._all: Span | None = None
 
     def add(self, one: WantedPartition) -> None:
         """Count a partition's copies."""
@@ -119,8 +141,8 @@ class _Sums:
             return
         limits, kind = self._limits, Bottleneck
         for broker, copies in self._onto.items():
-            least_s = self._rates.intake_s(broker, copies.at_most(limits.partitions))
-            time_s = _span(least_s, [self._rates.spread(broker)])
+            least_s = self._intake_s(broker, copies.at_most(limits.partitions))
+            time_s = self._rates.time_s(least_s, broker)
             yield Bound(time_s=time_s, bottleneck=kind.RECEIVER, broker=broker, bytes=copies.bytes)
         if self._longest is not None:
             tp, size = self._longest
@@ -148,8 +170,19 @@ class _Sums:
             time_s = self._of_all(self._all_s / limits.replica_movements)
             yield Bound(time_s=time_s, bottleneck=kind.REPLICAS, bytes=self._bytes)
 
+    def _intake_s(self, broker: int, copies: CopiesOnto) -> float:
+        """Return the least seconds in which a broker takes in some copies."""
+        if self._rates.is_free(broker):
+            return least_alone(copies, self._rates.overlap) / self._rate(broker)
+        return copies.bytes / self._rates.takes(broker, copies.at_once)
+
     def _of_all(self, middle_s: float) -> Span:
-        return _span(middle_s, [self._rates.spread(broker) for broker in self._onto])
+        """Return seconds at the fastest, the middle and the slowest of all ranges of rates."""
+        if self._all is None:
+            spreads = [self._rates.spread(broker) for broker in self._onto]
+            slowest = min(spread.low for spread in spreads)
+            self._all = Span(slowest, 1.0, max(spread.high for spread in spreads))
+        return Span(middle_s / self._all.high, middle_s, middle_s / self._all.low)
 
 
 def _share(whole_s: float, least_s: float, at_once: int, most: int | None) -> float:
@@ -157,8 +190,65 @@ def _share(whole_s: float, least_s: float, at_once: int, most: int | None) -> fl
     return whole_s if most is None or at_once <= most else most * least_s
 
 
-def _span(middle_s: float, spreads: Sequence[Span]) -> Span:
-    """Return seconds at the fastest, the middle and the slowest of some ranges of rates."""
-    fastest = max(spread.high for spread in spreads)
-    slowest = min(spread.low for spread in spreads)
-    return Span(middle_s / fastest, middle_s, middle_s / slowest)
+class Exchange(msgspec.Struct, frozen=True):
+    """What some brokers copy among each other, and the least seconds that this takes."""
+
+    brokers: tuple[int, ...]
+    seconds: float
+    bytes: int
+
+
+class BrokerPairs:
+    """Add up what each pair of brokers has to copy in turn.
+
+    Two copies that share a broker do not overlap. So of an odd number n of brokers at most
+    (n - 1) / 2 pairs copy at a time, whatever the order: what three brokers copy among each other
+    goes one by one, though none of the three is busy all the time.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[frozenset[int], float] = defaultdict(float)
+        self._bytes: Counter[frozenset[int]] = Counter()
+
+    def add(self, sender: int, receiver: int, size: int, seconds: float) -> None:
+        """Count a copy that no other copy of the two brokers overlaps.
+
+        Args:
+            sender: the leader.
+            receiver: the broker that adds a replica.
+            size: the bytes to copy.
+            seconds: the least time in which the two take part in nothing else.
+        """
+        pair = frozenset((sender, receiver))
+        self._seconds[pair] += seconds
+        self._bytes[pair] += size
+
+    def exchanges(self, above_s: float) -> Iterator[Exchange]:
+        """Yield what takes longer than `above_s`: of three brokers, and of all, if they are odd."""
+        everyone = tuple(sorted(set(chain.from_iterable(self._seconds))))
+        chosen = self._triples(above_s)
+        if len(everyone) > _TRIPLE and len(everyone) % 2:
+            chosen = chain(chosen, [everyone])
+        for brokers in chosen:
+            found = self._among(brokers)
+            if found.seconds > above_s:
+                yield found
+
+    def _triples(self, above_s: float) -> Iterator[tuple[int, ...]]:
+        """Yield the triples that may take longer: one pair of them has a third or more of it."""
+        neighbours = defaultdict[int, set[int]](set)
+        for one, other in map(sorted, self._seconds):
+            neighbours[one].add(other)
+            neighbours[other].add(one)
+        busy = [pair for pair, seconds in self._seconds.items() if _TRIPLE * seconds > above_s]
+        triples = {
+            frozenset((*pair, third))
+            for pair in busy
+            for third in set().union(*(neighbours[broker] for broker in pair)) - pair
+        }
+        yield from sorted(tuple(sorted(triple)) for triple in triples)
+
+    def _among(self, brokers: tuple[int, ...]) -> Exchange:
+        pairs = [frozenset(pair) for pair in combinations(brokers, 2)]
+        seconds = sum(self._seconds.get(pair, 0.0) for pair in pairs) / (len(brokers) // 2)
+        return Exchange(brokers, seconds, sum(self._bytes[pair] for pair in pairs))

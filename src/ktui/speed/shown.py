@@ -16,9 +16,8 @@ from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import NonNegativeInt, Spread
 from ktui.json_input import checked_moment
-from ktui.speed.both_ends import HALF_AT, speedup
-from ktui.speed.capacity import USUAL_SHARE, CapacityMemory
-from ktui.speed.copy_rates import ASSUMED
+from ktui.speed.capacity import ASSUMED, THROTTLED, CapacityMemory
+from ktui.speed.copies import HALF_AT, USUAL_OVERLAP
 
 SCHEMA_VERSION = 1
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
@@ -131,7 +130,7 @@ def prior_of(shown: Sequence[SpeedShown]) -> Prior | None:
             most_bytes_s=(1 + HALF_AT) * usual,
             half_at=HALF_AT,
             most_at_once=max(1, *(one.at_once for one in received)),
-            throttled=_share(held) if held else USUAL_SHARE,
+            throttled=_share(held) if held else THROTTLED.middle,
             unthrottled_runs=_unthrottled_runs(runs),
             known_to=None if alone else max(throttles, default=0),
         ),
@@ -155,7 +154,7 @@ def _as_free(one: BrokerShown) -> BrokerShown:
 
     Copies under a throttle count as no load for others: `alone` is the mean of those at a time.
     """
-    alone = one.bytes / speedup(one.bytes / one.alone) if one.alone else 0.0
+    alone = one.bytes / USUAL_OVERLAP.speedup(one.bytes / one.alone) if one.alone else 0.0
     return msgspec.structs.replace(one, throttle=None, alone=alone)
 
 

@@ -8,23 +8,22 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.last_minute import LastMinute, raises_epoch
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.queue import first_by
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Done
+from ktui.pacing.situation import Done, Situation
 from ktui.pacing.steps import after
-from ktui.speed.fair_share import BrokerIntakes, CopiesInFlight
-from ktui.speed.peaks import FetchTraffic, HeldResources
+from ktui.speed.copies import BrokerIntakes, CopiesInFlight
 
 POLL_S = 1
 """Seconds between polls. Ends are seen, and decisions made, at polls.
@@ -131,6 +130,7 @@ def simulate_rest_of_run(
     overhead: StepOverhead,
     copying: CopiesInFlight,
     on_decision: OnDecision | None = None,
+    inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
     """Simulate the rest of a run.
 
@@ -140,9 +140,11 @@ def simulate_rest_of_run(
         overhead: the time of steps beside copying.
         copying: the copy rates; no replica is being copied yet.
         on_decision: called for each decision.
+        inbound: bytes a second written to partitions, where known.
     """
-    simulated = _SimulatedRun(limits, overhead, copying, on_decision)
-    simulated.resume(left.in_flight)
+    simulated = _SimulatedRun(limits, overhead, copying, on_decision, inbound)
+    if left.in_flight:
+        simulated.resume(left.in_flight)
     simulated.take_on(left.waiting)
     return simulated.result()
 
@@ -322,3 +324,88 @@ def _by_order(wanted: Sequence[WantedPartition], order: Order) -> Sequence[Wante
     if order is Order.PLAN:
         return wanted
     return sorted(wanted, key=lambda one: (first_by(order, size=one.size, ahead=one.ahead), one.tp))
+
+
+class HeldResources:
+    """Extra replicas, and bytes by broker, held beyond those at the start."""
+
+    def __init__(self) -> None:
+        self.peak_extra = 0
+        self.peak_bytes: Counter[int] = Counter()
+        self._bytes: defaultdict[int, int] = defaultdict(int)
+        self._extra: dict[TopicPartition, int] = {}
+        """The extra replicas of partitions; below 0, how many may be added before one is extra."""
+        self._all_extra = 0
+
+    def begins(self, one: WantedPartition, adds: Brokers) -> None:
+        """Count the replicas that a step adds, at full size from its beginning."""
+        if not adds:
+            return
+        before = self._extra.get(one.tp)
+        if before is None:
+            before = _extra_replicas(one, one.situation)
+        self._count(one.tp, before, before + len(adds))
+        for broker in adds:
+            held = self._bytes[broker] = self._bytes[broker] + one.size
+            self.peak_bytes[broker] = max(self.peak_bytes[broker], held)
+
+    def ends(self, one: WantedPartition, drops: Brokers, now: Situation) -> None:
+        """Subtract the replicas that a step drops."""
+        if not drops:
+            return
+        for broker in drops:
+            self._bytes[broker] -= one.size
+        if one.tp in self._extra:
+            self._count(one.tp, self._extra[one.tp], _extra_replicas(one, now))
+        if now.replicas == now.target:
+            self._extra.pop(one.tp, None)
+
+    def _count(self, tp: TopicPartition, before: int, held: int) -> None:
+        self._extra[tp] = held
+        self._all_extra += max(0, held) - max(0, before)
+        self.peak_extra = max(self.peak_extra, self._all_extra)
+
+
+class FetchTraffic:
+    """Bytes a second written to, and fetched of, the partitions being copied."""
+
+    def __init__(self, inbound: Mapping[TopicPartition, int]) -> None:
+        self.peak_written: Counter[int] = Counter()
+        self.peak_sent: Counter[int] = Counter()
+        self._inbound = inbound
+        self._written: Counter[int] = Counter()
+        self._sent: Counter[int] = Counter()
+        self._sent_by: dict[TopicPartition, tuple[int, int]] = {}
+        """The leader during the copy, and the bytes a second that its followers need."""
+
+    def begins(self, tp: TopicPartition, now: Situation, adds: Brokers) -> None:
+        """Count a partition whose copies begin."""
+        bytes_s = self._inbound.get(tp)
+        if not bytes_s:
+            return
+        for broker in adds:
+            self._add(self._written, self.peak_written, broker, bytes_s)
+        if now.leader is not None:
+            needed = (len(now.replicas) - 1 + len(adds)) * bytes_s
+            self._sent_by[tp] = now.leader, needed
+            self._add(self._sent, self.peak_sent, now.leader, needed)
+
+    def copied(self, tp: TopicPartition, broker: int) -> None:
+        """Subtract a copy that has caught up."""
+        self._written[broker] -= self._inbound.get(tp, 0)
+
+    def over(self, tp: TopicPartition) -> None:
+        """Subtract a partition whose copies are all in sync."""
+        if tp in self._sent_by:
+            leader, bytes_s = self._sent_by.pop(tp)
+            self._sent[leader] -= bytes_s
+
+    @staticmethod
+    def _add(now: Counter[int], peak: Counter[int], broker: int, bytes_s: int) -> None:
+        now[broker] += bytes_s
+        peak[broker] = max(peak[broker], now[broker])
+
+
+def _extra_replicas(one: WantedPartition, now: Situation) -> int:
+    """The number of extra replicas; below 0, how many may be added before one is extra."""
+    return len(now.replicas) - max(len(one.situation.replicas), len(one.situation.target))

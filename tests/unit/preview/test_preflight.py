@@ -12,12 +12,12 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind, Severity
+from ktui.planning.throttle_rates import BrokerRate
 from ktui.preview import preflight as preflight_module
 from ktui.preview.preflight import Preflight, PreflightBase, ShapeCost, preflight
 from ktui.speed import simulate as schedule_module
 from ktui.speed.answer import Bottleneck, Span
-from ktui.speed.copy_rates import BrokerThrottle
-from ktui.units import Rate
+from ktui.speed.capacity import Capacity
 from support.cli.preflights import GB, Way, a_plan, a_snapshot, tp
 from support.runs.pacing import WHOLE
 
@@ -29,10 +29,10 @@ ROOMY = (100 * GB, 50 * GB)
 
 
 def figures(
-    *ways: Way, limits: Limits = START, assume: float | None = None, **more: Any
+    *ways: Way, limits: Limits = START, given: float | None = None, **more: Any
 ) -> Preflight:
-    rate = None if assume is None else Rate(assume)
-    return preflight(a_plan(*ways), a_snapshot(*ways, **more), limits, rate)
+    known = Capacity(given=given)
+    return preflight(a_plan(*ways), a_snapshot(*ways, **more), limits, known)
 
 
 def time(*ways: Way, limits: Limits = START, **more: Any) -> Span:
@@ -165,9 +165,10 @@ def test_the_end_of_a_copy_is_noticed_by_the_next_poll() -> None:
     assert time(ONE, sizes=[70_000_000], limits=KIP).middle == 4
 
 
-def test_the_rate_of_a_broker_is_shared_by_the_replicas_it_adds() -> None:
-    assert time(ONE, ONE).middle == 41
-    assert time(ONE, ONE, sizes=[GB, 3 * GB]).middle == 81
+def test_replicas_share_the_broker_that_adds_them() -> None:
+    # two at once get a third more than one, and what is left of the larger goes on alone
+    assert time(ONE, ONE).middle == 32
+    assert time(ONE, ONE, sizes=[GB, 3 * GB]).middle == 71
     assert time(ONE, ((1, 2, 3), (5, 2, 3))).middle == 21
 
 
@@ -216,16 +217,16 @@ def test_the_size_of_the_waiting_queue_does_not_change_the_figures(
 
 
 def test_no_run_is_faster_than_its_busiest_broker() -> None:
-    bound = figures(ONE, ONE, ALL).bound
+    bound = figures(ONE, ONE, ONE).bound
 
     assert bound is not None
-    assert (bound.broker, bound.time_s) == (4, Span(30, 60, 150))
+    assert (bound.broker, bound.time_s) == (4, Span(20, 40, 100))
 
 
 @pytest.mark.parametrize(
     ("limit", "bottleneck", "seconds"),
     [
-        ({}, Bottleneck.RECEIVER, 40),
+        ({}, Bottleneck.RECEIVER, 30),
         ({"replicas": 1}, Bottleneck.PARTITION, 60),
         ({"replicas": 1, "per_leader": 1}, Bottleneck.SENDER, 80),
         ({"replicas": 1, "partitions": 1}, Bottleneck.PARTITIONS, 80),
@@ -236,7 +237,7 @@ def test_no_run_is_faster_than_its_busiest_broker() -> None:
 def test_the_least_time_is_that_of_what_the_limits_leave_narrowest(
     limit: dict[str, int], bottleneck: Bottleneck, seconds: int
 ) -> None:
-    # 1 GB at 50 MB/s each: broker 1 sends all four replicas, broker 4 gets two of them
+    # 1 GB at 50 MB/s alone: broker 1 sends all four replicas, broker 4 gets two of them
     ways: list[Way] = [((1, 2, 3), (4, 5, 6)), ((1, 2, 3), (1, 2, 4))]
 
     result = figures(*ways, limits=msgspec.structs.replace(Limits(), **limit))
@@ -273,11 +274,11 @@ def test_a_step_that_exceeds_a_limit_and_goes_alone_is_in_the_least_time() -> No
 
     assert result.bound is not None
     assert result.time_s is not None
-    assert (result.bound.time_s.middle, result.time_s.middle) == (20, 21)
+    assert (result.bound.time_s.middle, result.time_s.middle) == (20, 26)
 
 
-def test_an_assumed_rate_is_taken_as_exact() -> None:
-    assert time(ONE, assume=10e6) == Span(101, 101, 101)
+def test_a_given_rate_is_taken_as_exact() -> None:
+    assert time(ONE, given=10e6) == Span(101, 101, 101)
 
 
 def test_a_throttled_broker_never_exceeds_the_rate_of_its_throttle() -> None:
@@ -285,16 +286,19 @@ def test_a_throttled_broker_never_exceeds_the_rate_of_its_throttle() -> None:
 
     result = figures(ONE, ((1, 2, 3), (5, 2, 3)), broker_configs=configs)
 
-    assert result.rates.throttles == (BrokerThrottle(4, 5_000_000),)
-    assert result.time_s == Span(201, 201, 401)
+    assert result.throttled == (BrokerRate(4, 5_000_000),)
+    assert result.time_s is not None
+    assert (result.time_s.low, result.time_s.high) == pytest.approx((201, 401), abs=1)
+    assert result.time_s.middle == 335
     assert result.bound is not None
-    assert (result.bound.broker, result.bound.time_s) == (4, Span(200, 200, 400))
+    least_s = result.bound.time_s
+    assert (result.bound.broker, round(least_s.low), round(least_s.high)) == (4, 200, 400)
 
 
-def test_an_assumed_rate_overrides_throttles() -> None:
+def test_a_given_rate_overrides_throttles() -> None:
     configs = {4: BrokerConfig(follower_throttle_rate=5_000_000)}
 
-    assert time(ONE, assume=10e6, broker_configs=configs).middle == 101
+    assert time(ONE, given=10e6, broker_configs=configs).middle == 101
 
 
 def test_unknown_sizes_leave_only_their_own_figures_unknown() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from ktui.cluster.broker import BrokerConfig
+from ktui.insights.curve import RateCurve
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
 from ktui.pacing.limits import Limits, Mode
 from ktui.preview.preflight import preflight
-from ktui.preview.text import lines, time_in_words
-from ktui.speed.answer import Span
-from ktui.units import Rate
+from ktui.preview.text import lines
+from ktui.speed.capacity import Capacity
 from support.cli.preflights import GB, Way, a_plan, a_snapshot
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))
@@ -21,8 +22,8 @@ START = Limits(replicas=1, partitions=6)
 ROOMS = {1: (100 * GB, 50 * GB), 4: (100 * GB, 40 * GB)}
 
 
-def printed(*ways: Way, limits: Limits = START, assume: Rate | None = None, **more: Any) -> str:
-    return "\n".join(lines(preflight(a_plan(*ways), a_snapshot(*ways, **more), limits, assume)))
+def printed(*ways: Way, limits: Limits = START, known: Capacity | None = None, **more: Any) -> str:
+    return "\n".join(lines(preflight(a_plan(*ways), a_snapshot(*ways, **more), limits, known)))
 
 
 def test_a_preflight_fits_a_narrow_terminal_in_blocks() -> None:
@@ -47,19 +48,18 @@ def test_a_preflight_fits_a_narrow_terminal_in_blocks() -> None:
         "most of one partition   4                 4",
         "until they are dropped, monitors see the extra replicas as a higher factor",
         "",
-        "time  21 s (11 s-51 s), in about 2 batches",
-        "      at least 20 s (10 s-50 s), as broker 4 gets 954 MiB",
+        "time  about 21 s (11 to 51), assumed; broker 4 receives the most",
+        "      in about 2 batches; at least 20 s (10 to 50), as broker 4 gets 954 MiB",
         "      the run takes 5% longer than that",
-        "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker (assumed)",
     ]
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_plan_that_copies_next_to_nothing_is_not_compared_with_the_least_time() -> None:
-    *_, time, rates = printed(ONE, sizes=[7_000]).splitlines()
+    *_, time, batches = printed(ONE, sizes=[7_000]).splitlines()
 
-    assert time.startswith("time  ")
-    assert rates == "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker (assumed)"
+    assert time == "time  about 2 s, assumed"
+    assert batches == "      in about 2 batches"
 
 
 def test_a_plan_with_nothing_to_do_has_no_time() -> None:
@@ -82,43 +82,25 @@ def test_unknown_figures_are_a_dash_with_the_reason() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("throttled", "assume", "sentence"),
-    [
-        ({}, 80e6, "80 MB/s into each broker, as given"),
-        ({4: 5_000_000}, 80e6, "80 MB/s into each broker, as given"),
-        (
-            {4: 5_000_000, 5: 5_000_000},
-            None,
-            "5.0 MB/s into brokers 4 and 5, which are throttled",
-        ),
-        (
-            {5: 8_000_000, 4: 5_000_000},
-            None,
-            (
-                "5.0 MB/s into broker 4, which is throttled, "
-                "8.0 MB/s into broker 5, which is throttled"
-            ),
-        ),
-        (
-            {4: 5_000_000},
-            None,
-            (
-                "5.0 MB/s into broker 4, which is throttled, "
-                "50 MB/s (20 MB/s to 100 MB/s) into each other broker (assumed)"
-            ),
-        ),
-    ],
-)
-def test_the_time_is_shown_with_the_rate_it_is_based_on(
-    throttled: dict[int, int], assume: float | None, sentence: str
-) -> None:
-    configs = {broker: BrokerConfig(follower_throttle_rate=r) for broker, r in throttled.items()}
-    rate = None if assume is None else Rate(assume)
+def test_the_time_says_whether_it_is_assumed_given_or_by_earlier_runs() -> None:
+    curve = RateCurve(most_bytes_s=60e6, half_at=0.5, most_at_once=8, unthrottled_runs=3)
+    earlier = Prior(Spread(1e6, 2e6, 3e6, 9), 1.0, curve, runs=3)
 
-    text = printed(ONE, OTHER, assume=rate, broker_configs=configs)
+    given, learnt = Capacity(given=80e6), Capacity(earlier)
 
-    assert text.splitlines()[-1] == f"      at {sentence}"
+    assert "time  about 21 s (11 to 51), assumed; broker 4" in printed(ONE)
+    assert "time  about 14 s, at 80 MB/s, as given; broker 4" in printed(ONE, known=given)
+    assert "time  about 27 s (22 to 33), by 3 earlier runs; broker 4" in printed(ONE, known=learnt)
+
+
+def test_a_throttle_that_the_time_counts_with_is_shown() -> None:
+    configs = {b: BrokerConfig(follower_throttle_rate=r) for b, r in ((4, 5 * 10**6), (5, 10**8))}
+
+    own = printed(ONE, OTHER, broker_configs=configs).splitlines()[-1]
+    lower = printed(ONE, OTHER, known=Capacity(given=80e6), broker_configs=configs).splitlines()[-1]
+
+    assert own == "      throttled: 5.0 MB/s into broker 4, 100 MB/s into broker 5"
+    assert "throttled" not in lower
 
 
 def test_both_shapes_are_one_column_when_all_replicas_are_added_at_once() -> None:
@@ -131,9 +113,3 @@ def test_batches_of_waves_are_called_waves() -> None:
     waves = msgspec.structs.replace(START, partitions=1, mode=Mode.WAVE)
 
     assert "in about 2 waves" in printed(ONE, OTHER, limits=waves)
-
-
-def test_a_time_without_a_range_is_printed_alone() -> None:
-    assert time_in_words(Span(100.1, 100.2, 100.3)) == "1m 40s"
-    assert time_in_words(Span(60, 120, 240)) == "2m (1m-4m)"
-    assert time_in_words(None) == "unknown"

@@ -18,8 +18,7 @@ from ktui.preview.preflight import Preflight, PreflightBase, preflight
 from ktui.preview.text import lines
 from ktui.preview.throttle_findings import STALLED_AFTER_S
 from ktui.progress import stalls
-from ktui.speed.copy_rates import BrokerThrottle
-from ktui.units import Rate
+from ktui.speed.capacity import Capacity
 from support.cli.preflights import Way, a_plan, a_snapshot, tp
 
 MB = 10**6
@@ -34,18 +33,17 @@ def forecast(
     limits: Limits = START,
     inbound: tuple[int, ...] | None = None,
     leaders: bool = False,
-    assume: float | None = None,
+    given: float | None = None,
     **more: Any,
 ) -> Preflight:
     """Return a preflight under a throttle; partitions have no writes unless `inbound` is given."""
     written = inbound if inbound is not None else (0,) * len(ways)
     snapshot = a_snapshot(*ways, inbound={tp(n): b for n, b in enumerate(written)}, **more)
-    rate = None if assume is None else Rate(assume)
     return preflight(
         a_plan(*ways),
         snapshot,
         limits,
-        rate,
+        Capacity(given=given),
         parse_throttle_rates(throttle),
         throttle_leaders=leaders,
     )
@@ -56,8 +54,8 @@ def only(result: Preflight) -> Finding:
     return finding
 
 
-def throttles(result: Preflight) -> dict[int, int]:
-    return {each.broker: each.bytes_s for each in result.rates.throttles}
+def throttles(result: Preflight) -> dict[int, int | None]:
+    return {each.broker: each.bytes_s for each in result.throttled}
 
 
 def test_the_estimate_uses_the_throttle_that_will_be_in_force() -> None:
@@ -65,10 +63,10 @@ def test_the_estimate_uses_the_throttle_that_will_be_in_force() -> None:
 
     result = forecast(ONE, throttle="10MB", broker_configs=existing)
 
-    assert result.rates.throttles == (BrokerThrottle(4, 10 * MB),)
+    assert throttles(result) == {4: 10 * MB}
     assert result.time_s is not None
-    assert result.time_s.middle == 101
-    assert lines(result)[-1].strip() == "at 10 MB/s into broker 4, which is throttled"
+    assert (result.time_s.low, result.time_s.middle) == pytest.approx((101, 168), abs=1)
+    assert lines(result)[-1].strip() == "throttled: 10 MB/s into broker 4"
 
 
 def test_a_broker_without_a_new_rate_keeps_the_one_it_has() -> None:
@@ -79,11 +77,12 @@ def test_a_broker_without_a_new_rate_keeps_the_one_it_has() -> None:
     assert throttles(result) == {4: 10 * MB, 5: 3 * MB, 6: 2 * MB}
 
 
-def test_the_lower_of_an_assumed_rate_and_a_throttle_counts() -> None:
-    result = forecast(ALL, throttle="10MB,6=2MB", assume=5e6)
+def test_the_lower_of_a_given_rate_and_a_throttle_counts() -> None:
+    result = forecast(ALL, throttle="10MB,6=2MB", given=5e6)
 
     assert throttles(result) == {6: 2 * MB}
-    assert result.rates.of(4) == 5e6
+    assert result.time_s is not None
+    assert result.time_s.middle == 901
 
 
 def test_the_preflight_is_computed_again_for_each_typed_throttle() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ktui.insights.curve import RateCurve
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.speed.capacity import Capacity
-from ktui.speed.copy_rates import ASSUMED
+from ktui.speed.capacity import ASSUMED, Capacity
 
 MB = 1e6
 
@@ -40,8 +41,9 @@ def test_an_unobserved_broker_is_assumed_to_be_like_the_others() -> None:
 def test_an_unknown_capacity_comes_from_earlier_runs_or_else_from_the_assumed_rate() -> None:
     curve = RateCurve(most_bytes_s=60 * MB, half_at=1.0, most_at_once=4)
     assert takes(Capacity(), 4) == ASSUMED.middle
-    assert takes(Capacity(curve), 4) == pytest.approx(30 * MB)
-    assert takes(Capacity(curve), 4, at_once=2) == pytest.approx(40 * MB)
+    earlier = Prior(Spread(1, 2, 3, 9), 1.0, curve, runs=1)
+    assert takes(Capacity(earlier), 4) == pytest.approx(30 * MB)
+    assert takes(Capacity(earlier), 4, at_once=2) == pytest.approx(40 * MB)
 
 
 def test_the_expected_rate_follows_a_slower_or_faster_broker_within_minutes() -> None:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.speed.both_ends import CopiesOfBothEnds, CopyLoad, least_alone
-from ktui.speed.copies_onto import NOTHING
-from ktui.speed.fair_share import Pair
+from ktui.speed.copies import CopiesOfBothEnds, CopyLoad, Pair
+from ktui.speed.least_time import NOTHING, least_alone
 
 ALONE = 10.0
 """Bytes a second of a copy by itself."""

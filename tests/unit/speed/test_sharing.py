@@ -11,7 +11,7 @@ from ktui.pacing.decision import Move, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
-from ktui.speed.fair_share import BrokerIntakes
+from ktui.speed.copies import BrokerIntakes
 from ktui.speed.simulate import (
     RestOfRun,
     StepInFlight,

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.speed.capacity import Capacity, CapacityMemory
-from ktui.speed.copy_rates import ASSUMED
+from ktui.speed.capacity import ASSUMED, Capacity, CapacityMemory
 from ktui.speed.shown import SpeedShown, prior_of, received_by, together
 
 AT = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)

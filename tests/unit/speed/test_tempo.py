@@ -9,7 +9,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation
-from ktui.speed.fair_share import BrokerIntake
+from ktui.speed.copies import BrokerIntake
 from ktui.speed.simulate import RunSpeed, SimulatedOutcome, simulate_run
 
 A = TopicPartition("a", 0)

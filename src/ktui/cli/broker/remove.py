@@ -51,7 +51,7 @@ from ktui.ops.broker.removal import (
 from ktui.ops.broker.undo import UndoRemoval
 from ktui.planning.check.findings import Allowances, Severity
 from ktui.planning.plan import Plan
-from ktui.preview.text import time_in_words
+from ktui.speed.answer import how_long_text
 
 CLAIM = "ktui broker remove"
 """The name in an ownership claim, where a run would be."""
@@ -237,7 +237,8 @@ class _CommandLine:
         _, request = check_run(run, self._target, self._how)
         problems = (f for f in request.findings if f.severity is Severity.PROBLEM)
         lines = tuple(finding_line(words, finding) for finding in problems)
-        return RunForecast(time_in_words(request.preflight().time_s), lines)
+        how_long = request.preflight().how_long
+        return RunForecast("unknown" if how_long is None else how_long_text(how_long), lines)
 
     def begin_run(self, name: str, words: str, plan: Plan) -> int:
         return begin_run(BrokerRun(name, words, plan, self._allowed), self._target, self._how)

@@ -18,17 +18,17 @@ from ktui.planning.read.problems import BadPlan
 from ktui.planning.read.read import read_plan
 from ktui.units import Rate, parse_typed
 
-OPTION = "--assume-rate"
+OPTION = "--rate"
 
-assume_rate_option = click.option(
+rate_option = click.option(
     OPTION,
     metavar="RATE",
-    help="Rate into each broker for time estimates, such as 80MB/s. Default: its follower "
-    "throttle, else 20 to 100 MB/s.",
+    help="Rate into each broker for time estimates, such as 80MB/s. Default: by earlier runs, else "
+    "assumed.",
 )
 
 
-def parse_assumed_rate(text: str | None) -> Rate | None:
+def parse_given_rate(text: str | None) -> Rate | None:
     """Read the rate; None without the option.
 
     Raises:

@@ -17,13 +17,12 @@ from ktui.planning.check.coordinators import CoordinatorMoves
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.read.problems import FilePosition
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, ThrottleRates
 from ktui.preview import text as preflight_words
 from ktui.preview.preflight import Preflight, ShapeCost
 from ktui.preview.steps import PartitionSteps
 from ktui.preview.summary import PlanSummary
-from ktui.speed.answer import Bound, Span
-from ktui.speed.copy_rates import CopyRates
+from ktui.speed.answer import HowLong
 
 _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -152,9 +151,8 @@ class PreflightJson(msgspec.Struct, frozen=True):
     brokers: tuple[DiskLoad, ...]
     shapes: tuple[ShapeCost, ...]
     batches: int
-    time_s: Span | None
-    bound: Bound | None
-    rates: CopyRates
+    how_long: HowLong | None
+    throttled: tuple[BrokerRate, ...]
     coordinators: CoordinatorMoves | None
 
 
@@ -202,9 +200,8 @@ def preflight_json(preflight: Preflight) -> PreflightJson:
         brokers=preflight.brokers,
         shapes=preflight.shapes,
         batches=preflight.batches,
-        time_s=preflight.time_s,
-        bound=preflight.bound,
-        rates=preflight.rates,
+        how_long=preflight.how_long,
+        throttled=preflight.throttled,
         coordinators=preflight.coordinators,
     )
 

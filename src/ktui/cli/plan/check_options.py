@@ -19,11 +19,12 @@ from ktui.cli.options.limits import (
     limits_options_without,
     new_run_limits,
 )
-from ktui.cli.options.plan import assume_rate_option, parse_assumed_rate
+from ktui.cli.options.plan import parse_given_rate, rate_option
 from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.plan_report import CheckedPlan
 from ktui.cli.plan.cluster_facts import read_cluster_facts
+from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
@@ -32,6 +33,7 @@ from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.preview.preflight import preflight
 from ktui.preview.steps import steps_of
+from ktui.speed.capacity import Capacity
 from ktui.units import Rate
 
 R = TypeVar("R")
@@ -103,7 +105,7 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
                 plan,
                 facts.seen,
                 in_force,
-                self.rate,
+                Capacity(EarlierRuns(self.state)(facts.cluster_id), given=self.rate),
                 options.throttle,
                 throttle_leaders=options.throttle_leaders,
                 slow=allowed.slow,
@@ -127,16 +129,17 @@ def check_options_without(*limits: str) -> Callable[[common.Verb[R]], common.Ver
         common.state_dir_option,
         limits_options_without(*limits),
         throttle_options,
-        assume_rate_option,
+        rate_option,
     )
 
     def decorate(verb: common.Verb[R]) -> common.Verb[R]:
         @wraps(verb)
-        def with_options(*, limits: GivenLimits, assume_rate: str | None, **values: Any) -> R:
-            rate = parse_assumed_rate(assume_rate)
+        def with_options(*, limits: GivenLimits, rate: str | None, **values: Any) -> R:
             limits, excludes = new_run_limits(limits)
             others = {name: values.pop(name) for name in ("choice", "state", "throttle")}
-            how = CheckOptions(limits=limits, rate=rate, exclude_internal=excludes, **others)
+            how = CheckOptions(
+                limits=limits, rate=parse_given_rate(rate), exclude_internal=excludes, **others
+            )
             return verb(**values, how=how)
 
         decorated: common.Verb[R] = with_options

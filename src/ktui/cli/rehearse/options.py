@@ -22,7 +22,7 @@ from ktui.cli.options.limits import (
     limits_options_without,
     new_run_limits,
 )
-from ktui.cli.options.plan import assume_rate_option, parse_assumed_rate
+from ktui.cli.options.plan import parse_given_rate, rate_option
 from ktui.cli.options.run import parse_until, rehearsed_run_options, until_option
 from ktui.cli.options.schedule import WHILE, schedule_options
 from ktui.cli.options.throttle import (
@@ -177,7 +177,7 @@ _OPTIONS = (
     rehearsed_run_options,
     schedule_options,
     until_option,
-    assume_rate_option,
+    rate_option,
     click.option(
         EVENT,
         "events",
@@ -207,7 +207,7 @@ def rehearse_options(verb: Verb[R]) -> Verb[R]:
         options: RunOptions,
         schedule: SetSchedule,
         until: str | None,
-        assume_rate: str | None,
+        rate: str | None,
         **values: Any,
     ) -> R:
         source = _twin_source(
@@ -223,7 +223,7 @@ def rehearse_options(verb: Verb[R]) -> Verb[R]:
             options=_run_options(options, throttle, schedule, context),
             until=parse_until(until, now),
             now=now,
-            rate=parse_assumed_rate(assume_rate),
+            rate=parse_given_rate(rate),
             **own,
         )
         return verb(**values, source=source, how=how)

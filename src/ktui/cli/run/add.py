@@ -44,6 +44,7 @@ from ktui.cli.process.send_command import (
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
 from ktui.execution.errors import RunProblem
+from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.rollback_plan import rewrite_rollback
@@ -52,6 +53,7 @@ from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Severity
 from ktui.planning.plan import Plan
+from ktui.speed.capacity import Capacity
 
 
 class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,7 +215,14 @@ def command(  # noqa: PLR0913 - an option each
     )
     conflict = OnConflict(on_conflict)
     extra = CheckedExtraPlan(
-        plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking
+        plan,
+        clean(path.name),
+        found.run,
+        seen,
+        conflict,
+        allowed,
+        lacking=lacking,
+        known=Capacity(EarlierRuns(state)(cluster_id)),
     )
     if dry_run:
         check = checked(extra, source, where.cluster.name)

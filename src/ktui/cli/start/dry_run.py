@@ -14,9 +14,8 @@ from ktui.cli.start.request import StartRequest
 from ktui.execution.run.event_text import replica_list_text, schedule_text
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule, local_minute
 from ktui.pacing.decision import Decision, Move
-from ktui.preview.text import time_in_words
 from ktui.quantities import as_count, as_duration
-from ktui.speed.answer import Span
+from ktui.speed.answer import HowLong, time_text
 
 
 class StepJson(msgspec.Struct, frozen=True):
@@ -92,8 +91,8 @@ class DryRun:
             lines = [line for batch in batches for line in batch]
             blocks.append("\n".join([head, *lines]))
         if self._request.until is not None:
-            time_s = self.checked.preflight.time_s
-            blocks.append(fit_in_words(time_s, self._request.until, self._request.now))
+            how_long = self.checked.preflight.how_long
+            blocks.append(fit_in_words(how_long, self._request.until, self._request.now))
         if self._request.options.schedule != NO_SCHEDULE:
             blocks.append(self._schedule_in_words())
         return "\n\n".join([*blocks, "Nothing was sent."])
@@ -108,21 +107,21 @@ class DryRun:
     def _schedule_in_words(self) -> str:
         schedule, ends_at = self._request.options.schedule, self._ends_at
         if schedule.by is not None:
-            time_s, now = self.checked.preflight.time_s, self._request.now
-            return promise_in_words(time_s, schedule, schedule.by, now)
+            how_long, now = self.checked.preflight.how_long, self._request.now
+            return promise_in_words(how_long, schedule, schedule.by, now)
         ends = (
             "" if ends_at is None else f"; the plan is expected to end at {local_minute(ends_at)}"
         )
         return f"steps begin {schedule_text(schedule)}{ends}"
 
 
-def fit_in_words(time_s: Span | None, until: datetime, now: datetime) -> str:
+def fit_in_words(how_long: HowLong | None, until: datetime, now: datetime) -> str:
     """Describe whether a plan is expected to be done by a time."""
     left_s = (until - now).total_seconds()
     clock = f"until {until:%Y-%m-%d %H:%M:%S %z}, in {as_duration(left_s)}"
-    if time_s is None:
+    if how_long is None:
         return f"{clock}: sizes are unknown, so ktui cannot say whether the plan fits"
-    expected = f"the plan is expected to take {time_in_words(time_s)}"
+    time_s, expected = how_long.time_s, f"the plan takes {time_text(how_long)}"
     if time_s.high <= left_s:
         return f"{clock}: {expected}, and fits"
     rest = "partitions that do not fit are left for `ktui resume`"
@@ -131,12 +130,15 @@ def fit_in_words(time_s: Span | None, until: datetime, now: datetime) -> str:
     return f"{clock}: {expected}, and may not fit; {rest}"
 
 
-def promise_in_words(time_s: Span | None, schedule: Schedule, by: datetime, now: datetime) -> str:
+def promise_in_words(
+    how_long: HowLong | None, schedule: Schedule, by: datetime, now: datetime
+) -> str:
     """Describe whether a plan can be expected to be done by the time of --by."""
     words = f"steps begin {schedule_text(schedule)}"
-    if time_s is None:
+    if how_long is None:
         return f"{words}: sizes are unknown, so ktui cannot say whether that can be kept"
-    expected = f"without a throttle the plan is expected to take {time_in_words(time_s)}"
+    time_s = how_long.time_s
+    expected = f"without a throttle the plan takes {time_text(how_long)}"
     soonest, latest = (schedule.after(now, each) for each in (time_s.low, time_s.high))
     if latest is not None and latest <= by:
         return f"{words}: {expected}, so there is room to go slower"

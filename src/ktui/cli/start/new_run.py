@@ -27,6 +27,7 @@ from ktui.cli.start.follow import is_headless, show_run
 from ktui.cli.start.options import StartOptions
 from ktui.cli.start.request import StartRequest
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.check import check_plan
@@ -40,6 +41,7 @@ from ktui.planning.check.findings import (
 from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.quantities import as_count
+from ktui.speed.capacity import Capacity
 
 NONE_CREATED: Mapping[TopicPartition, PartitionState] = MappingProxyType({})
 
@@ -104,6 +106,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
         options=options,
         until=how.until,
         now=how.now,
+        known=Capacity(EarlierRuns(how.state)(cluster_id), given=how.rate),
     )
 
 
@@ -152,9 +155,11 @@ def report_findings(request: StartRequest, state: StateDir) -> None:
             print_note(finding_line(request.source, finding))
         _end_on_problem(figures.warnings)
         if request.until is not None:
-            print_note(fit_in_words(figures.time_s, request.until, request.now))
+            print_note(fit_in_words(figures.how_long, request.until, request.now))
         if by is not None:
-            print_note(promise_in_words(figures.time_s, request.options.schedule, by, request.now))
+            print_note(
+                promise_in_words(figures.how_long, request.options.schedule, by, request.now)
+            )
     _warn_of_unfinished(request, state)
 
 

@@ -13,6 +13,7 @@ import msgspec
 from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.options import common
 from ktui.cli.options.limits import GivenLimits, limits_options_without, new_run_limits
+from ktui.cli.options.plan import parse_given_rate, rate_option
 from ktui.cli.options.run import (
     concurrent_option,
     headless_option,
@@ -26,6 +27,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.options import RunOptions
+from ktui.units import Rate
 
 R = TypeVar("R")
 
@@ -45,6 +47,8 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None
     now: datetime
     """When the options were read."""
+    rate: Rate | None
+    """Bytes a second into each broker for the estimate, where an option names them."""
     dry_run: bool
     headless: bool
     json: bool
@@ -59,6 +63,7 @@ _OPTIONS = (
     run_options,
     schedule_options,
     until_option,
+    rate_option,
     click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing."),
     headless_option,
     click.option("--json", is_flag=True, help="Print each event as a line of JSON."),
@@ -69,7 +74,9 @@ _OPTIONS = (
 """The options that every such verb has, after those of the limits."""
 
 
-def _start_options(*, until: str | None, limits: GivenLimits, **others: Any) -> StartOptions:
+def _start_options(
+    *, until: str | None, rate: str | None, limits: GivenLimits, **others: Any
+) -> StartOptions:
     """Check the options that need no cluster.
 
     Raises:
@@ -81,6 +88,7 @@ def _start_options(*, until: str | None, limits: GivenLimits, **others: Any) -> 
         limits=limits,
         exclude_internal=excludes,
         until=parse_until(until, now),
+        rate=parse_given_rate(rate),
         now=now,
         **others,
     )

@@ -14,6 +14,7 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot, Finding
 from ktui.planning.plan import Plan
 from ktui.preview.preflight import Preflight, PreflightBase
+from ktui.speed.capacity import Capacity
 from ktui.speed.simulate import OnDecision
 
 
@@ -36,10 +37,12 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: RunOptions
     until: datetime | None
     now: datetime
+    known: Capacity
+    """What is known of the speed of copies."""
 
     def preflight(self, on_decision: OnDecision | None = None) -> Preflight:
         """Simulate the run. `on_decision` is called with each decision."""
-        return PreflightBase(self.plan, self.seen).under(
+        return PreflightBase(self.plan, self.seen, self.known).under(
             self.limits,
             on_decision,
             self.options.throttle,

@@ -32,6 +32,7 @@ from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.preview.preflight import Preflight, PreflightBase
+from ktui.speed.capacity import Capacity
 
 MOST_NAMED = 20
 """How many partitions with two targets are named. `--json` has all of them."""
@@ -125,9 +126,10 @@ class CheckedExtraPlan:
         on_conflict: what to do with partitions that the run moves to another target.
         allowed: the problems that the operator has allowed.
         lacking: findings about missing permissions.
+        known: what is known of the speed of copies; None for nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a check rests on
         self,
         plan: Plan,
         name: str,
@@ -137,9 +139,11 @@ class CheckedExtraPlan:
         allowed: Allowances,
         *,
         lacking: tuple[Finding, ...] = (),
+        known: Capacity | None = None,
     ) -> None:
         self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
         self._allowed = allowed
+        self._known = known
         self._tracks = dict(run.tracks)  # the run may change in the meantime
         self._seen = seen
         self._settled = settled(seen, run, self._tracks)
@@ -217,7 +221,7 @@ class CheckedExtraPlan:
     def _figures(self) -> Preflight:
         pairs = zip(self.plan.partitions, self.effects, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
-        figures = PreflightBase(joins, self._settled).under(
+        figures = PreflightBase(joins, self._settled, self._known).under(
             self.run.limits,
             throttle=self.run.throttled.rates,
             throttle_leaders=self.run.options.throttle_leaders,

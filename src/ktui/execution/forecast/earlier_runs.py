@@ -24,7 +24,7 @@ from ktui.insights.insights import ClusterInsights
 from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed.capacity import Capacity, CapacityMemory
-from ktui.speed.fair_share import Pair
+from ktui.speed.copies import Pair
 from ktui.speed.shown import SpeedShown, prior_of, received_by
 
 LAST = 5

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
-from ktui.speed.both_ends import NONE_BESIDE, CopiesOfBothEnds
-from ktui.speed.fair_share import Pair
+from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair
 
 _MOST = 400
 """The most partitions and bundles simulated, of those in flight and of those that wait."""

@@ -14,7 +14,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.progress.timeline import Cause, Lane, Role, StallKind, Timeline
 from ktui.speed.capacity import Capacity
-from ktui.speed.fair_share import Pair
+from ktui.speed.copies import Pair
 from ktui.speed.simulate import POLL_S
 
 _LONGEST_S = 30.0

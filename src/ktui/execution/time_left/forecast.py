@@ -74,8 +74,7 @@ class TimeLeftForecast:
         self._run = run
         self._prior = prior
         self._memory = memory = ForecastMemory() if memory is None else memory
-        curve = None if prior is None else prior.curve
-        self._capacity = Capacity(curve, memory.capacity, share)
+        self._capacity = Capacity(prior, memory.capacity, share)
         self.headway = CopyProgress(run, self._capacity, memory.copies)
 
     def follow(self, run: Run) -> None:
@@ -187,7 +186,7 @@ class TimeLeftForecast:
         run, headway = self._run, self.headway
         joining_s = headway.joining_s
         if joining_s is None:
-            joining_s = 0 if self._prior is None else round(self._prior.step_s)
+            joining_s = self._capacity.joining_s
         return simulate_remaining(
             run,
             headway,

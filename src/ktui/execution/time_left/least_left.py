@@ -13,13 +13,9 @@ from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import situation_before
 from ktui.execution.time_left.simulate_rest import goes_to_target, wanted_after
 from ktui.pacing.decision import WantedPartition
-from ktui.speed.answer import Bound, Span
-from ktui.speed.both_ends import least_alone
-from ktui.speed.capacity import BrokerRates
-from ktui.speed.copies_onto import CopiesOnto
+from ktui.speed.answer import Bound
+from ktui.speed.capacity import Rates
 from ktui.speed.least_time import least_time
-
-_EXACT = Span(1.0, 1.0, 1.0)
 
 
 class RateSource(enum.StrEnum):
@@ -48,26 +44,7 @@ class LeastLeft(msgspec.Struct, frozen=True):
     """Where the rates of both come from."""
 
 
-class _Rates(msgspec.Struct, frozen=True):
-    """The rates of each broker."""
-
-    bandwidth: BrokerRates
-
-    def of(self, broker: int) -> float:
-        return self.bandwidth.takes(broker, 1)
-
-    def intake_s(self, broker: int, copies: CopiesOnto) -> float:
-        if self.bandwidth.throttle.leaves_free(broker):
-            return least_alone(copies) / self.of(broker)
-        return copies.bytes / self.bandwidth.takes(broker, copies.at_once)
-
-    def spread(self, broker: int) -> Span:  # noqa: ARG002 - one range for all
-        return _EXACT
-
-
-def least_remaining(
-    run: Run, headway: CopyProgress, bandwidth: BrokerRates, *, grown: float
-) -> Bound | None:
+def least_remaining(run: Run, headway: CopyProgress, rates: Rates, *, grown: float) -> Bound | None:
     """Compute the least time of the rest; None where nothing is copied any more.
 
     It takes about 20 microseconds for each partition that has not ended.
@@ -75,10 +52,10 @@ def least_remaining(
     Args:
         run: the whole run.
         headway: the progress of the copies in flight.
-        bandwidth: the rates at which brokers receive.
+        rates: the rates of copies.
         grown: the growth factor of waiting partitions since the start of the run.
     """
-    return least_time(_wanted(run, headway, grown), run.limits, _Rates(bandwidth))
+    return least_time(_wanted(run, headway, grown), run.limits, rates)
 
 
 def _wanted(run: Run, headway: CopyProgress, grown: float) -> Iterator[WantedPartition]:

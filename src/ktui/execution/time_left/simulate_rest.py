@@ -23,8 +23,7 @@ from ktui.execution.time_left.bundles import (
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import WantedPartition
-from ktui.speed.both_ends import CopiesOfBothEnds, CopyLoad
-from ktui.speed.capacity import BrokerRates
+from ktui.speed.capacity import Rates
 from ktui.speed.simulate import (
     RestOfRun,
     StepInFlight,
@@ -51,14 +50,14 @@ class Remaining(msgspec.Struct, frozen=True):
 
 
 def simulate_remaining(
-    run: Run, headway: CopyProgress, rates: BrokerRates, *, joining_s: int, grown: float
+    run: Run, headway: CopyProgress, rates: Rates, *, joining_s: int, grown: float
 ) -> Remaining:
     """Simulate the rest of a run. Of very many partitions, some stand for the others.
 
     Args:
         run: the whole run.
         headway: the progress of the copies in flight.
-        rates: the rates at which brokers receive.
+        rates: the rates of copies.
         joining_s: the seconds of a step that adds, beside copying.
         grown: the growth factor of waiting partitions since the start of the run.
     """
@@ -76,7 +75,7 @@ def simulate_remaining(
     )
     beside = StepOverhead(round(joining_s * rest.steps), round(headway.other_s * rest.steps))
     copies = BundledCopies(
-        CopiesOfBothEnds(rates.of_copy, CopyLoad(rates.throttle.leaves_free)),
+        rates.copies(),
         {tp: by_leader(others) for tp, others in rest.together.items()},
         {tp: 1 + len(others) for tp, others in rest.in_turn.items()},
     )

@@ -12,7 +12,7 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pipeline.tables.run_rates import RateChooser
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
-from ktui.speed.fair_share import BrokerIntakes, Pair
+from ktui.speed.copies import BrokerIntakes, Pair
 
 PROMISES = (RateChooser.BY.value, RateChooser.OBJECTIVE.value)
 

@@ -19,7 +19,7 @@ from ktui.insights.curve import RateCurve
 from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_duration, as_rate
-from ktui.speed.copy_rates import ASSUMED
+from ktui.speed.capacity import ASSUMED
 from ktui.speed.simulate import POLL_S, RunSpeed
 
 _BINDS = 0.7

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktui.insights.prior import Prior
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.speed.answer import Span
-from ktui.speed.copy_rates import ASSUMED
+from ktui.speed.capacity import ASSUMED
 
 
 def rates_of(prior: Prior | None) -> SnapshotRates:

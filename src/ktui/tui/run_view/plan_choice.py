@@ -11,6 +11,7 @@ import msgspec
 
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_text
+from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.state_dir import StateDir
@@ -32,6 +33,7 @@ from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.preflight import Preflight, PreflightBase
 from ktui.quantities import as_count
+from ktui.speed.capacity import Capacity
 from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
@@ -132,7 +134,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
             ClusterError: the cluster cannot be asked.
         """
         snapshot = await engines.add_inbound(self.plan, self.snapshot)
-        base = await asyncio.to_thread(PreflightBase, self.plan, snapshot)
+        base = await asyncio.to_thread(PreflightBase, self.plan, snapshot, self.base.known)
         return msgspec.structs.replace(self, snapshot=snapshot, base=base, measured=True)
 
     async def preview(
@@ -200,7 +202,8 @@ async def read_chosen_plan(
     if snapshot.listed:
         movers = await asyncio.to_thread(find_movers, state_dir, cluster_id)
         snapshot = msgspec.structs.replace(snapshot, movers=movers)
-    base = await asyncio.to_thread(PreflightBase, plan, snapshot)
+    prior = await asyncio.to_thread(EarlierRuns(state_dir), cluster_id)
+    base = await asyncio.to_thread(PreflightBase, plan, snapshot, Capacity(prior))
     partitions = [target.tp for target in plan.partitions]
     left = await asyncio.to_thread(
         lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
@@ -238,7 +241,9 @@ def check_extra_plan(
 ) -> tuple[CheckedExtraPlan, PlanPreview]:
     """Check a plan against the run that it is to join, and preview what it does there."""
     name = clean(chosen.path.name)
-    extra = CheckedExtraPlan(chosen.plan, name, run, chosen.snapshot, on_conflict, allowed)
+    extra = CheckedExtraPlan(
+        chosen.plan, name, run, chosen.snapshot, on_conflict, allowed, known=chosen.base.known
+    )
     idle = extra.idle
     figures = None if idle else extra.preflight()
     found = (*extra.findings, *(() if figures is None else figures.warnings))

@@ -112,10 +112,10 @@ def test_a_sound_plan_is_summarised(plan_sandbox: PlanSandbox) -> None:
         "most of one partition   5                 4\n"
         "until they are dropped, monitors see the extra replicas as a higher factor\n"
         "\n"
-        "time  1m 2s (32 s-2m 32s), in about 4 batches\n"
-        "      at least 1m (30 s-2m 30s), as broker 4 takes part in 2.8 GiB, with W 32 MiB\n"
+        "time  about 62 s (32 to 152), assumed; broker 4 copies the most under W\n"
+        "      in about 4 batches; at least 60 s (30 to 150), as broker 4 takes part in\n"
+        "      2.8 GiB, with W 32 MiB\n"
         "      the run takes 3% longer than that\n"
-        "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker (assumed)\n"
         "\n"
         "No problem.\n"
     )
@@ -341,19 +341,27 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                     shape("kip-435", alters=2, elections=1, bumps=2, most=5),
                 ],
                 "batches": 3,
-                "time_s": {"low": 21.0, "middle": 41.0, "high": 101.0},
-                "bound": {
-                    "time_s": {"low": 20.0, "middle": 40.0, "high": 100.0},
-                    "bottleneck": "partition",
-                    "broker": None,
-                    "brokers": [],
-                    "partition": {"topic": "orders", "partition": 0},
-                    "bytes": 2 * SIZE,
+                "how_long": {
+                    "time_s": {"low": 21.0, "middle": 41.0, "high": 101.0},
+                    "basis": {
+                        "source": "assumed",
+                        "runs": 0,
+                        "given_bytes_s": None,
+                        "misfits": [],
+                    },
+                    "pacesetter": {
+                        "time_s": {"low": 20.0, "middle": 40.0, "high": 100.0},
+                        "bottleneck": "partition",
+                        "broker": None,
+                        "brokers": [],
+                        "partition": {"topic": "orders", "partition": 0},
+                        "bytes": 2 * SIZE,
+                    },
+                    "copying_s": 40.0,
+                    "waiting_s": 1.0,
+                    "batches": 3,
                 },
-                "rates": {
-                    "assumed_bytes_s": {"low": 20e6, "middle": 50e6, "high": 100e6},
-                    "throttles": [],
-                },
+                "throttled": [],
                 "coordinators": None,
             },
         ),
@@ -386,16 +394,15 @@ def shape(name: str, *, alters: int, elections: int, bumps: int, most: int) -> d
     }
 
 
-def test_assume_rate_sets_the_rate_of_the_time_estimate(plan_sandbox: PlanSandbox) -> None:
+def test_a_given_rate_sets_the_rate_of_the_time_estimate(plan_sandbox: PlanSandbox) -> None:
     plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
     plan = plan_sandbox.plan(orders_0=(4, 2, 3))
 
-    output = answer(check(plan, "--json", "--assume-rate", "10MB/s"))["preflight"]
+    for rate, seconds in (("10MB/s", 101.0), ("1000000", 1001.0)):
+        output = answer(check(plan, "--json", "--rate", rate))["preflight"]["how_long"]
 
-    assert output["time_s"] == {"low": 101.0, "middle": 101.0, "high": 101.0}
-    assert answer(check(plan, "--json", "--assume-rate", "1000000"))["preflight"]["time_s"] == {
-        **dict.fromkeys(("low", "middle", "high"), 1001.0)
-    }
+        assert output["time_s"] == dict.fromkeys(("low", "middle", "high"), seconds)
+        assert output["basis"]["source"] == "given"
 
 
 @pytest.mark.usefixtures("nobody_connects")
@@ -403,10 +410,10 @@ def test_assume_rate_sets_the_rate_of_the_time_estimate(plan_sandbox: PlanSandbo
 def test_a_malformed_rate_is_refused_with_its_option_before_ktui_connects(
     rate: str,
 ) -> None:
-    result = check("plan.json", "--assume-rate", rate)
+    result = check("plan.json", "--rate", rate)
 
     assert isinstance(result.exception, BadInput)
-    assert str(result.exception).startswith("--assume-rate: ")
+    assert str(result.exception).startswith("--rate: ")
 
 
 def test_the_throttle_of_a_broker_is_the_rate_into_it(plan_sandbox: PlanSandbox) -> None:
@@ -416,8 +423,8 @@ def test_the_throttle_of_a_broker_is_the_rate_into_it(plan_sandbox: PlanSandbox)
 
     result = check(plan_sandbox.plan(orders_0=(4, 2, 3)))
 
-    assert "time  3m 21s (3m 21s-6m 41s), in" in result.stdout
-    assert "5.0 MB/s into broker 4, which is throttled\n" in result.stdout
+    assert "time  about 5.6 min (3.4 to 6.7), assumed; broker 4 receives" in result.stdout
+    assert "throttled: 5.0 MB/s into broker 4\n" in result.stdout
 
 
 def test_unreadable_log_dirs_leave_the_time_and_bytes_unknown(plan_sandbox: PlanSandbox) -> None:
@@ -432,7 +439,7 @@ def test_unreadable_log_dirs_leave_the_time_and_bytes_unknown(plan_sandbox: Plan
     (warning,) = output["warnings"]
     assert warning["kind"] == "disks unreadable"
     assert "broker 1, broker 2, broker 3 and 1 more could not be read" in warning["sentence"]
-    assert output["preflight"]["time_s"] is None
+    assert output["preflight"]["how_long"] is None
     assert output["preflight"]["brokers"][1]["bytes_in"] is None
     assert result.stdout.endswith("\nNo problem, 1 warning.\n")
 

@@ -240,13 +240,13 @@ def test_the_command_that_starts_the_plan_has_the_options_of_its_check(tmp_path:
     words = ("drain", "3", "--context", "prod-eu", "--throttle", "50MB", "--throttle-leaders")
     file = tmp_path / "drain.json"
 
-    result = plan(*words, "--partitions", "4", "--assume-rate", "80MB", "-o", str(file))
+    result = plan(*words, "--partitions", "4", "--rate", "80MB", "-o", str(file))
 
     assert result.stderr.splitlines()[-1] == (
         f"start it: ktui start {file} --context prod-eu --urgent-first --partitions 4 "
         "--throttle 50MB --throttle-leaders"
     )
-    assert "\ntime  5m 2s " in result.stderr  # 14 GiB at 50 MB/s
+    assert "\ntime  about 5 min, at 80 MB/s, as given" in result.stderr  # 14 GiB at 50 MB/s
 
 
 @pytest.mark.usefixtures("six")

@@ -48,7 +48,7 @@ def rehearse(*options: str) -> Any:
         (("--max-inflow", "99MB"), 3),
         (("--min-room", "10GiB"), 3),
         (("--min-room", "99.5%"), 3),
-        (("--assume-rate", "20MB/s", "--event", "delete orders at 30%"), 3),
+        (("--rate", "20MB/s", "--event", "delete orders at 30%"), 3),
     ],
 )
 def test_the_exit_code_is_0_if_all_holds_on_each_twin_else_3(
@@ -128,7 +128,7 @@ def test_the_json_names_the_twins_their_rates_and_each_threshold(here: Path) -> 
 def test_a_given_rate_is_exact_and_needs_one_twin(here: Path) -> None:
     del here
 
-    done = rehearse("--json", "--assume-rate", "40MB/s")
+    done = rehearse("--json", "--rate", "40MB/s")
 
     found = json.loads(done.stdout)
     assert found["rates"] == {"slow": 40e6, "usual": 40e6, "fast": 40e6, "from": "given"}
@@ -163,7 +163,7 @@ def test_a_rehearsal_that_ends_before_its_plan_says_so_and_its_start_has_the_sam
     soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat(timespec="seconds")
 
     done = rehearse(
-        *("--json", "--assume-rate", "1MB/s", "--until", soon, "--throttle", "900kB/s"),
+        *("--json", "--rate", "1MB/s", "--until", soon, "--throttle", "900kB/s"),
         *("--on-stall", "cancel", "--no-urgent-first", "--allow-below-min-isr"),
     )
 
@@ -176,13 +176,13 @@ def test_a_rehearsal_that_ends_before_its_plan_says_so_and_its_start_has_the_sam
     assert shlex.split(start)[:3] == ["ktui", "start", "plan.json"]
     for words in (f"--until {soon}", "--throttle 900kB", "--on-stall cancel", "--no-urgent-first"):
         assert words in start
-    assert "--assume-rate" not in start
+    assert "--rate" not in start
 
 
 def test_a_recording_bears_no_id_of_a_real_cluster_so_no_forecast_of_one_takes_it(
     here: Path,
 ) -> None:
-    done = rehearse("--record", "kept", "--assume-rate", "100MB/s")
+    done = rehearse("--record", "kept", "--rate", "100MB/s")
 
     (session,) = find_sessions(here / "kept")
     assert done.returncode == 0
@@ -213,7 +213,7 @@ def test_on_a_terminal_the_view_shows_it_unless_a_report_is_asked_for(
 
     monkeypatch.setattr("ktui.cli.rehearse.live.show_rehearsal", show)
 
-    done = rehearse("--assume-rate", "100MB/s", *options)
+    done = rehearse("--rate", "100MB/s", *options)
 
     assert done.returncode == 0
     assert shown == ([] if speed is None else [speed])

@@ -86,9 +86,9 @@ def test_its_rates_are_those_of_recorded_runs(rehearsing: Rehearsing) -> None:
 
 
 def test_the_throttle_of_the_context_holds_as_for_a_start(rehearsing: Rehearsing) -> None:
-    free = rehearsing.answer("--assume-rate", "100MB/s")
+    free = rehearsing.answer("--rate", "100MB/s")
     rehearsing.use(Context(throttle="5MB/s"))
-    throttled = rehearsing.answer("--assume-rate", "100MB/s")
+    throttled = rehearsing.answer("--rate", "100MB/s")
 
     times = [found["twins"][0]["summary"]["time_s"] for found in (free, throttled)]
     assert times[1] > 2 * times[0]

@@ -104,10 +104,10 @@ def test_a_dry_run_shows_the_throttle_and_the_basis_of_the_time_estimate(
     forecast = json.loads(sandbox.start(*arguments, "--json").stdout)
 
     assert "throttle  10 MB/s into each broker" in text.splitlines()
-    assert "at 10 MB/s into broker 4, which is throttled" in text
+    assert "throttled: 10 MB/s into broker 4" in text
     assert forecast["throttle"] == {"every": 10_000_000, "brokers": [], "budget": None, "slo": None}
     assert forecast["throttle_leaders"] is False
-    assert forecast["preflight"]["rates"]["throttles"] == [{"broker": 4, "bytes_s": 10_000_000}]
+    assert forecast["preflight"]["throttled"] == [{"broker": 4, "bytes_s": 10_000_000}]
     assert sandbox.runs == []
 
 

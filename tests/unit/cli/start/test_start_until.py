@@ -12,7 +12,7 @@ import pytest
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.run import parse_until
 from ktui.cli.start.dry_run import fit_in_words
-from ktui.speed.answer import Span
+from ktui.speed.answer import Basis, HowLong, Span
 
 NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
 
@@ -71,7 +71,9 @@ def test_until_refuses_a_time_in_the_past() -> None:
 def test_a_dry_run_judges_whether_the_plan_fits_before_until(
     high_s: float, low_s: float, verdict: str
 ) -> None:
-    words = fit_in_words(Span(low_s, 600, high_s), NOW + timedelta(hours=1), NOW)
+    how_long = HowLong(time_s=Span(low_s, 600, high_s), basis=Basis())
+
+    words = fit_in_words(how_long, NOW + timedelta(hours=1), NOW)
 
     assert verdict in words
     assert ("ktui resume" in words) == (verdict != "and fits")

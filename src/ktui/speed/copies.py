@@ -1,0 +1,308 @@
+"""Replicas being copied that share brokers: how they slow each other, and when each of them ends.
+
+A copy is slowed by what the busier of its two brokers copies. That was fitted on recorded runs of
+labs (bench/forecast/ablation.py); docs/insights.md has the figures.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from math import inf
+from types import MappingProxyType
+from typing import Protocol
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+
+_SENDING = 0.5
+"""What a copy takes of its leader, as a part of what it takes of the broker that receives it.
+
+With 0 or 1, forecasts of runs without a throttle miss by a fifth more (bench/forecast/ablation.py).
+"""
+HALF_AT = 1.0
+"""With so many copies a broker takes in half of what it does with many, as `RateCurve` has it.
+
+A single copy waits for its leader between fetches. With 0 or 4, forecasts of brokers with a share
+of a core miss by a sixth more (bench/forecast/ablation.py). Earlier runs may show another figure.
+"""
+
+NONE_BESIDE: Mapping[int, int] = MappingProxyType({})
+
+Pair = tuple[int, int]
+"""A leader, and the broker that copies from it."""
+
+
+class CopiesInFlight(Protocol):
+    """The replicas being copied, and their rates."""
+
+    @property
+    def next_end_s(self) -> float:
+        """The second at which the next copy ends if none is added."""
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica of `size` bytes."""
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+
+
+class BrokerIntake:
+    """The replicas that one broker is adding.
+
+    The broker's virtual time is the bytes received by a replica present from the start. So a
+    replica of s bytes added at virtual time v ends at v + s, whatever else is added.
+
+    Args:
+        bytes_s: returns the broker's intake in bytes a second, for a number of replicas at once.
+
+    Attributes:
+        next_end_s: the second at which the next copy ends if none is added.
+    """
+
+    def __init__(self, bytes_s: Callable[[int], float]) -> None:
+        self.next_end_s = inf
+        self._bytes_s = bytes_s
+        self._byte_s = inf
+        """Seconds for one byte of each replica, with as many replicas as there are now."""
+        self._at_s = 0.0
+        self._virtual = 0.0
+        self._ends: list[tuple[float, TopicPartition]] = []
+
+    def add(self, tp: TopicPartition, size: float, at_s: float) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        self._pass(at_s)
+        heapq.heappush(self._ends, (self._virtual + size, tp))
+        self._update_next_end()
+
+    def rate_changed(self, at_s: float) -> None:
+        """Go on with another rate. The caller has already collected ended copies with `ended`."""
+        self._pass(at_s)
+        self._update_next_end()
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition]]:
+        """Return copies that ended by then: second and partition; each copy once."""
+        ended = []
+        while self.next_end_s <= by_s:
+            self._at_s = self.next_end_s
+            self._virtual, tp = heapq.heappop(self._ends)
+            ended.append((self._at_s, tp))
+            self._update_next_end()
+        return ended
+
+    def _pass(self, at_s: float) -> None:
+        if self._ends:
+            self._virtual += (at_s - self._at_s) / self._byte_s
+        self._at_s = at_s
+
+    def _update_next_end(self) -> None:
+        if not self._ends:
+            self.next_end_s = inf
+            return
+        left = self._ends[0][0] - self._virtual
+        self._byte_s = len(self._ends) / self._bytes_s(len(self._ends))
+        self.next_end_s = self._at_s + left * self._byte_s
+
+
+class Overlap(msgspec.Struct, frozen=True):
+    """What a broker gains by copying several replicas at once: each waits while others go on."""
+
+    half_at: float | None = None
+    """With so many copies, it takes in half of what it does with many; None if no run shows it."""
+    holds_to: float = inf
+    """Beyond so many copies, more of them bring no more."""
+
+    @property
+    def half(self) -> float:
+        """The number of copies with which a broker takes in half: fitted, or the usual one."""
+        return HALF_AT if self.half_at is None else self.half_at
+
+    def speedup(self, load: float) -> float:
+        """Return how many times as much a broker takes in under some load as with one copy."""
+        count = min(load, self.holds_to)
+        return count * (1.0 + self.half) / (count + self.half)
+
+
+USUAL_OVERLAP = Overlap()
+
+
+class CopyLoad:
+    """How many copies the brokers of a cluster have in flight.
+
+    Args:
+        is_free: whether a broker receives without a throttle. Copies that a throttle holds up
+            leave their brokers time for others, so that they are no load.
+        pairs: that of each copy.
+        overlap: what brokers gain by copying several replicas at once.
+    """
+
+    def __init__(
+        self,
+        is_free: Callable[[int], bool],
+        pairs: Iterable[Pair] = (),
+        overlap: Overlap = USUAL_OVERLAP,
+    ) -> None:
+        self._is_free = is_free
+        self._half, self._holds_to = overlap.half, overlap.holds_to
+        self._onto = Counter[int]()
+        self._load = defaultdict[int, float](float)
+        for pair in pairs:
+            self.add(pair)
+
+    def add(self, pair: Pair, copies: int = 1) -> None:
+        """Add copies; less than 0 removes some that have ended."""
+        leader, broker = pair
+        self._onto[broker] += copies
+        if self._is_free(broker):
+            self._load[broker] += copies
+            self._load[leader] += _SENDING * copies
+
+    def onto(self, broker: int) -> int:
+        """Return how many copies a broker receives."""
+        return self._onto[broker]
+
+    def slows(self, pair: Pair) -> float:
+        """Return how many times as long a copy takes as it would by itself.
+
+        The busier of its ends decides.
+        """
+        leader, broker = pair
+        load = max(1.0, self._load[leader], self._load[broker])
+        count = min(load, self._holds_to)
+        return load * (count + self._half) / (count * (1.0 + self._half))  # load / speedup(load)
+
+
+class CopiesOfBothEnds:
+    """The replicas being copied, each at a rate that depends on what both of its ends copy.
+
+    The rates are computed once for all that changes at a moment.
+
+    Args:
+        bytes_s: returns the rate of one copy in bytes a second, beside all that are in flight.
+        load: these; none yet.
+    """
+
+    def __init__(self, bytes_s: Callable[[Pair, CopyLoad], float], load: CopyLoad) -> None:
+        self._bytes_s = bytes_s
+        self._load = load
+        self._of: dict[Pair, BrokerIntake] = {}
+        """Only pairs with copies."""
+        self._beside: dict[TopicPartition, Mapping[int, int]] = {}
+        self._touching: defaultdict[int, dict[Pair, BrokerIntake]] = defaultdict(dict)
+        """Those of them that a broker is one of."""
+        self._changed: set[int] = set()
+        """The brokers whose load has changed at `_at_s`."""
+        self._at_s = 0.0
+        self._next_end_s = inf
+
+    @property
+    def next_end_s(self) -> float:
+        """The second at which the next copy ends if none is added; infinity without copies."""
+        self._settle()
+        return self._next_end_s
+
+    def add(
+        self,
+        tp: TopicPartition,
+        pair: Pair,
+        size: float,
+        at_s: float,
+        beside: Mapping[int, int] = NONE_BESIDE,
+    ) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`.
+
+        Args:
+            tp: its partition.
+            pair: its leader and its broker.
+            size: its bytes.
+            at_s: the second.
+            beside: further replicas that its broker copies as long as this one, by leader.
+        """
+        if at_s != self._at_s:
+            self._settle()
+        if pair not in self._of:
+            self._of[pair] = intake = BrokerIntake(partial(self._of_pair, pair))
+            for broker in pair:
+                self._touching[broker][pair] = intake
+        self._beside[tp] = beside
+        self._load_changed(tp, pair, at_s, 1)
+        self._of[pair].add(tp, size, at_s)
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+        ended = []
+        while (next_s := self.next_end_s) <= by_s:
+            for pair in [pair for pair, of in self._of.items() if of.next_end_s <= next_s]:
+                for end_s, tp in self._of[pair].ended(next_s):
+                    ended.append((end_s, tp, pair[1]))
+                    self._load_changed(tp, pair, end_s, -1)
+                if self._of[pair].next_end_s == inf:
+                    del self._of[pair]
+                    for broker in pair:
+                        self._touching[broker].pop(pair, None)
+        return ended
+
+    def _of_pair(self, pair: Pair, at_once: int) -> float:
+        return at_once * self._bytes_s(pair, self._load)
+
+    def _load_changed(self, tp: TopicPartition, pair: Pair, at_s: float, sign: int) -> None:
+        """Count a copy that begins (1) or has ended (-1), with those beside it."""
+        beside, broker = self._beside[tp], pair[1]
+        self._load.add(pair, sign)
+        for leader, copies in beside.items():
+            self._load.add((leader, broker), sign * copies)
+        self._changed.update(pair, beside)
+        self._at_s = at_s
+
+    def _settle(self) -> None:
+        """Go on with the rates that follow from the last changes."""
+        if not self._changed:
+            return
+        touched: dict[Pair, BrokerIntake] = {}
+        for broker in self._changed:
+            touched |= self._touching[broker]
+        self._changed.clear()
+        for intake in touched.values():
+            intake.rate_changed(self._at_s)
+        self._next_end_s = min((of.next_end_s for of in self._of.values()), default=inf)
+
+
+class BrokerIntakes:
+    """The replicas that all brokers are adding, each limited by its own broker's intake.
+
+    Args:
+        bytes_s: returns a broker's intake in bytes a second, for a number of replicas at once.
+    """
+
+    def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
+        self._bytes_s = bytes_s
+        self._of: dict[int, BrokerIntake] = {}
+
+    @property
+    def next_end_s(self) -> float:
+        """The second at which the next copy ends if none is added; infinity without copies."""
+        return min((inbound.next_end_s for inbound in self._of.values()), default=inf)
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        broker = pair[1]
+        if broker not in self._of:
+            self._of[broker] = BrokerIntake(partial(self._bytes_s, broker))
+        self._of[broker].add(tp, size, at_s)
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+        return [
+            (end_s, tp, broker)
+            for broker, inbound in self._of.items()
+            if inbound.next_end_s <= by_s
+            for end_s, tp in inbound.ended(by_s)
+        ]
+
+    def rates_changed(self, at_s: float) -> None:
+        """Go on with other rates. The caller has already collected ended copies with `ended`."""
+        for inbound in self._of.values():
+            inbound.rate_changed(at_s)
