@@ -98,7 +98,7 @@ class ReplayedRun(NamedTuple):
     moments: list[Moment]
 
 
-class _Watch:
+class Watch:
     """Watches a session for the end of its run, and for what disturbs it."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ def replay(stored: StoredRun, prior: Prior | None = None) -> ReplayedRun:
         stored: the recording.
         prior: the rates of earlier runs of its cluster; None without any.
     """
-    replayed, watch = EtaReplay(lambda _cluster_id: prior, EVERY_MS), _Watch()
+    replayed, watch = EtaReplay(lambda _cluster_id: prior, EVERY_MS), Watch()
     settling, found = Settling(), list[tuple[Settled, float | None]]()
     for settled in settling.settle(replayed.replay(watch.watch(stored.events()))):
         by_throttle, run_id = None, settled.forecast.run_id

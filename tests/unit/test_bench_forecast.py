@@ -7,8 +7,10 @@ from statistics import fmean, median
 import pytest
 from bench.forecast.ablation import learnt_on
 from bench.forecast.baselines import LINEAR, SmoothedRate
+from bench.forecast.before_start import checks
 from bench.forecast.moments import KTUI, Moment
 from bench.forecast.priors import forward_chained
+from bench.forecast.real_runs import Machine
 from bench.forecast.report import real_judges
 from bench.forecast.scores import (
     by_run,
@@ -18,11 +20,11 @@ from bench.forecast.scores import (
     surely_short,
     with_interval,
 )
-from bench.forecast.stored import simulated_runs
+from bench.forecast.stored import real, simulated_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.speed.answer import Span
+from ktui.speed.answer import Source, Span
 
 
 def moment(
@@ -92,3 +94,24 @@ def test_nothing_is_chosen_by_the_runs_that_judge() -> None:
     assert chosen_by
     assert judging
     assert not chosen_by & judging
+
+
+def test_checks_before_real_runs_know_the_runs_of_the_lab_before_them_and_miss_by_less() -> None:
+    lab = real(Machine.SHARES, frozen=True).clusters["frozen-7"]
+
+    found = list(checks(lab))
+
+    assert [each.stored.number for each in found] == [2, 3, 4]
+    assert [each.known.basis.runs for each in found] == [1, 2, 3]
+    for each in found:
+        assert each.flat.basis.source is Source.GIVEN
+        assert each.assumed.basis.source is Source.ASSUMED
+        assert each.known.basis.source is Source.EARLIER_RUNS
+    assert median(each.error(each.known) for each in found) < 0.2
+    assert median(each.error(each.flat) for each in found) > 0.4
+
+
+def test_checks_leave_out_runs_in_which_something_happened_that_nobody_could_know_of() -> None:
+    lab = real(Machine.BUSY, frozen=True).clusters["frozen-2"]
+    names = [each.stored.name for each in checks(lab)]
+    assert names == ["four-at-once", "written-to", "one-on-each-broker", "all-at-once"]
