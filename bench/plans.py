@@ -19,7 +19,8 @@ from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.planning.read.read import read_plan
-from ktui.preview.preflight import PreflightBase
+from ktui.preview.facts import ClusterFacts, Terms
+from ktui.preview.preview import PreviewBase
 from ktui.preview.steps import steps_of
 
 BROKERS = 12
@@ -54,8 +55,8 @@ def _large_plan() -> None:
         ("split into steps", lambda: _split(plan, cluster, limits)),
     ):
         print(f"  {what} {_seconds(action) / one:.1f} times that")
-    grounds: list[PreflightBase] = []
-    once = _seconds(lambda: grounds.append(PreflightBase(plan, cluster)))
+    grounds: list[PreviewBase] = []
+    once = _seconds(lambda: grounds.append(PreviewBase(plan, ClusterFacts(seen=cluster))))
     print(f"  preflight, once {once / one:.1f}")
     for shape in SHAPES:
         taken = _seconds(partial(_preflight, grounds[0], plan, _in(limits, shape)))
@@ -66,7 +67,7 @@ def _large_plan() -> None:
 
 def _limits_being_typed() -> None:
     plan, cluster = _world(1_000)
-    ground, limits = PreflightBase(plan, cluster), default_limits()
+    ground, limits = PreviewBase(plan, ClusterFacts(seen=cluster)), default_limits()
     for shape in SHAPES:
         under = partial(_preflight, ground, plan, _in(limits, shape))
         taken = [_seconds(under) for _ in range(9)]
@@ -86,8 +87,8 @@ def _split(plan: Plan, cluster: ClusterSnapshot, limits: Limits) -> None:
     check_count("partitions with steps", moved, len(plan.partitions))
 
 
-def _preflight(ground: PreflightBase, plan: Plan, limits: Limits) -> None:
-    found = ground.under(limits)
+def _preflight(ground: PreviewBase, plan: Plan, limits: Limits) -> None:
+    found = ground.under(Terms(limits=limits))
     check_count("replicas to move", found.summary.replica_movements, len(plan.partitions))
     check_count("partitions of unknown size", found.sizes_unknown, 0)
 

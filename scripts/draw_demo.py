@@ -190,7 +190,7 @@ def live_plan(scenario: Scenario, name: str) -> LivePlan:
     )
     prepared = prepare(wanted, twin)
     if prepared.rehearsal is None:
-        raise SystemExit(f"a start would be refused: {prepared.findings}")
+        raise SystemExit(f"a start would be refused: {prepared.preview.findings}")
     return LivePlan(
         plan=wanted.plan_name,
         rehearsal=prepared.rehearsal,

@@ -27,11 +27,11 @@ from ktui.execution.time_left.forecast import TimeLeftForecast
 from ktui.pipeline.forecast.replay import EtaReplay
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.preview.preflight import preflight
+from ktui.preview.facts import ClusterFacts, Terms
+from ktui.preview.preview import PreviewBase
 from ktui.recording.lines import RunLine
 from ktui.recording.milliseconds import from_wall_ms
 from ktui.speed.answer import HowLong, basis_text, span_text
-from ktui.speed.capacity import Capacity
 from ktui.speed.shown import SpeedShown, prior_of
 from ktui.units import Rate
 
@@ -167,9 +167,12 @@ def _said(run: Run, shown: Sequence[SpeedShown]) -> tuple[HowLong, HowLong, HowL
         brokers={broker: Broker(broker) for broker in brokers},
         sizes={Replica(one.tp, broker): one.size for one in tracks for broker in one.original},
     )
+    terms = Terms(limits=run.limits, throttle=run.throttled.in_force)
+    nothing = ClusterFacts(seen=snapshot)
+    earlier = ClusterFacts(seen=snapshot, prior=prior_of(shown))
     flat, assumed, known = (
-        preflight(plan, snapshot, run.limits, each, run.throttled.in_force).how_long
-        for each in (Capacity(given=FLAT), Capacity(), Capacity(prior_of(shown)))
+        PreviewBase(plan, facts, rate=rate).under(terms).how_long
+        for facts, rate in ((nothing, FLAT), (nothing, None), (earlier, None))
     )
     if flat is None or assumed is None or known is None:
         raise SystemExit(f"not measured: not all sizes of {run.name} are known")

@@ -73,7 +73,7 @@ def rehearsal_of(plan: Plan, twin: Twin, limits: Limits) -> Rehearsal:
     )
     prepared = prepare(wanted, twin)
     if prepared.rehearsal is None:
-        raise SystemExit(f"not measured: {prepared.findings[0]}")
+        raise SystemExit(f"not measured: {prepared.preview.findings[0]}")
     return prepared.rehearsal
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from ktui.preview.preflight import preflight
 from ktui.preview.steps import situations, steps_of
-from support.cli.preflights import GB, Way, a_plan, a_snapshot
+from support.cli.preflights import GB, Way, a_plan, a_snapshot, how_long, preflight
 from support.runs.pacing import broker_limits, replica_lists
 
 BROKERS = range(1, 8)
@@ -103,11 +102,17 @@ def test_every_plan_takes_at_least_as_long_as_its_busiest_broker_needs(
 ) -> None:
     forecast = preflight(a_plan(*some), a_snapshot(*some, sizes=sizes), in_shape(limits, shape))
 
-    assert forecast.time_s is not None
-    assert forecast.time_s.low <= forecast.time_s.middle <= forecast.time_s.high
-    if forecast.bound is not None:
-        assert forecast.time_s.middle >= forecast.bound.time_s.middle - 1e-3
-    assert (forecast.batches > 0) == (forecast.in_force.alters + forecast.in_force.elections > 0)
+    assert (
+        how_long(forecast).time_s.low
+        <= how_long(forecast).time_s.middle
+        <= how_long(forecast).time_s.high
+    )
+    bound = how_long(forecast).pacesetter
+    if bound is not None:
+        assert how_long(forecast).time_s.middle >= bound.time_s.middle - 1e-3
+    assert (how_long(forecast).batches > 0) == (
+        forecast.in_force.alters + forecast.in_force.elections > 0
+    )
 
 
 @given(ways, sizes, limits, shapes)

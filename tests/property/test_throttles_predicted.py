@@ -16,12 +16,12 @@ from ktui.planning.check.findings import Finding, FindingKind
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.preview import throttle_findings
 from ktui.preview.moves import moves_of
-from ktui.preview.preflight import Preflight, preflight
+from ktui.preview.preview import PlanPreview
 from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
 from ktui.progress.throttle import starvation_threshold
 from ktui.quantities import as_rate_above
 from ktui.speed.simulate import RunSpeed, simulate_run
-from support.cli.preflights import Way, a_plan, a_snapshot, tp
+from support.cli.preflights import Way, a_plan, a_snapshot, preflight, tp
 from support.runs.pacing import replica_lists
 
 some_replicas = replica_lists(range(1, 8), 4)
@@ -52,15 +52,15 @@ def forecast_of(
     *,
     leaders: bool = False,
     sizes: Sequence[int | None] = (),
-) -> Preflight:
+) -> PlanPreview:
     known = {tp(n): b * MB for n, b in enumerate(inbound[: len(some)]) if b is not None}
     snapshot = a_snapshot(*some, sizes=sizes, inbound=known)
     throttle = ThrottleRates(rate)
     return preflight(a_plan(*some), snapshot, limits, throttle=throttle, throttle_leaders=leaders)
 
 
-def of(forecast: Preflight, kind: FindingKind) -> list[Finding]:
-    return [found for found in forecast.warnings if found.kind is kind]
+def of(forecast: PlanPreview, kind: FindingKind) -> list[Finding]:
+    return [found for found in forecast.findings if found.kind is kind]
 
 
 def rates_in(sentence: str) -> list[int]:
@@ -123,8 +123,8 @@ def test_brokers_without_a_throttle_are_never_warned_about_one(
 
     forecast = preflight(a_plan(*some), snapshot, limits, throttle=throttle)
 
-    assert forecast.warnings == preflight(a_plan(*some), snapshot, limits).warnings
-    assert forecast.time_s == preflight(a_plan(*some), snapshot, limits).time_s
+    assert forecast.findings == preflight(a_plan(*some), snapshot, limits).findings
+    assert forecast.how_long == preflight(a_plan(*some), snapshot, limits).how_long
 
 
 @given(some=ways, limits=limits, leaders=st.booleans())

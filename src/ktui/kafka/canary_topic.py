@@ -12,10 +12,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-import msgspec
 from kafka.protocol.admin.topics import CreateTopicsRequest, DeleteRecordsRequest
 from kafka.protocol.producer.produce import ProduceRequest
 
+from ktui.cluster.permissions import CanaryObstacles
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests.configs import read_settings
@@ -39,15 +39,6 @@ _LAST_WITH_NAMES = 12
 _ALL_IN_SYNC = -1
 _ANSWER_MS = 5_000
 _ASKING = Purpose("asking what a canary may do")
-
-
-class CanaryObstacles(msgspec.Struct, frozen=True):
-    """What keeps a canary from measuring; empty for nothing."""
-
-    denied: tuple[str, ...] = ()
-    """The operations on its topic that are not granted: "Create", "Write", "Delete"."""
-    refusal: str = ""
-    """Why the topic cannot be made, or would take no record, though that is permitted."""
 
 
 def canary_replicas(brokers: Sequence[int], default_factor: str | None) -> list[list[int]]:

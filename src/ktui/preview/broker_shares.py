@@ -28,9 +28,14 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
         return self.replicas + self.gains - self.loses
 
     @property
+    def copies(self) -> bool:
+        """Whether the broker gains or loses replicas."""
+        return bool(self.gains or self.loses)
+
+    @property
     def changes(self) -> bool:
         """Whether the plan changes anything on the broker."""
-        return bool(self.gains or self.loses or self.leaders != self.leaders_after)
+        return self.copies or self.leaders != self.leaders_after
 
 
 def broker_shares(plan: Plan, snapshot: ClusterSnapshot) -> tuple[BrokerShare, ...]:

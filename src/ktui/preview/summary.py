@@ -11,14 +11,6 @@ from ktui.planning.check.rules import PlanRules, at_target, moves_leader
 from ktui.planning.plan import Plan
 
 
-class BrokerChange(msgspec.Struct, frozen=True):
-    """The number of replicas that a broker gains and loses."""
-
-    broker: int
-    gains: int
-    loses: int
-
-
 class FactorChange(msgspec.Struct, frozen=True):
     """The number of partitions that change from one replication factor to another."""
 
@@ -38,7 +30,6 @@ class PlanSummary(msgspec.Struct, frozen=True):
     """Replicas to copy to a broker."""
     leader_movements: int
     """Partitions with a leader that are to be led by another broker."""
-    brokers: tuple[BrokerChange, ...]
     replication_factor_changes: tuple[FactorChange, ...]
 
 
@@ -47,22 +38,14 @@ def summarise(plan: Plan, cluster: ClusterSnapshot) -> PlanSummary:
     rules = PlanRules(cluster)
     pairs = [(target, rules.state(target.tp)) for target in plan.partitions]
     known = [(target, state) for target, state in pairs if state is not None]
-    gains = Counter(
-        b for target, state in known for b in target.replicas if b not in state.original
-    )
-    loses = Counter(
-        b for target, state in known for b in state.original if b not in target.replicas
-    )
+    gained = (b for target, state in known for b in target.replicas if b not in state.original)
     factors = Counter((len(state.original), len(target.replicas)) for target, state in known)
     return PlanSummary(
         partitions=len(pairs),
         unknown=len(pairs) - len(known),
         at_target=sum(at_target(target, state) for target, state in known),
-        replica_movements=gains.total(),
+        replica_movements=sum(1 for _ in gained),
         leader_movements=sum(moves_leader(target, state) for target, state in known),
-        brokers=tuple(
-            BrokerChange(b, gains[b], loses[b]) for b in sorted(gains.keys() | loses.keys())
-        ),
         replication_factor_changes=tuple(
             FactorChange(before, after, count)
             for (before, after), count in sorted(factors.items())

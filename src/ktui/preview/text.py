@@ -1,39 +1,34 @@
-"""A preflight in words, for `plan check`, `start --dry-run` and the screen."""
+"""A preview in words, for `plan check`, `start --dry-run` and the screen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from textwrap import wrap
 
 from ktui.pacing.limits import Limits, Mode
-from ktui.planning.check.disks import DiskLoad
-from ktui.planning.check.findings import FindingKind
+from ktui.planning.check.findings import Finding, FindingKind
 from ktui.planning.names import join_named
-from ktui.planning.throttle_rates import ThrottleRates
-from ktui.preview.preflight import Preflight, ShapeCost, sizes_phrase
-from ktui.quantities import UNKNOWN, as_bytes, as_count
-from ktui.speed.answer import Bottleneck, Bound, how_long_text, span_text
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+from ktui.preview.preview import BrokerPreview, PlanPreview, ShapeCost, sizes_phrase
+from ktui.quantities import UNKNOWN, as_bytes
+from ktui.speed.answer import Bottleneck, Bound, how_long_text
 
 _HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT PEAK")
 _SEEN_BY_MONITORS = "until they are dropped, monitors see the extra replicas as a higher factor"
-_WIDTH, _INDENT = 80, "      "
-_SHORTEST_COMPARED_S = 1.0
-"""The shortest least time that a run's is compared with; beside less, any run seems slow."""
 
 
-def lines(preflight: Preflight) -> list[str]:
+def lines(preview: PlanPreview) -> list[str]:
     """Return figures, brokers and shapes, separated by empty lines; at most 80 columns wide."""
-    blocks = [figures(preflight)]
-    if preflight.brokers:
-        blocks.append(room_lines(preflight))
-    if preflight.batches:
-        blocks += [shape_lines(preflight), time_lines(preflight)]
+    blocks = [figures(preview)]
+    if room := room_lines(preview):
+        blocks.append(room)
+    if preview.moves:
+        blocks += [shape_lines(preview), [f"time  {time_text(preview)}", *throttle_lines(preview)]]
     return [line for block in blocks for line in ("", *block)][1:]
 
 
-def figures(preflight: Preflight) -> list[str]:
+def figures(preview: PlanPreview) -> list[str]:
     """Return the figures of the plan, one per line."""
-    summary = preflight.summary
+    summary = preview.summary
     rows = [
         ("partitions in the plan", f"{summary.partitions:,}"),
         ("already at their target", f"{summary.at_target:,}"),
@@ -47,17 +42,49 @@ def figures(preflight: Preflight) -> list[str]:
         for change in summary.replication_factor_changes
     ]
     if summary.replica_movements:
-        rows.append(("to be copied", _or_unknown(preflight.bytes_to_copy)))
+        rows.append(("to be copied", _or_unknown(preview.bytes_to_copy)))
+    if preview.how_long is not None and preview.moves:
+        waves = preview.limits.mode is Mode.WAVE
+        rows.append(("waves" if waves else "batches, about", f"{preview.how_long.batches:,}"))
     names, values = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [f"{name:<{names}}  {value:>{values}}" for name, value in rows]
 
 
-def room_lines(preflight: Preflight) -> list[str]:
-    """Show what brokers get and lose, and the room on their disks."""
-    return _table([_HEADINGS, *map(_broker, preflight.brokers)])
+def room_lines(preview: PlanPreview) -> list[str]:
+    """Show what brokers get and lose, and the room on their disks; empty if nothing is copied."""
+    rows = [_broker(each) for each in preview.brokers if each.copies]
+    return _table([_HEADINGS, *rows]) if rows else []
 
 
-def _broker(load: DiskLoad) -> Sequence[str]:
+def time_text(preview: PlanPreview) -> str:
+    """Return how long the plan takes: `about 41 min (35 to 52), by 3 earlier runs`."""
+    if preview.how_long is None:
+        return f"unknown: {sizes_phrase(preview.sizes_unknown)} not known"
+    never = any(each.kind is FindingKind.NEVER_ENDS for each in preview.findings)
+    return how_long_text(preview.how_long) + (", where the throttle lets it end" if never else "")
+
+
+def throttle_lines(preview: PlanPreview) -> list[str]:
+    """Return the throttle of the run, and those that brokers have already and keep."""
+    rates = preview.throttle
+    words = rates.with_leaders(throttled=preview.throttle_leaders)
+    already = tuple(
+        BrokerRate(each.broker, each.throttle_bytes_s)
+        for each in preview.brokers
+        if each.throttle_bytes_s is not None and rates.of(each.broker) is None
+    )
+    return [
+        *([f"throttle  {words}"] if rates else []),
+        *([f"throttled already: {ThrottleRates(brokers=already).words}"] if already else []),
+    ]
+
+
+def finding_text(finding: Finding) -> str:
+    """Return a finding with its severity: `warning: ...`."""
+    return f"{finding.severity}: {finding.sentence}"
+
+
+def _broker(load: BrokerPreview) -> Sequence[str]:
     return (
         str(load.broker),
         f"{load.gains:,}",
@@ -75,13 +102,13 @@ def room_text(room: int | None) -> str:
     return as_bytes(room) if room is None or room >= 0 else f"-{as_bytes(-room)}"
 
 
-def shape_lines(preflight: Preflight) -> list[str]:
+def shape_lines(preview: PlanPreview) -> list[str]:
     """Show both shapes side by side; without R, they are the same."""
-    in_force = preflight.in_force
+    in_force = preview.in_force
     seen = [_SEEN_BY_MONITORS] if in_force.peak_extra_replicas else []
-    if preflight.limits.replicas is None:
+    if preview.limits.replicas is None:
         return [*_side_by_side(["all at once"], [in_force]), *seen]
-    others = [cost for cost in preflight.shapes if cost is not in_force]
+    others = [cost for cost in preview.shapes if cost is not in_force]
     names = [f"{in_force.shape}, in force", *(cost.shape for cost in others)]
     return [*_side_by_side(names, [in_force, *others]), *seen]
 
@@ -100,33 +127,6 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
         "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def time_lines(preflight: Preflight) -> list[str]:
-    """Return the estimated time of the run with its batches, and what bounds it."""
-    waves = preflight.limits.mode is Mode.WAVE
-    nouns = ("wave", "waves") if waves else ("batch", "batches")
-    counted = as_count(preflight.batches, *nouns)
-    if preflight.how_long is None:
-        unknown = sizes_phrase(preflight.sizes_unknown)
-        return [f"time  unknown: {unknown} not known; at least {counted}"]
-    never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
-    where = ", where the throttle lets it end" if never else ""
-    rows = [f"time  {how_long_text(preflight.how_long)}"]
-    bound = preflight.how_long.pacesetter
-    if bound is not None and bound.time_s.middle >= _SHORTEST_COMPARED_S:
-        least, why = span_text(bound.time_s), why_no_less(bound, preflight.limits)
-        times = preflight.how_long.time_s.middle / bound.time_s.middle
-        rows += [
-            f"{_INDENT}in about {counted}{where}; at least {least}, {why}",
-            f"{_INDENT}the run takes {how_much_longer(times)}",
-        ]
-    else:
-        rows.append(f"{_INDENT}in about {counted}{where}")
-    if preflight.throttled:
-        rows.append(f"{_INDENT}throttled: {ThrottleRates(brokers=preflight.throttled).words}")
-    wrapped = [wrap(row, _WIDTH, subsequent_indent=_INDENT) for row in rows]
-    return [line for lines in wrapped for line in lines]
 
 
 def how_much_longer(times: float) -> str:

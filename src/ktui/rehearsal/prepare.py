@@ -9,12 +9,12 @@ import msgspec
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
-from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
+from ktui.planning.check.findings import Allowances, ClusterSnapshot
 from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
-from ktui.preview.preflight import PreflightBase
+from ktui.preview.facts import ClusterFacts
+from ktui.preview.preview import PlanPreview, PreviewBase
 from ktui.rehearsal.play import Rehearsal
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock
@@ -39,14 +39,9 @@ class PlanToRehearse(msgspec.Struct, frozen=True, kw_only=True):
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, checked against a twin."""
 
-    findings: tuple[Finding, ...]
+    preview: PlanPreview
     rehearsal: Rehearsal | None
     """None where the plan has problems, or nothing to do."""
-
-    @property
-    def refused(self) -> bool:
-        """Whether a start would be refused."""
-        return any(each.severity is Severity.PROBLEM for each in self.findings)
 
 
 def prepare(to_rehearse: PlanToRehearse, twin: Twin) -> Prepared:
@@ -56,14 +51,11 @@ def prepare(to_rehearse: PlanToRehearse, twin: Twin) -> Prepared:
         leave_out_internal(wanted.plan) if wanted.exclude_internal else (wanted.plan, ())
     )
     seen = asyncio.run(_snapshot(plan, twin, measure=wanted.options.throttles))
-    findings = (*check_plan(plan, seen, wanted.allowed), *left_out)
-    idle = any(each.kind is FindingKind.NOTHING_TO_DO for each in findings)
-    if idle or any(each.severity is Severity.PROBLEM for each in findings):
-        return Prepared(findings=findings, rehearsal=None)
-    if wanted.options.throttles:
-        findings = (*findings, *_throttle_warnings(wanted, plan, seen))
-        if any(each.severity is Severity.PROBLEM for each in findings):
-            return Prepared(findings=findings, rehearsal=None)
+    terms = wanted.options.terms(wanted.limits, wanted.allowed, wanted.name)
+    base = PreviewBase(plan, ClusterFacts(seen=seen, cluster=twin.name), source=wanted.plan_name)
+    preview = base.under(terms).with_findings(*left_out)
+    if preview.idle or preview.problems:
+        return Prepared(preview=preview, rehearsal=None)
     first = first_events(
         plan,
         seen,
@@ -72,27 +64,10 @@ def prepare(to_rehearse: PlanToRehearse, twin: Twin) -> Prepared:
         cluster_id=twin.cluster_id,
         plan_name=wanted.plan_name,
     )
-    return Prepared(findings=findings, rehearsal=Rehearsal(name=wanted.name, first=tuple(first)))
+    return Prepared(preview=preview, rehearsal=Rehearsal(name=wanted.name, first=tuple(first)))
 
 
 async def _snapshot(plan: Plan, twin: Twin, *, measure: bool) -> ClusterSnapshot:
     clock = VirtualClock(leaping=True)
     cluster = SimulatedCluster(twin.cluster(Pace.USUAL), clock)
     return await take_snapshot(cluster.reader(), plan, clock if measure else None)
-
-
-def _throttle_warnings(
-    wanted: PlanToRehearse, plan: Plan, seen: ClusterSnapshot
-) -> tuple[Finding, ...]:
-    options = wanted.options
-    return (
-        PreflightBase(plan, seen)
-        .under(
-            wanted.limits,
-            None,
-            options.throttle,
-            throttle_leaders=options.throttle_leaders,
-            slow=wanted.allowed.slow,
-        )
-        .warnings
-    )

@@ -12,8 +12,9 @@ import pytest
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotAuthorized, NotKafka
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.permissions import Permissions
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
-from ktui.kafka.capabilities import Capabilities, Permissions
+from ktui.kafka.capabilities import Capabilities
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
 from ktui.kafka.reader import KafkaReader

@@ -22,9 +22,9 @@ from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import FindingKind
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.preview.preflight import preflight
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress
+from support.cli.preflights import preflight
 from support.contract.real_world import RealWorld
 from support.contract.world import change, setting, until
 from support.kafka.labs import a_lab

@@ -11,10 +11,10 @@ from ktui.cli.context.config import Context
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.membership import GroupMembership
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner
+from ktui.cluster.permissions import GRANTS, CanaryObstacles, Permissions
 from ktui.cluster.ports import ClusterReader
-from ktui.kafka.canary_topic import CanaryObstacles
-from ktui.kafka.capabilities import GRANTS, Permissions
 from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
 from support.journals.owners import GoodClaim
 
 OF_A_CANARY = ("Create", "Write", "Delete")
@@ -57,3 +57,8 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
             return EVERYTHING - {operation for on, operation in self.not_granted if on == resource}
 
         return Permissions(granted("cluster"), {topic: granted(topic) for topic in topics})
+
+
+def as_reader(cluster: SimulatedCluster) -> Any:
+    """Return the reader of a simulated cluster, in place of Kafka's."""
+    return cluster.reader()

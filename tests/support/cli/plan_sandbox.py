@@ -32,6 +32,11 @@ def answer(result: Result, exit_code: int = 0) -> Any:
     return json.loads(result.stdout)
 
 
+def found(preview: Any, severity: str) -> list[Any]:
+    """Return the findings of one severity in the JSON of a preview."""
+    return [each for each in preview["findings"] if each["severity"] == severity]
+
+
 class PlanSandbox:
     """A folder for plans, and a cluster to check them on."""
 

@@ -7,8 +7,14 @@ from typing import Any
 
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.planning.check.findings import ClusterSnapshot
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import Allowances, ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.preview.facts import ClusterFacts, Terms
+from ktui.preview.preview import PlanPreview, PreviewBase
+from ktui.speed.answer import Bound, HowLong
+from ktui.speed.capacity import Capacity
 
 GB = 1_000_000_000
 TOPIC = "orders"
@@ -66,3 +72,48 @@ def a_snapshot(
         },
     }
     return ClusterSnapshot(**(fields | more))
+
+
+def preflight(
+    plan: Plan,
+    snapshot: ClusterSnapshot,
+    limits: Limits,
+    known: Capacity | None = None,
+    throttle: ThrottleRates = NO_THROTTLE,
+    *,
+    throttle_leaders: bool = False,
+    slow: bool = False,
+) -> PlanPreview:
+    """Preview a plan of which nothing but its figures is asked."""
+    terms = Terms(
+        limits=limits,
+        throttle=throttle,
+        throttle_leaders=throttle_leaders,
+        allowed=Allowances(slow=slow),
+    )
+    return base(plan, snapshot, known).under(terms)
+
+
+def base(plan: Plan, snapshot: ClusterSnapshot, known: Capacity | None = None) -> PreviewBase:
+    """Return what previews share of which nothing but figures is asked."""
+    ground = PreviewBase(plan, ClusterFacts(seen=snapshot), check=lambda _: ())
+    if known is not None:
+        ground.known = known
+    return ground
+
+
+def how_long(preview: PlanPreview) -> HowLong:
+    assert preview.how_long is not None
+    return preview.how_long
+
+
+def least(preview: PlanPreview) -> Bound:
+    bound = how_long(preview).pacesetter
+    assert bound is not None
+    return bound
+
+
+def throttled(preview: PlanPreview) -> dict[int, int]:
+    """Return the throttles of a preview, by broker."""
+    rates = ((each.broker, each.throttle_bytes_s) for each in preview.brokers)
+    return {broker: rate for broker, rate in rates if rate is not None}

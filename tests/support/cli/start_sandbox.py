@@ -44,7 +44,8 @@ class StartSandbox:
         """Use this cluster as the one that is named; its clock leaps while the verb waits."""
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock._leaping = True
-        self._monkeypatch.setattr("ktui.cli.context.cluster.SystemClock", lambda: cluster.clock)
+        module = "ktui.cli.output.cluster_facts"
+        self._monkeypatch.setattr(f"{module}.SystemClock", lambda: cluster.clock)
         named = NamedCluster(
             reader=cluster.reader,
             writer=cluster.writer,

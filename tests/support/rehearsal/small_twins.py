@@ -57,7 +57,7 @@ def rehearsal_of(
         ),
         twin,
     )
-    assert prepared.rehearsal is not None, prepared.findings
+    assert prepared.rehearsal is not None, prepared.preview.findings
     faults = tuple(parse_fault(event, twin.spec) for event in events)
     return prepared.rehearsal.with_faults(faults, until=None)
 

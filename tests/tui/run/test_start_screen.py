@@ -191,9 +191,7 @@ async def test_an_invalid_throttle_blocks_the_start(tmp_path: Path) -> None:
         # the context's throttle is there to be typed over
         watch.engines.throttle = "50MB"
         await choose_plan(watch, path)
-        await watch.until(
-            lambda: "at 50 MB/s into brokers 4, 5 and 6" in joined_words(report(watch))
-        )
+        await watch.until(lambda: "throttle 50 MB/s into each" in joined_words(report(watch)))
         # throttled leaders are a choice, with its warning
         await go_to(watch, "throttle")
         watch.app.screen.query_one("#throttle-leaders").focus()
@@ -327,9 +325,7 @@ async def test_a_throttle_is_checked_against_inbound_traffic_and_then_used_by_th
         field(watch, "#throttle-rate").value = ""
         await type_throttle(watch, "3MB")
         await settled(watch)
-        assert "at 3.0 MB/s into brokers 4, 5 and 6, which are throttled" in joined_words(
-            report(watch)
-        )
+        assert "throttle 3.0 MB/s into each broker" in joined_words(report(watch))
         await confirm(watch, "drain-3")
         await watch.until(lambda: watch.app.attached is not None)
         assert watch.app.attached is not None
@@ -348,7 +344,7 @@ async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
         await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         assert (
-            "run drain-3 waits for resume, with 1 partition left that this plan has, too"
+            "run drain-3 is waiting for resume, with 1 partition of this plan left to move"
             in joined_words(report(watch))
         )
 

@@ -12,10 +12,10 @@ from ktui.planning.check.findings import FindingKind
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.preview.preflight import preflight
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from support.cli.preflights import preflight
 from support.simulated.moving_clusters import a_cluster, throttle, tp, wait
 
 MB = 10**6
@@ -39,7 +39,7 @@ def never_ends_warnings(rate: int, limits: Limits) -> list[str]:
     ours = cluster()
     seen = asyncio.run(take_snapshot(ours.reader(), PLAN, ours.clock))
     figures = preflight(PLAN, seen, limits, throttle=ThrottleRates(rate))
-    return [found.sentence for found in figures.warnings if found.kind is FindingKind.NEVER_ENDS]
+    return [found.sentence for found in figures.findings if found.kind is FindingKind.NEVER_ENDS]
 
 
 def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:

@@ -10,15 +10,25 @@ import pytest
 from ktui.cluster.broker import BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind, Severity
-from ktui.planning.throttle_rates import BrokerRate
-from ktui.preview import preflight as preflight_module
-from ktui.preview.preflight import Preflight, PreflightBase, ShapeCost, preflight
+from ktui.preview import preview as preflight_module
+from ktui.preview.facts import Terms
+from ktui.preview.preview import BrokerPreview, PlanPreview, ShapeCost
 from ktui.speed import simulate as schedule_module
 from ktui.speed.answer import Bottleneck, Span
 from ktui.speed.capacity import Capacity
-from support.cli.preflights import GB, Way, a_plan, a_snapshot, tp
+from support.cli.preflights import (
+    GB,
+    Way,
+    a_plan,
+    a_snapshot,
+    base,
+    how_long,
+    least,
+    preflight,
+    throttled,
+    tp,
+)
 from support.runs.pacing import WHOLE
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))
@@ -30,31 +40,29 @@ ROOMY = (100 * GB, 50 * GB)
 
 def figures(
     *ways: Way, limits: Limits = START, given: float | None = None, **more: Any
-) -> Preflight:
+) -> PlanPreview:
     known = Capacity(given=given)
     return preflight(a_plan(*ways), a_snapshot(*ways, **more), limits, known)
 
 
 def time(*ways: Way, limits: Limits = START, **more: Any) -> Span:
-    time_s = figures(*ways, limits=limits, **more).time_s
-    assert time_s is not None
-    return time_s
+    return how_long(figures(*ways, limits=limits, **more)).time_s
 
 
 def cost(shape: Shape, *ways: Way, **more: Any) -> ShapeCost:
     return next(each for each in figures(*ways, **more).shapes if each.shape is shape)
 
 
-def load(result: Preflight, broker: int) -> DiskLoad:
+def load(result: PlanPreview, broker: int) -> BrokerPreview:
     return next(each for each in result.brokers if each.broker == broker)
 
 
-def kinds(result: Preflight) -> list[FindingKind]:
-    return [finding.kind for finding in result.warnings]
+def kinds(result: PlanPreview) -> list[FindingKind]:
+    return [finding.kind for finding in result.findings]
 
 
-def only(result: Preflight) -> str:
-    (finding,) = result.warnings
+def only(result: PlanPreview) -> str:
+    (finding,) = result.findings
     assert finding.severity is Severity.WARNING
     return finding.sentence
 
@@ -63,10 +71,14 @@ def test_each_broker_has_its_gains_losses_and_room() -> None:
     result = figures(ONE, ALL, sizes=[2 * GB, 3 * GB], rooms={4: ROOMY, 1: ROOMY})
 
     assert result.bytes_to_copy == 2 * GB + 3 * 3 * GB
-    assert load(result, 4) == DiskLoad(
+    assert load(result, 4) == BrokerPreview(
         broker=4,
+        replicas=0,
         gains=2,
         loses=0,
+        leaders=0,
+        leaders_after=2,
+        throttle_bytes_s=None,
         bytes_in=5 * GB,
         bytes_out=0,
         disk_bytes=100 * GB,
@@ -81,8 +93,9 @@ def test_each_broker_has_its_gains_losses_and_room() -> None:
 def test_partitions_that_stay_cost_nothing() -> None:
     result = figures(((1, 2, 3), (1, 2, 3)))
 
-    assert (result.bytes_to_copy, result.brokers, result.batches) == (0, (), 0)
-    assert (result.time_s, result.bound) == (Span(0, 0, 0), None)
+    assert (result.bytes_to_copy, how_long(result).batches) == (0, 0)
+    assert not any(each.changes for each in result.brokers)
+    assert (how_long(result).time_s, how_long(result).pacesetter) == (Span(0, 0, 0), None)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +190,7 @@ def test_free_places_are_refilled_while_others_wait_for_their_cut() -> None:
 
     result = figures(ONE, ((1, 2, 3), (5, 2, 3)), limits=one_by_one)
 
-    assert result.time_s is not None
-    assert (result.time_s.middle, result.batches) == (41, 3)
+    assert (how_long(result).time_s.middle, how_long(result).batches) == (41, 3)
 
 
 def test_waves_are_counted_and_wait_for_each_other() -> None:
@@ -187,8 +199,7 @@ def test_waves_are_counted_and_wait_for_each_other() -> None:
 
     result = figures(*ways, limits=waves, sizes=[GB, 2 * GB, GB, GB])
 
-    assert result.time_s is not None
-    assert (result.time_s.middle, result.batches) == (41 + 21, 2)
+    assert (how_long(result).time_s.middle, how_long(result).batches) == (41 + 21, 2)
 
 
 def test_the_order_of_the_queue_affects_the_time() -> None:
@@ -217,7 +228,7 @@ def test_the_size_of_the_waiting_queue_does_not_change_the_figures(
 
 
 def test_no_run_is_faster_than_its_busiest_broker() -> None:
-    bound = figures(ONE, ONE, ONE).bound
+    bound = least(figures(ONE, ONE, ONE))
 
     assert bound is not None
     assert (bound.broker, bound.time_s) == (4, Span(20, 40, 100))
@@ -242,10 +253,8 @@ def test_the_least_time_is_that_of_what_the_limits_leave_narrowest(
 
     result = figures(*ways, limits=msgspec.structs.replace(Limits(), **limit))
 
-    assert result.bound is not None
-    assert (result.bound.bottleneck, result.bound.time_s.middle) == (bottleneck, seconds)
-    assert result.time_s is not None
-    assert result.time_s.middle >= seconds
+    assert (least(result).bottleneck, least(result).time_s.middle) == (bottleneck, seconds)
+    assert how_long(result).time_s.middle >= seconds
 
 
 def test_what_three_brokers_copy_among_each_other_goes_one_by_one() -> None:
@@ -254,10 +263,8 @@ def test_what_three_brokers_copy_among_each_other_goes_one_by_one() -> None:
 
     result = figures(*ways, limits=Limits(bytes_per_broker=10**9))
 
-    assert result.bound is not None
-    assert (result.bound.bottleneck, result.bound.brokers) == (Bottleneck.BROKERS, (1, 2, 3))
-    assert result.time_s is not None
-    assert (result.bound.time_s.middle, result.time_s.middle) == (60, 63)
+    assert (least(result).bottleneck, least(result).brokers) == (Bottleneck.BROKERS, (1, 2, 3))
+    assert (least(result).time_s.middle, how_long(result).time_s.middle) == (60, 63)
 
 
 def test_of_five_brokers_four_exchange_at_a_time() -> None:
@@ -265,16 +272,13 @@ def test_of_five_brokers_four_exchange_at_a_time() -> None:
 
     result = figures(*ways, limits=Limits(bytes_per_broker=10**9))
 
-    assert result.bound is not None
-    assert (result.bound.brokers, result.bound.time_s.middle) == ((1, 2, 3, 4, 5), 100)
+    assert (least(result).brokers, least(result).time_s.middle) == ((1, 2, 3, 4, 5), 100)
 
 
 def test_a_step_that_exceeds_a_limit_and_goes_alone_is_in_the_least_time() -> None:
     result = figures(((1, 2, 3), (4, 5, 6)), limits=Limits(replica_movements=1, per_leader=1))
 
-    assert result.bound is not None
-    assert result.time_s is not None
-    assert (result.bound.time_s.middle, result.time_s.middle) == (20, 26)
+    assert (least(result).time_s.middle, how_long(result).time_s.middle) == (20, 26)
 
 
 def test_a_given_rate_is_taken_as_exact() -> None:
@@ -286,13 +290,13 @@ def test_a_throttled_broker_never_exceeds_the_rate_of_its_throttle() -> None:
 
     result = figures(ONE, ((1, 2, 3), (5, 2, 3)), broker_configs=configs)
 
-    assert result.throttled == (BrokerRate(4, 5_000_000),)
-    assert result.time_s is not None
-    assert (result.time_s.low, result.time_s.high) == pytest.approx((201, 401), abs=1)
-    assert result.time_s.middle == 335
-    assert result.bound is not None
-    least_s = result.bound.time_s
-    assert (result.bound.broker, round(least_s.low), round(least_s.high)) == (4, 200, 400)
+    assert throttled(result) == {4: 5_000_000}
+    assert (how_long(result).time_s.low, how_long(result).time_s.high) == pytest.approx(
+        (201, 401), abs=1
+    )
+    assert how_long(result).time_s.middle == 335
+    least_s = least(result).time_s
+    assert (least(result).broker, round(least_s.low), round(least_s.high)) == (4, 200, 400)
 
 
 def test_a_given_rate_overrides_throttles() -> None:
@@ -308,12 +312,12 @@ def test_unknown_sizes_leave_only_their_own_figures_unknown() -> None:
     result = figures(*ways, sizes=[None, GB], failures=(failure,), rooms={4: ROOMY, 5: ROOMY})
 
     assert (result.sizes_unknown, result.bytes_to_copy) == (1, None)
-    assert (result.time_s, result.bound) == (None, None)
+    assert result.how_long is None
     assert load(result, 4).bytes_in is None
     assert load(result, 4).room_bytes == 50 * GB
     assert load(result, 4).room_after_bytes is None
     assert load(result, 5).room_after_bytes == 49 * GB
-    assert (result.in_force.leader_epoch_bumps, result.batches) == (2, 2)
+    assert result.in_force.leader_epoch_bumps == 2
     assert kinds(result) == [FindingKind.DISKS_UNREADABLE]
     assert only(result) == (
         "the log dirs of broker 1 could not be read, so the size of 1 partition is not known: "
@@ -324,7 +328,7 @@ def test_unknown_sizes_leave_only_their_own_figures_unknown() -> None:
 def test_a_partition_that_only_loses_replicas_needs_no_size_for_its_time() -> None:
     result = figures(((1, 2, 3), (1, 2)), sizes=[None])
 
-    assert (result.bytes_to_copy, result.time_s) == (0, Span(1, 1, 1))
+    assert (result.bytes_to_copy, how_long(result).time_s) == (0, Span(1, 1, 1))
     assert load(result, 3).bytes_out is None
 
 
@@ -365,7 +369,7 @@ def test_replicas_that_leave_a_disk_make_room_for_later_ones() -> None:
     result = figures(*swap, sizes=[8 * GB, 8 * GB], rooms=rooms, limits=kip)
 
     assert load(result, 4).room_at_peak_bytes == 15 * GB
-    assert result.warnings == ()
+    assert result.findings == ()
 
 
 def test_a_disk_with_less_than_a_tenth_left_is_a_warning() -> None:
@@ -389,14 +393,14 @@ def test_offline_and_cordoned_log_dirs_are_no_room_and_offline_ones_a_warning() 
     assert only(one_offline) == (
         "broker 4 gets 1 replica, and a log dir is offline: /a (KAFKA_STORAGE_ERROR)"
     )
-    assert one_cordoned.warnings == ()
+    assert one_cordoned.findings == ()
     assert kinds(all_cordoned) == [FindingKind.LOG_DIR_OFFLINE]
 
 
 def test_a_broker_that_gains_nothing_is_not_judged_by_its_disks() -> None:
     full = LogDir(1, "/a", total_bytes=100 * GB, usable_bytes=0, cordoned=True)
 
-    assert figures(ONE, log_dirs={1: (full,)}).warnings == ()
+    assert figures(ONE, log_dirs={1: (full,)}).findings == ()
 
 
 def test_a_step_beyond_the_limits_is_reported_as_going_alone() -> None:
@@ -404,23 +408,23 @@ def test_a_step_beyond_the_limits_is_reported_as_going_alone() -> None:
 
     result = figures(ONE, ALL, limits=limits)
 
-    assert result.warnings[0].partitions == (tp(1),)
+    assert result.findings[0].partitions == (tp(1),)
     assert only(result) == (
         "a step adds more replicas than --replica-movements 2 allows, and goes alone, when nothing "
         "else moves: orders-1"
     )
-    assert figures(ONE, ALL, limits=START).warnings == ()
+    assert figures(ONE, ALL, limits=START).findings == ()
 
 
 def test_replicas_added_to_reach_min_isr_are_bound_by_no_limit() -> None:
     limits = Limits(replicas=1, partitions=6, replica_movements=1)
 
-    assert figures(((1,), (1, 2, 3)), limits=limits, min_isr=3).warnings == ()
+    assert figures(((1,), (1, 2, 3)), limits=limits, min_isr=3).findings == ()
 
 
 def test_one_base_serves_preflights_under_several_limits() -> None:
     ways, again = [ONE, ALL, ONE], msgspec.structs.replace(START, partitions=1)
-    base = PreflightBase(a_plan(*ways), a_snapshot(*ways))
+    ground = base(a_plan(*ways), a_snapshot(*ways))
 
     for limits in (START, KIP, again, START):
-        assert base.under(limits) == figures(*ways, limits=limits)
+        assert ground.under(Terms(limits=limits)) == figures(*ways, limits=limits)

@@ -14,12 +14,13 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_L
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.preview.preflight import Preflight, PreflightBase, preflight
+from ktui.preview.facts import Terms
+from ktui.preview.preview import PlanPreview
 from ktui.preview.text import lines
 from ktui.preview.throttle_findings import STALLED_AFTER_S
 from ktui.progress import stalls
 from ktui.speed.capacity import Capacity
-from support.cli.preflights import Way, a_plan, a_snapshot, tp
+from support.cli.preflights import Way, a_plan, a_snapshot, base, how_long, preflight, throttled, tp
 
 MB = 10**6
 ONE: Way = ((1, 2, 3), (4, 2, 3))
@@ -35,7 +36,7 @@ def forecast(
     leaders: bool = False,
     given: float | None = None,
     **more: Any,
-) -> Preflight:
+) -> PlanPreview:
     """Return a preflight under a throttle; partitions have no writes unless `inbound` is given."""
     written = inbound if inbound is not None else (0,) * len(ways)
     snapshot = a_snapshot(*ways, inbound={tp(n): b for n, b in enumerate(written)}, **more)
@@ -49,13 +50,9 @@ def forecast(
     )
 
 
-def only(result: Preflight) -> Finding:
-    (finding,) = result.warnings
+def only(result: PlanPreview) -> Finding:
+    (finding,) = result.findings
     return finding
-
-
-def throttles(result: Preflight) -> dict[int, int | None]:
-    return {each.broker: each.bytes_s for each in result.throttled}
 
 
 def test_the_estimate_uses_the_throttle_that_will_be_in_force() -> None:
@@ -63,10 +60,11 @@ def test_the_estimate_uses_the_throttle_that_will_be_in_force() -> None:
 
     result = forecast(ONE, throttle="10MB", broker_configs=existing)
 
-    assert throttles(result) == {4: 10 * MB}
-    assert result.time_s is not None
-    assert (result.time_s.low, result.time_s.middle) == pytest.approx((101, 168), abs=1)
-    assert lines(result)[-1].strip() == "throttled: 10 MB/s into broker 4"
+    assert throttled(result) == {4: 10 * MB}
+    assert (how_long(result).time_s.low, how_long(result).time_s.middle) == pytest.approx(
+        (101, 168), abs=1
+    )
+    assert lines(result)[-1] == "throttle  10 MB/s into each broker"
 
 
 def test_a_broker_without_a_new_rate_keeps_the_one_it_has() -> None:
@@ -74,26 +72,25 @@ def test_a_broker_without_a_new_rate_keeps_the_one_it_has() -> None:
 
     result = forecast(ALL, throttle="10MB,5=none,6=2MB", broker_configs=existing)
 
-    assert throttles(result) == {4: 10 * MB, 5: 3 * MB, 6: 2 * MB}
+    assert throttled(result) == {4: 10 * MB, 5: 3 * MB, 6: 2 * MB}
 
 
 def test_the_lower_of_a_given_rate_and_a_throttle_counts() -> None:
     result = forecast(ALL, throttle="10MB,6=2MB", given=5e6)
 
-    assert throttles(result) == {6: 2 * MB}
-    assert result.time_s is not None
-    assert result.time_s.middle == 901
+    assert throttled(result) == {6: 2 * MB}
+    assert how_long(result).time_s.middle == 901
 
 
 def test_the_preflight_is_computed_again_for_each_typed_throttle() -> None:
-    base = PreflightBase(a_plan(ONE), a_snapshot(ONE, inbound={tp(0): 12 * MB}))
+    ground = base(a_plan(ONE), a_snapshot(ONE, inbound={tp(0): 12 * MB}))
 
-    low = base.under(START, throttle=parse_throttle_rates("10MB"))
-    high = base.under(START, throttle=parse_throttle_rates("20MB"))
+    low = ground.under(Terms(limits=START, throttle=parse_throttle_rates("10MB")))
+    high = ground.under(Terms(limits=START, throttle=parse_throttle_rates("20MB")))
 
-    assert [found.kind for found in low.warnings] == [FindingKind.NEVER_ENDS]
-    assert (high.warnings, throttles(high)) == ((), {4: 20 * MB})
-    assert base.under(START).warnings == ()
+    assert [found.kind for found in low.findings] == [FindingKind.NEVER_ENDS]
+    assert (high.findings, throttled(high)) == ((), {4: 20 * MB})
+    assert ground.under(Terms(limits=START)).findings == ()
 
 
 @pytest.mark.parametrize("rate", ["12MB", "10MB"])
@@ -167,7 +164,7 @@ def test_a_rate_under_which_one_copy_ends_or_may_end_is_no_problem() -> None:
     free = forecast(ONE, ALL, throttle="50,5=none,6=none,4=none", inbound=(MB, MB))
 
     for result in (one_ends, unknown, free):
-        assert all(each.severity is not Severity.PROBLEM for each in result.warnings)
+        assert all(each.severity is not Severity.PROBLEM for each in result.findings)
 
 
 def test_an_operator_may_insist_on_a_rate_under_which_no_copy_ends() -> None:
@@ -175,17 +172,17 @@ def test_an_operator_may_insist_on_a_rate_under_which_no_copy_ends() -> None:
 
     result = preflight(a_plan(ONE), snapshot, START, None, rate, slow=True)
 
-    never = result.warnings[0]
+    never = result.findings[0]
     assert (never.severity, never.option) == (Severity.WARNING, Option.SLOW)
 
 
-def only_problem(result: Preflight) -> Finding:
+def only_problem(result: PlanPreview) -> Finding:
     (finding, *_) = problems(result)
     return finding
 
 
-def problems(result: Preflight) -> list[Finding]:
-    return [each for each in result.warnings if each.severity is Severity.PROBLEM]
+def problems(result: PlanPreview) -> list[Finding]:
+    return [each for each in result.findings if each.severity is Severity.PROBLEM]
 
 
 def test_the_sufficient_rate_counts_the_copies_that_share_it() -> None:
@@ -205,8 +202,8 @@ def test_a_throttle_below_concurrent_writes_may_never_end_and_suggests_a_limit()
         "the replicas copied to one broker; it needs --per-broker 2, or more than 15 MB/s"
     )
     two = Limits(replicas=1, partitions=6, per_broker=2)
-    assert forecast(*ways, throttle="12MB", inbound=inbound, limits=two).warnings == ()
-    assert forecast(*ways, throttle="15000001", inbound=inbound).warnings == ()
+    assert forecast(*ways, throttle="12MB", inbound=inbound, limits=two).findings == ()
+    assert forecast(*ways, throttle="15000001", inbound=inbound).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -220,7 +217,7 @@ def test_a_throttle_below_concurrent_writes_may_never_end_and_suggests_a_limit()
 def test_partitions_that_the_limits_keep_apart_do_not_share_a_rate(limits: Limits) -> None:
     result = forecast(ONE, ONE, ONE, throttle="9MB", inbound=(4 * MB,) * 3, limits=limits)
 
-    assert result.warnings == ()
+    assert result.findings == ()
 
 
 def test_the_sufficient_rate_is_never_rounded_down() -> None:
@@ -237,7 +234,7 @@ def test_a_rate_too_low_for_one_fetch_before_the_stall_alarm_is_a_warning() -> N
         "at 20 kB/s into brokers 4, 5 and 6 one fetch of 1 MiB takes 52 s: copies are shown as "
         "stalled in between; from 35 kB/s on they are not"
     )
-    assert forecast(ALL, throttle="35kB").warnings == ()
+    assert forecast(ALL, throttle="35kB").findings == ()
     without_unit = only(forecast(ALL, throttle="900"))
     assert without_unit.sentence.endswith("Did you mean 900MB?")
     assert STALLED_AFTER_S == stalls.STALLED_AFTER_S
@@ -279,7 +276,7 @@ def test_throttled_leaders_are_a_warning_with_the_followers_they_may_starve() ->
 def test_a_plan_without_copies_has_no_throttle_warnings() -> None:
     reorder: Way = ((1, 2, 3), (3, 2, 1))
 
-    assert forecast(reorder, throttle="1", leaders=True).warnings == ()
+    assert forecast(reorder, throttle="1", leaders=True).findings == ()
 
 
 def test_someone_elses_rate_is_reported_with_its_source_and_as_restored_later() -> None:
@@ -291,7 +288,7 @@ def test_someone_elses_rate_is_reported_with_its_source_and_as_restored_later() 
         6: {FOLLOWER_RATE: Setting("5000000", ConfigSource.FILE)},
     }
 
-    result = forecast(ALL, throttle="20MB", broker_configs=existing, rates=sources).warnings
+    result = forecast(ALL, throttle="20MB", broker_configs=existing, rates=sources).findings
 
     end = "20 MB/s takes its place while the run needs it, and it is put back after"
     assert [found.sentence for found in result] == [
@@ -302,7 +299,7 @@ def test_someone_elses_rate_is_reported_with_its_source_and_as_restored_later() 
     leaders = forecast(
         ALL, throttle="20MB,4=5MB,5=none,6=5MB", broker_configs=existing, leaders=True
     )
-    assert [f.sentence for f in leaders.warnings if f.kind is FindingKind.THROTTLE_REPLACED] == [
+    assert [f.sentence for f in leaders.findings if f.kind is FindingKind.THROTTLE_REPLACED] == [
         f"broker 1 has a {LEADER_RATE} of 6.0 MB/s already: {end}"
     ]
 
@@ -317,7 +314,7 @@ def test_a_rate_under_which_a_broker_recovers_is_reported_before_it_is_replaced(
         partitions=states,
         configs={"orders": TopicConfig(follower_throttled_replicas="*")},
         broker_configs={4: BrokerConfig(follower_throttle_rate=5 * MB)},
-    ).warnings
+    ).findings
 
     assert found.sentence.endswith(
         "It is in use for 1 replica out of sync, which would catch up at 20 MB/s then: wait until "
@@ -333,7 +330,7 @@ def test_replicas_that_others_have_listed_are_reported_as_throttled_too(
 ) -> None:
     configs = {"orders": TopicConfig(follower_throttled_replicas=listed)}
 
-    result = forecast(ONE, throttle="20MB", configs=configs).warnings
+    result = forecast(ONE, throttle="20MB", configs=configs).findings
 
     sentence = (
         f"someone else has {what} of orders in follower.replication.throttled.replicas: the run "
@@ -345,8 +342,8 @@ def test_replicas_that_others_have_listed_are_reported_as_throttled_too(
 MANY = [ALL] * 4_000
 
 
-def longest(result: Preflight) -> str:
-    return next(f.sentence for f in result.warnings if f.kind is FindingKind.LIST_TOO_LONG)
+def longest(result: PlanPreview) -> str:
+    return next(f.sentence for f in result.findings if f.kind is FindingKind.LIST_TOO_LONG)
 
 
 def test_a_list_that_may_grow_too_long_is_a_warning_with_the_limit_that_avoids_it() -> None:
@@ -367,7 +364,7 @@ def test_a_list_that_may_grow_too_long_is_a_warning_with_the_limit_that_avoids_i
     [Limits(partitions=1_560), Limits(replica_movements=4_000), Limits(replicas=1)],
 )
 def test_a_list_that_the_limits_keep_short_is_no_warning(limits: Limits) -> None:
-    assert forecast(*MANY, throttle="1GB", limits=limits).warnings == ()
+    assert forecast(*MANY, throttle="1GB", limits=limits).findings == ()
 
 
 def test_entries_of_others_count_towards_the_list_and_a_wildcard_does_not() -> None:
@@ -381,7 +378,7 @@ def test_entries_of_others_count_towards_the_list_and_a_wildcard_does_not() -> N
     assert result.endswith("--partitions 3794 would do")
     kinds = {
         f.kind
-        for f in forecast(*MANY, throttle="1GB", limits=Limits(), configs=everything).warnings
+        for f in forecast(*MANY, throttle="1GB", limits=Limits(), configs=everything).findings
     }
     assert kinds == {FindingKind.OTHERS_THROTTLED}
 

@@ -34,7 +34,7 @@ async def test_a_plan_comes_to_the_same_as_in_the_foreground_and_each_twin_is_an
         WANTED, TWIN, start=FIRST_MOMENT, finished=finished.append
     )
 
-    assert not prepared.refused
+    assert not prepared.preview.problems
     assert sorted(finished) == sorted(Pace)
     foreground = await asyncio.to_thread(
         lambda: rehearse(rehearsal_of(ONTO_4), TWIN, start=FIRST_MOMENT)

@@ -8,7 +8,6 @@ from contextlib import aclosing, suppress
 from typing import NoReturn
 
 import click
-import msgspec
 
 from ktui.cli.alter.adding import PartitionAdder
 from ktui.cli.alter.change import TopicChange, change_of
@@ -21,7 +20,7 @@ from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
-from ktui.cli.start.dry_run import DryRun
+from ktui.cli.start.dry_run import dry_run_of
 from ktui.cli.start.new_run import PlannedRun, check_new_run, report_findings, start_run
 from ktui.cli.start.options import StartOptions, start_options_without
 from ktui.cli.start.request import StartRequest
@@ -149,13 +148,11 @@ class _Alteration:
             allowed=self._allowed,
             target=self._target,
             created=_created(self._topic, self._change),
+            asked_for=frozenset({FindingKind.REPLICATION_FACTOR_CHANGE}),
         )
-        start = check_new_run(self._run, self._how)
-        asked_for = FindingKind.REPLICATION_FACTOR_CHANGE
-        findings = tuple(each for each in start.findings if each.kind is not asked_for)
-        self._start = msgspec.structs.replace(start, findings=findings)
+        self._start = check_new_run(self._run, self._how)
         if not self._how.dry_run:
-            report_findings(self._start, self._how.state)
+            report_findings(self._start)
 
     def _default_name(self) -> str:
         end = f"-{self._how.now.astimezone():%Y%m%d-%H%M%S}"
@@ -163,12 +160,12 @@ class _Alteration:
 
     def show(self) -> NoReturn:
         """Print what would be sent, and end the program."""
-        dry_run = None if self._start is None else DryRun(self._start)
+        dry_run = None if self._start is None else dry_run_of(self._start)
         if self._how.json:
             click.echo(dry_run_json(self._target.cluster.name, self._change, dry_run))
         else:
             click.echo(dry_run_text(self._change, dry_run))
-        sys.exit(BAD_PLAN if dry_run is not None and dry_run.checked.problems else 0)
+        sys.exit(BAD_PLAN if dry_run is not None and dry_run.problems else 0)
 
     def carry_out(self, *, yes: bool) -> None:
         """Add the partitions, and start the run. Asks before partitions are added.

@@ -8,7 +8,8 @@ import msgspec
 
 from ktui.cli.alter.change import TopicChange
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
-from ktui.cli.start.dry_run import DryRun, DryRunJson
+from ktui.cli.start import dry_run as of_run
+from ktui.cli.start.dry_run import DryRun
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.quantities import as_count
 
@@ -40,14 +41,14 @@ class AlterTopicJson(msgspec.Struct, frozen=True, kw_only=True):
     partitions_before: int
     partitions: int
     added: tuple[AddedPartitionJson, ...]
-    run: DryRunJson | None
+    run: DryRun | None
     """As of `ktui start --dry-run --json`; null if no replicas move."""
 
 
 def dry_run_text(change: TopicChange, dry_run: DryRun | None) -> str:
     """Describe for people what would be sent."""
     lines = "\n".join(change.lines())
-    return f"{lines}\n\n{'Nothing was sent.' if dry_run is None else dry_run.text()}"
+    return f"{lines}\n\n{'Nothing was sent.' if dry_run is None else of_run.dry_run_text(dry_run)}"
 
 
 def dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> str:
@@ -60,7 +61,7 @@ def dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> s
             partitions_before=change.before,
             partitions=change.count,
             added=_added(dict(zip(change.added, placed, strict=True))),
-            run=None if dry_run is None else dry_run.shape(),
+            run=dry_run,
         )
     )
 

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.broker.read import broker_argument, read_plan_layout
-from ktui.cli.broker.runs import BrokerRun, LeftRuns, check_run
+from ktui.cli.broker.runs import LeftRuns, broker_run, check_run
 from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
@@ -69,10 +69,11 @@ def command(broker: int, choice: ClusterChoice, *, allowed: Allowances, how: Sta
     if not made.plan.partitions:
         sys.exit(NOT_ALL_DONE)
     name = free_run_name(how.state, DEMOTE.run_name(broker))
-    new, request = check_run(BrokerRun(name, words, made.plan, allowed), target, how)
+    new = broker_run(name, words, made.plan, allowed, target)
+    request = check_run(new, how)
     if how.dry_run:
         show_dry_run(request, json=how.json)
-    report_findings(request, how.state)
+    report_findings(request)
     print_note(f"{words}: {plan_text(made)}")
     code = carry_out(new, request, how)
     sys.exit(code or (NOT_ALL_DONE if made.left else 0))

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from ktui.cli.broker.read import broker_argument, exclude_option, read_plan_layout
-from ktui.cli.broker.runs import BrokerRun, LeftRuns, begin_run, check_run
+from ktui.cli.broker.runs import LeftRuns, begin_run, broker_run, check_run
 from ktui.cli.broker.unregister import Unregistration, kept_text, typed_id
 from ktui.cli.context.claim import (
     ClaimRequest,
@@ -28,10 +28,10 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Verb, grouped, state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
-from ktui.cli.output.plan_report import finding_line
 from ktui.cli.plan.make_options import EXCLUDE, rack_aware_option
 from ktui.cli.plan.wanted import check_names
 from ktui.cli.start.follow import NOT_ALL_DONE
+from ktui.cli.start.new_run import PlannedRun
 from ktui.cli.start.options import StartOptions, start_options
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
@@ -45,13 +45,12 @@ from ktui.ops.broker.removal import (
     RemovalRequest,
     RemoveOptions,
     Removing,
-    RunForecast,
     Stopped,
 )
 from ktui.ops.broker.undo import UndoRemoval
-from ktui.planning.check.findings import Allowances, Severity
+from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
-from ktui.speed.answer import how_long_text
+from ktui.preview.preview import PlanPreview
 
 CLAIM = "ktui broker remove"
 """The name in an ownership claim, where a run would be."""
@@ -232,16 +231,14 @@ class _CommandLine:
             take_over=how.take_over,
         )
 
-    def check_run(self, name: str, words: str, plan: Plan) -> RunForecast:
-        run = BrokerRun(name, words, plan, self._allowed)
-        _, request = check_run(run, self._target, self._how)
-        problems = (f for f in request.findings if f.severity is Severity.PROBLEM)
-        lines = tuple(finding_line(words, finding) for finding in problems)
-        how_long = request.preflight().how_long
-        return RunForecast("unknown" if how_long is None else how_long_text(how_long), lines)
+    def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
+        return check_run(self._run(name, words, plan), self._how).preview
 
     def begin_run(self, name: str, words: str, plan: Plan) -> int:
-        return begin_run(BrokerRun(name, words, plan, self._allowed), self._target, self._how)
+        return begin_run(self._run(name, words, plan), self._how)
+
+    def _run(self, name: str, words: str, plan: Plan) -> PlannedRun:
+        return broker_run(name, words, plan, self._allowed, self._target)
 
     def confirm_unregister(self) -> None:
         if not typed_id(self._broker):

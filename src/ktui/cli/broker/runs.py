@@ -28,42 +28,32 @@ from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.planning.check.findings import Allowances, FindingKind
+from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 
 
-class BrokerRun(msgspec.Struct, frozen=True):
-    """A run to be started."""
-
-    name: str
-    words: str
-    """Its purpose, which its journal has in place of the name of a plan's file."""
-    plan: Plan
-    allowed: Allowances
-    """What its plan may do."""
+def broker_run(
+    name: str, words: str, plan: Plan, allowed: Allowances, target: Target
+) -> PlannedRun:
+    """Return a run that is called after its purpose, not after the file of a plan."""
+    return PlannedRun(
+        name=name, source=words, plan_name=words, plan=plan, allowed=allowed, target=target
+    )
 
 
-def check_run(run: BrokerRun, target: Target, how: StartOptions) -> tuple[PlannedRun, StartRequest]:
-    """Check a run against its cluster.
+def check_run(new: PlannedRun, how: StartOptions) -> StartRequest:
+    """Read the cluster for a run, and return the request for it.
 
     Raises:
         BadInput: options contradict the context.
         ClusterError: the cluster cannot be read.
     """
-    new = PlannedRun(
-        name=run.name,
-        source=run.words,
-        plan_name=run.words,
-        plan=run.plan,
-        allowed=run.allowed,
-        target=target,
-    )
-    in_force = complete_limits(target.cluster.context.limits, how.limits)
-    ordered = msgspec.structs.replace(how, limits=in_its_order(how.limits, run.plan, in_force))
-    return new, check_new_run(new, ordered)
+    in_force = complete_limits(new.target.cluster.context.limits, how.limits)
+    limits = in_its_order(how.limits, new.plan, in_force)
+    return check_new_run(new, msgspec.structs.replace(how, limits=limits))
 
 
-def begin_run(run: BrokerRun, target: Target, how: StartOptions) -> int:
+def begin_run(new: PlannedRun, how: StartOptions) -> int:
     """Check a run, start it, follow it to its end, and return the exit code.
 
     Ends the program on a problem. If there is nothing to do any more, no run is made.
@@ -74,10 +64,10 @@ def begin_run(run: BrokerRun, target: Target, how: StartOptions) -> int:
         RunRefused: something forbids the start.
         RunProblem: the journal cannot be written, or the engine has died.
     """
-    new, request = check_run(run, target, how)
-    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
+    request = check_run(new, how)
+    if request.preview.idle:
         return 0
-    report_findings(request, how.state)
+    report_findings(request)
     return carry_out(new, request, how)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,12 +16,13 @@ from ktui.cli.context.terminal import print_note
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner
+from ktui.cluster.permissions import CanaryObstacles, Permissions
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import Started
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
-from ktui.kafka.capabilities import Capabilities, Permissions, oldest_release
+from ktui.kafka.capabilities import Capabilities, oldest_release
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.errors import ConnectionProblem
@@ -30,9 +31,6 @@ from ktui.kafka.writer import KafkaWriter
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
-
-if TYPE_CHECKING:
-    from ktui.kafka.canary_topic import CanaryObstacles
 
 TLS_UNVERIFIED = "TLS unverified"
 

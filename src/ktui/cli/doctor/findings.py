@@ -9,9 +9,11 @@ import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.permissions import Grant, Permissions
 from ktui.execution.host.catalog import RunSummary
-from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
+from ktui.kafka.capabilities import BrokerAbilities, NeededApi
 from ktui.lab.layout import VERSIONS
+from ktui.planning.check.permissions import grant_command
 from ktui.planning.names import join_named
 from ktui.progress.health import Health
 
@@ -352,9 +354,3 @@ def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> Doct
         f"{grant.operation} on {where} is not granted: cannot {grant.purpose}",
         f"It is {use}. {grant_command(grant)}.",
     )
-
-
-def grant_command(grant: Grant) -> str:
-    """Return the advice with the command that grants a permission."""
-    to = "--cluster" if grant.resource == "cluster" else "--topic NAME"
-    return f"Grant it with kafka-acls --add --operation {grant.operation} {to}"

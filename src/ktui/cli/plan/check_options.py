@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -21,19 +20,15 @@ from ktui.cli.options.limits import (
 )
 from ktui.cli.options.plan import parse_given_rate, rate_option
 from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
-from ktui.cli.output.gate import cancel_cluster_options, gate_findings
-from ktui.cli.output.plan_report import CheckedPlan
-from ktui.cli.plan.cluster_facts import read_cluster_facts
-from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.cli.output.cluster_facts import Standing, read_facts
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.options import RunOptions
-from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances
 from ktui.planning.check.internal_left_out import leave_out_internal
+from ktui.planning.check.permissions import TO_CHECK
 from ktui.planning.plan import Plan
-from ktui.preview.preflight import preflight
+from ktui.preview.preview import PlanPreview, PreviewBase
 from ktui.preview.steps import steps_of
-from ktui.speed.capacity import Capacity
 from ktui.units import Rate
 
 R = TypeVar("R")
@@ -61,8 +56,8 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
         run: str,
         allowed: Allowances,
         steps: bool = False,
-    ) -> CheckedPlan:
-        """Check a plan against its cluster, and compute its figures.
+    ) -> PlanPreview:
+        """Preview a plan on its cluster.
 
         Args:
             plan: the plan.
@@ -77,43 +72,28 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
             ClusterError: the cluster cannot be read.
         """
         plan, left_out = leave_out_internal(plan) if self.exclude_internal else (plan, ())
-        whose = cancel_cluster_options(self.choice._asdict())
         options = with_throttle(RunOptions(), self.throttle, cluster.context)
-        facts = asyncio.run(
-            read_cluster_facts(
-                cluster,
-                plan,
-                self.state,
-                throttled=bool(options.throttle),
-                starts=False,
-                canary=options.canary_of(run, options.throttle),
-                claim=lambda cluster_id: claim_request(cluster, self.state, cluster_id, ""),
-            )
+        limits = complete_limits(cluster.context.limits, self.limits)
+        terms = options.terms(limits, allowed, run)
+        standing = Standing(
+            state=self.state,
+            names=self.choice._asdict(),
+            claim=lambda cluster_id: claim_request(cluster, self.state, cluster_id, ""),
         )
-        in_force = complete_limits(cluster.context.limits, self.limits)
-        return CheckedPlan(
-            plan=source,
-            cluster=cluster.name,
-            findings=(
-                *facts.lacking,
-                *check_plan(plan, facts.seen, allowed),
-                *left_out,
-                *gate_findings(self.state, facts.cluster_id, whose),
-                *facts.owner,
-            ),
-            preflight=preflight(
-                plan,
-                facts.seen,
-                in_force,
-                Capacity(EarlierRuns(self.state)(facts.cluster_id), given=self.rate),
-                options.throttle,
-                throttle_leaders=options.throttle_leaders,
-                slow=allowed.slow,
-            ),
-            throttle=options.throttle,
-            throttle_leaders=options.throttle_leaders,
-            partitions=steps_of(plan, facts.seen, in_force) if steps else None,
+        facts = read_facts(
+            cluster,
+            plan,
+            TO_CHECK,
+            self.state,
+            standing,
+            throttles=terms.throttles,
+            canary=terms.canary,
         )
+        preview = PreviewBase(plan, facts, source=source, need=TO_CHECK, rate=self.rate)
+        shown = preview.under(terms).with_findings(*left_out)
+        if not steps:
+            return shown
+        return msgspec.structs.replace(shown, partitions=steps_of(plan, facts.seen, limits))
 
 
 def check_options_without(*limits: str) -> Callable[[common.Verb[R]], common.Verb[R]]:
@@ -135,11 +115,10 @@ def check_options_without(*limits: str) -> Callable[[common.Verb[R]], common.Ver
     def decorate(verb: common.Verb[R]) -> common.Verb[R]:
         @wraps(verb)
         def with_options(*, limits: GivenLimits, rate: str | None, **values: Any) -> R:
+            given = parse_given_rate(rate)
             limits, excludes = new_run_limits(limits)
             others = {name: values.pop(name) for name in ("choice", "state", "throttle")}
-            how = CheckOptions(
-                limits=limits, rate=parse_given_rate(rate), exclude_internal=excludes, **others
-            )
+            how = CheckOptions(limits=limits, rate=given, exclude_internal=excludes, **others)
             return verb(**values, how=how)
 
         decorated: common.Verb[R] = with_options

@@ -10,7 +10,7 @@ import click
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.json_form import encode
-from ktui.cli.output.plan_report import check_json, report
+from ktui.cli.output.plan_report import report
 from ktui.cli.plan.check_options import CheckOptions, check_options
 from ktui.cli.plan.from_run import remaining_command, rollback_command, undo_command
 from ktui.cli.plan.intents import COMMANDS
@@ -38,7 +38,7 @@ def check(path: Path, *, json: bool, steps: bool, how: CheckOptions, allowed: Al
     Exit code 2 if there is a problem, 0 if there are only warnings or none.
     """
     name, plan = read_plan_argument(path)
-    checked = how.check(
+    preview = how.check(
         plan,
         how.choice.cluster(),
         source=name,
@@ -46,8 +46,8 @@ def check(path: Path, *, json: bool, steps: bool, how: CheckOptions, allowed: Al
         allowed=allowed,
         steps=steps,
     )
-    click.echo(encode(check_json(checked)) if json else report(checked))
-    if checked.problems:
+    click.echo(encode(preview) if json else report(preview))
+    if preview.problems:
         sys.exit(BAD_PLAN)
 
 

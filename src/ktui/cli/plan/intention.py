@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from ktui.cli.output.plan_report import CheckedPlan
 from ktui.cluster.errors import Failure
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.before_after import BeforeAfter
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import MadePlan
 from ktui.planning.intents.wishes import Wishes
+from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_bytes
 
 NOTHING_ALLOWED = Allowances()
@@ -44,6 +44,6 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...]
     """The brokers whose log dirs could not be read."""
     change: BeforeAfter
-    checked: CheckedPlan
+    preview: PlanPreview
     start: str
     """The command that starts a run of the plan."""

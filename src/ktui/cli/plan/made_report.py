@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ktui.cli.output.json_form import SCHEMA_VERSION, FailureJson, encode, failure_json
-from ktui.cli.output.plan_report import CheckJson, check_json, finding_line
+from ktui.cli.output.plan_report import finding_lines
 from ktui.cli.output.table import table
 from ktui.cli.plan.intention import Intention, Made
 from ktui.cluster.text import clean
-from ktui.planning.check.findings import Severity
 from ktui.planning.intents.before_after import (
     BeforeAfter,
     BrokerBeforeAfter,
@@ -23,8 +22,8 @@ from ktui.planning.intents.left_text import REASONS, left_name, reason_of
 from ktui.planning.intents.made_plan import Left, Why
 from ktui.planning.names import join_some
 from ktui.planning.plan import VERSION, PartitionTarget
-from ktui.preview.preflight import sizes_phrase
-from ktui.preview.text import room_lines, time_lines
+from ktui.preview.preview import PlanPreview, sizes_phrase
+from ktui.preview.text import room_lines, time_text
 from ktui.quantities import as_bytes, as_count
 
 _FIGURES = ("REPLICAS", "AFTER", "BYTES", "AFTER", "LEADERS", "AFTER")
@@ -45,17 +44,6 @@ class PlanJson(msgspec.Struct, frozen=True):
     partitions: tuple[PartitionTarget, ...]
 
 
-class LeftJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What stays as it is: a replica, a partition, or what a broker has too much or too little."""
-
-    topic: str | None
-    partition: int | None
-    broker: int | None
-    why: Why
-    amount: int
-    """For a broker, how far off it stays: bytes, replicas or leaders."""
-
-
 class MadeJson(msgspec.Struct, frozen=True, kw_only=True):
     """The output of `ktui plan drain --json`, and of every other verb that makes a plan."""
 
@@ -73,12 +61,13 @@ class MadeJson(msgspec.Struct, frozen=True, kw_only=True):
     """Whether partitions are kept on as many racks as they are on."""
     brokers: tuple[BrokerBeforeAfter, ...]
     racks: tuple[RackBeforeAfter, ...]
-    left: tuple[LeftJson, ...]
+    left: tuple[Left, ...]
+    """What stays as it is: a replica, a partition, or what a broker has too much or too little."""
     failures: tuple[FailureJson, ...]
     """The brokers whose log dirs could not be read."""
     start: str
     """The command that starts a run of the plan."""
-    check: CheckJson
+    preview: PlanPreview
     """As `ktui plan check --json` has it."""
 
 
@@ -96,40 +85,27 @@ def made_json(made: Made) -> str:
         rack_aware=made.wishes.rack_aware,
         brokers=change.brokers,
         racks=change.racks,
-        left=tuple(map(_left_json, made.made.left)),
+        left=tuple(made.made.left),
         failures=tuple(map(failure_json, made.failures)),
         start=made.start,
-        check=check_json(made.checked),
+        preview=made.preview,
     )
     return encode(shape)
 
 
-def _left_json(left: Left) -> LeftJson:
-    topic, partition = (None, None) if left.tp is None else (left.tp.topic, left.tp.partition)
-    return LeftJson(
-        topic=topic, partition=partition, broker=left.broker, why=left.why, amount=left.amount
-    )
-
-
 def made_text(made: Made) -> str:
     """Report what moves, before and after, room, time, and what is left undone."""
-    figures = made.checked.preflight
+    preview = made.preview
     blocks = [
         [_headline(made)],
-        finding_lines(made),
+        finding_lines(preview),
         before_after_lines(made.change),
-        room_lines(figures) if figures.brokers else [],
-        time_lines(figures) if figures.batches else [],
+        room_lines(preview),
+        [f"time  {time_text(preview)}"] if preview.moves else [],
         left_lines(made.made.left, made.intention),
         [f"start it: {made.start}"],
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
-
-
-def finding_lines(made: Made) -> list[str]:
-    """Format the findings of the plan's check, problems first."""
-    checked = made.checked
-    return [finding_line(checked.plan, f) for severity in Severity for f in checked.of(severity)]
 
 
 def _headline(made: Made) -> str:

@@ -16,10 +16,11 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import GivenLimits, complete_limits
 from ktui.cli.options.plan import BAD_PLAN
+from ktui.cli.output.plan_report import finding_lines
 from ktui.cli.plan.check_options import CheckOptions
 from ktui.cli.plan.from_run import output_plan
 from ktui.cli.plan.intention import Intention, Made
-from ktui.cli.plan.made_report import finding_lines, left_lines, made_json, made_text
+from ktui.cli.plan.made_report import left_lines, made_json, made_text
 from ktui.cli.plan.make_options import MakeOptions
 from ktui.cli.plan.start_command import start_command
 from ktui.cli.plan.wanted import weighted, wishes_of
@@ -67,7 +68,7 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
         made=made,
         failures=answer.failures,
         change=before_after(layout, made.plan),
-        checked=how.check(
+        preview=how.check(
             made.plan,
             cluster,
             source=source,
@@ -121,8 +122,8 @@ def _write(whole: Made, wanted: MakeOptions) -> None:
     """Write a plan and its summary. A plan with a problem is only shown, and only with --json."""
     if wanted.json:
         click.echo(made_json(whole))
-    if whole.checked.problems:
-        for line in () if wanted.json else finding_lines(whole):
+    if whole.preview.problems:
+        for line in () if wanted.json else finding_lines(whole.preview):
             print_note(line)
         words = whole.intention.words
         print_note(f"ktui: {words}: such a plan cannot be started, so none is written")

@@ -84,7 +84,7 @@ def command(
         ),
         twin,
     )
-    for finding in prepared.findings:
+    for finding in prepared.preview.findings:
         print_note(finding_line(plan_source, finding))
     if prepared.rehearsal is None:
         _end_without_rehearsal(prepared)
@@ -104,7 +104,7 @@ def command(
             rehearsal=rehearsal,
             twin=twin,
             given_rate=how.rate is not None,
-            findings=prepared.findings,
+            findings=prepared.preview.findings,
             start=start,
             record=how.record,
         )
@@ -118,7 +118,7 @@ def command(
         plan=plan_source,
         twin=twin,
         given_rate=how.rate is not None,
-        findings=prepared.findings,
+        findings=prepared.preview.findings,
         twins=rehearsed,
         checks=check(rehearsed, how.thresholds),
         start=start.lines(rehearsed[0].summary.settings),
@@ -166,7 +166,7 @@ def _twin(source: TwinSource, plan: Plan) -> Twin:
 
 
 def _end_without_rehearsal(prepared: Prepared) -> NoReturn:
-    if prepared.refused:
+    if prepared.preview.problems:
         print_note("a start would be refused, so nothing was rehearsed")
         sys.exit(BAD_PLAN)
     print_note("nothing to do")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections import Counter
-from contextlib import aclosing
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,25 +14,16 @@ from ktui.cli.context.cluster import (
     ClusterChoice,
     Target,
     check_same_cluster,
-    read_cluster_for_plan,
 )
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.doctor.permissions import NeededPermission, find_missing_permissions, topics_of
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
+from ktui.cli.output.cluster_facts import read_facts
 from ktui.cli.output.gate import check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.plan_report import (
-    CheckedPlan,
-    CheckJson,
-    FindingJson,
-    check_json,
-    finding_line,
-    findings_json,
-    report,
-)
+from ktui.cli.output.plan_report import finding_line, report
 from ktui.cli.process.send_command import (
     AnswerJson,
     answer_json,
@@ -44,16 +33,14 @@ from ktui.cli.process.send_command import (
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
 from ktui.execution.errors import RunProblem
-from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.client import BegunRun, RunClient
-from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Severity
-from ktui.planning.plan import Plan
-from ktui.speed.capacity import Capacity
+from ktui.planning.check.findings import Allowances, Finding, Severity
+from ktui.planning.check.permissions import NeededPermission
+from ktui.preview.preview import PlanPreview
 
 
 class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +55,8 @@ class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
     run_target: tuple[int, ...] | None
 
 
-class AddJson(CheckJson, frozen=True, kw_only=True):
-    """The output of `ktui add --dry-run --json`: `plan check`, plus each partition's treatment."""
+class AddPreview(PlanPreview, frozen=True, kw_only=True):
+    """What adding a plan would do: its preview, and the treatment of each partition."""
 
     run: str
     on_conflict: OnConflict
@@ -83,9 +70,7 @@ class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     run: str
     on_conflict: OnConflict
-    problems: tuple[FindingJson, ...]
-    warnings: tuple[FindingJson, ...]
-    notes: tuple[FindingJson, ...]
+    findings: tuple[Finding, ...]
     counts: dict[JoinEffect, int]
     """The number of the plan's partitions, by treatment."""
     answer: AnswerJson | None
@@ -94,52 +79,33 @@ class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def added_json(extra: CheckedExtraPlan, answer: AnswerJson | None) -> str:
     """Return the findings and the engine's answer, for scripts."""
-
-    def found(severity: Severity) -> tuple[FindingJson, ...]:
-        return findings_json(each for each in extra.findings if each.severity is severity)
-
     shape = AddedJson(
         schema_version=SCHEMA_VERSION,
         run=extra.run.name,
         on_conflict=extra.on_conflict,
-        problems=found(Severity.PROBLEM),
-        warnings=found(Severity.WARNING),
-        notes=found(Severity.NOTE),
+        findings=extra.preview.findings,
         counts=_counts(extra),
         answer=answer,
     )
     return encode(shape)
 
 
-def checked(extra: CheckedExtraPlan, source: str, cluster: str) -> CheckedPlan:
-    """Return the result of the plan's check."""
-    return CheckedPlan(
-        plan=source,
-        cluster=cluster,
-        findings=extra.findings,
-        preflight=extra.preflight(),
-        throttle=extra.run.throttled.rates,
-        throttle_leaders=extra.run.options.throttle_leaders,
-    )
-
-
-def as_json(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
-    """Return the preview for scripts."""
-    base = check_json(check)
-    shape = AddJson(
-        **{field: getattr(base, field) for field in base.__struct_fields__},
+def previewed(extra: CheckedExtraPlan, source: str) -> AddPreview:
+    """Return what adding a plan would do."""
+    preview = msgspec.structs.replace(extra.preview, plan=source)
+    return AddPreview(
+        **{field: getattr(preview, field) for field in preview.__struct_fields__},
         run=extra.run.name,
         on_conflict=extra.on_conflict,
         counts=_counts(extra),
         joinings=_joinings(extra),
     )
-    return encode(shape)
 
 
-def as_text(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
-    """Return the preview for people: the check of the plan, then its effect on the run."""
-    lines = "\n".join(extra.in_run())
-    return "\n\n".join([report(check), lines, "Nothing was changed."])
+def as_text(extra: CheckedExtraPlan, preview: PlanPreview) -> str:
+    """Return the preview for people: that of the plan, then its effect on the run."""
+    in_run = "\n".join(extra.in_run())
+    return "\n\n".join([report(preview), in_run, "Nothing was changed."])
 
 
 def _counts(extra: CheckedExtraPlan) -> dict[JoinEffect, int]:
@@ -204,39 +170,28 @@ def command(  # noqa: PLR0913 - an option each
     check_gate_open(state, found.begun.cluster_id, name)
     source, plan = read_plan_argument(path)
     where = choice.or_of_run(found.begun).target(changes=not dry_run)
-    throttled = bool(found.run.throttled.rates)
-    cluster_id, seen = asyncio.run(_read_cluster(where, plan, measure=throttled))
-    check_same_cluster(where, cluster_id, found.begun.cluster_id)
-    if seen.listed:
-        movers = find_movers(state, cluster_id, found.run.name)
-        seen = msgspec.structs.replace(seen, movers=movers)
-    lacking = asyncio.run(
-        find_missing_permissions(_need(found, where), where.cluster, topics_of(plan))
-    )
+    need, throttles = _need(found, where), bool(found.run.throttled.rates)
+    facts = read_facts(where.cluster, plan, need, state, throttles=throttles, joins=name)
+    check_same_cluster(where, facts.cluster_id, found.begun.cluster_id)
     conflict = OnConflict(on_conflict)
     extra = CheckedExtraPlan(
         plan,
         clean(path.name),
         found.run,
-        seen,
+        facts,
         conflict,
         allowed,
-        lacking=lacking,
-        known=Capacity(EarlierRuns(state)(cluster_id)),
+        need=need,
     )
     if dry_run:
-        check = checked(extra, source, where.cluster.name)
-        click.echo(as_json(extra, check) if json else as_text(extra, check))
+        preview = previewed(extra, source)
+        click.echo(encode(preview) if json else as_text(extra, preview))
         sys.exit(BAD_PLAN if extra.has_problems else 0)
-    _report_findings(extra, source)
+    for finding in extra.preview.findings:
+        print_note(finding_line(source, finding))
     if extra.has_problems or extra.idle:
         _end_unchanged(extra, json=json)
     _add(client, extra, path, json=json)
-
-
-async def _read_cluster(where: Target, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
-    async with aclosing(where.cluster.reader()) as reader:
-        return await read_cluster_for_plan(reader, plan, measure=measure)
 
 
 def _live_run(client: RunClient, path: Path) -> BegunRun:
@@ -270,18 +225,9 @@ def _need(found: BegunRun, where: Target) -> NeededPermission:
         subject="this plan",
         moves=severity,
         moved="be added",
-        throttles=severity if found.run.throttled.rates else None,
+        throttles=severity,
         unthrottled=f"lift the throttle of the run: ktui throttle {found.run.name} none",
     )
-
-
-def _report_findings(extra: CheckedExtraPlan, source: str) -> None:
-    """Print the findings, and with a throttle the warnings about the figures under it."""
-    refused = any(finding.severity is Severity.PROBLEM for finding in extra.findings)
-    needs_figures = extra.run.throttled.rates and not refused and not extra.idle
-    of_figures = extra.preflight().warnings if needs_figures else ()
-    for finding in (*extra.findings, *of_figures):
-        print_note(finding_line(source, finding))
 
 
 def _end_unchanged(extra: CheckedExtraPlan, *, json: bool) -> NoReturn:

@@ -52,7 +52,8 @@ from ktui.planning.check.findings import ClusterSnapshot, FindingKind, Severity
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.preview.preflight import PreflightBase
+from ktui.preview.facts import ClusterFacts, Terms
+from ktui.preview.preview import PreviewBase
 from ktui.quantities import as_rate
 
 _T = TypeVar("_T")
@@ -231,10 +232,11 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
     seen = _asked(run, unread, lambda reader: _read(reader, plan))
     if seen is None:
         return
-    figures = PreflightBase(plan, settled(seen, run, run.tracks)).under(
-        run.limits, throttle=rates, throttle_leaders=run.options.throttle_leaders
-    )
-    for found in figures.warnings:
+    facts = ClusterFacts(seen=settled(seen, run, run.tracks))
+    leaders = run.options.throttle_leaders
+    terms = Terms(limits=run.limits, throttle=rates, throttle_leaders=leaders)
+    preview = PreviewBase(plan, facts, check=lambda _: ()).under(terms)
+    for found in preview.findings:
         if found.severity is Severity.PROBLEM:
             words = f"run {run.name} is unchanged: {found.sentence}"
             raise BadInput(f"{words}{'' if words.endswith('?') else '.'} To insist: {found.option}")

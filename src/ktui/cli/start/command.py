@@ -62,5 +62,5 @@ def command(
     request = check_new_run(new, how)
     if how.dry_run:
         show_dry_run(request, json=how.json)
-    report_findings(request, how.state)
+    report_findings(request)
     start_run(new, request, how)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import msgspec
 
-from ktui.cli.output.json_form import encode, utc
-from ktui.cli.output.plan_report import CheckedPlan, CheckJson, check_json, report
-from ktui.cli.output.schedule_json import ScheduleJson, schedule_json
+from ktui.cli.output.plan_report import report
 from ktui.cli.start.request import StartRequest
 from ktui.execution.run.event_text import replica_list_text, schedule_text
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule, local_minute
-from ktui.pacing.decision import Decision, Move
+from ktui.pacing.decision import Decision
+from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_count, as_duration
-from ktui.speed.answer import HowLong, time_text
 
 
-class StepJson(msgspec.Struct, frozen=True):
+class StepPreview(msgspec.Struct, frozen=True):
     """One step, with the keys of the `step` event."""
 
     topic: str
@@ -29,145 +27,90 @@ class StepJson(msgspec.Struct, frozen=True):
     elect: int | None
 
 
-class BatchJson(msgspec.Struct, frozen=True):
+class BatchPreview(msgspec.Struct, frozen=True):
     """The steps submitted together, `after_s` seconds after the start if all goes well."""
 
     batch: int
     after_s: int
-    steps: tuple[StepJson, ...]
+    steps: tuple[StepPreview, ...]
 
 
-class DryRunJson(CheckJson, frozen=True, kw_only=True):
-    """The output of `ktui start --dry-run --json`: `plan check`, plus the run and its batches."""
+class DryRun(PlanPreview, frozen=True, kw_only=True):
+    """A run, simulated before it is started: the preview of its plan, and its batches.
+
+    Times are in UTC.
+    """
 
     run: str
-    until: str | None
-    schedule: ScheduleJson
-    ends_at: str | None
-    """When the run is expected to have ended, UTC; null where that is not known."""
-    batches: tuple[BatchJson, ...]
+    until: datetime | None
+    schedule: Schedule
+    begins_at: datetime | None
+    """When steps may begin next; None if they may now, but for the command."""
+    ends_at: datetime | None
+    """When the run is expected to have ended; None where that is not known."""
+    batches: tuple[BatchPreview, ...]
 
 
-class DryRun:
-    """A run, simulated before it is started."""
-
-    def __init__(self, request: StartRequest) -> None:
-        self._request = request
-        self._decisions: list[tuple[int, Decision]] = []
-        """Each decision, with its time in seconds after the start."""
-        figures = request.preflight(lambda *decision: self._decisions.append(decision))
-        self.checked = CheckedPlan(
-            plan=request.source,
-            cluster=request.target.cluster.name,
-            findings=request.findings,
-            preflight=figures,
-            throttle=request.options.throttle,
-            throttle_leaders=request.options.throttle_leaders,
-            partitions=None,
-        )
-
-    def json(self) -> str:
-        """Return the preview for scripts."""
-        return encode(self.shape())
-
-    def shape(self) -> DryRunJson:
-        """Return the preview as a value for scripts."""
-        check, until = check_json(self.checked), self._request.until
-        return DryRunJson(
-            **{field: getattr(check, field) for field in check.__struct_fields__},
-            run=self._request.name,
-            until=None if until is None else utc(until),
-            schedule=schedule_json(self._request.options.schedule, self._request.now),
-            ends_at=None if self._ends_at is None else utc(self._ends_at),
-            batches=tuple(_batch_json(after_s, decision) for after_s, decision in self._decisions),
-        )
-
-    def text(self) -> str:
-        """Return the preview for people: the check of the plan, then each batch."""
-        blocks = [report(self.checked)]
-        if self._decisions:
-            head = "what would be sent, batch by batch, if all goes well:"
-            batches = (_batch(after_s, decision) for after_s, decision in self._decisions)
-            lines = [line for batch in batches for line in batch]
-            blocks.append("\n".join([head, *lines]))
-        if self._request.until is not None:
-            how_long = self.checked.preflight.how_long
-            blocks.append(fit_in_words(how_long, self._request.until, self._request.now))
-        if self._request.options.schedule != NO_SCHEDULE:
-            blocks.append(self._schedule_in_words())
-        return "\n\n".join([*blocks, "Nothing was sent."])
-
-    @property
-    def _ends_at(self) -> datetime | None:
-        time_s = self.checked.preflight.time_s
-        if time_s is None:
-            return None
-        return self._request.options.schedule.after(self._request.now, time_s.middle)
-
-    def _schedule_in_words(self) -> str:
-        schedule, ends_at = self._request.options.schedule, self._ends_at
-        if schedule.by is not None:
-            how_long, now = self.checked.preflight.how_long, self._request.now
-            return promise_in_words(how_long, schedule, schedule.by, now)
-        ends = (
-            "" if ends_at is None else f"; the plan is expected to end at {local_minute(ends_at)}"
-        )
-        return f"steps begin {schedule_text(schedule)}{ends}"
-
-
-def fit_in_words(how_long: HowLong | None, until: datetime, now: datetime) -> str:
-    """Describe whether a plan is expected to be done by a time."""
-    left_s = (until - now).total_seconds()
-    clock = f"until {until:%Y-%m-%d %H:%M:%S %z}, in {as_duration(left_s)}"
-    if how_long is None:
-        return f"{clock}: sizes are unknown, so ktui cannot say whether the plan fits"
-    time_s, expected = how_long.time_s, f"the plan takes {time_text(how_long)}"
-    if time_s.high <= left_s:
-        return f"{clock}: {expected}, and fits"
-    rest = "partitions that do not fit are left for `ktui resume`"
-    if time_s.low > left_s:
-        return f"{clock}: {expected}, and does not fit; {rest}"
-    return f"{clock}: {expected}, and may not fit; {rest}"
-
-
-def promise_in_words(
-    how_long: HowLong | None, schedule: Schedule, by: datetime, now: datetime
-) -> str:
-    """Describe whether a plan can be expected to be done by the time of --by."""
-    words = f"steps begin {schedule_text(schedule)}"
-    if how_long is None:
-        return f"{words}: sizes are unknown, so ktui cannot say whether that can be kept"
-    time_s = how_long.time_s
-    expected = f"without a throttle the plan takes {time_text(how_long)}"
-    soonest, latest = (schedule.after(now, each) for each in (time_s.low, time_s.high))
-    if latest is not None and latest <= by:
-        return f"{words}: {expected}, so there is room to go slower"
-    if soonest is None or soonest > by:
-        at = "" if soonest is None else f"; {local_minute(soonest)} is the soonest"
-        return f"{words}: {expected}, which is too long{at}"
-    return f"{words}: {expected}, which may be too long. The run says so once it knows its rate"
-
-
-def _batch(after_s: int, decision: Decision) -> Sequence[str]:
-    moves = list(decision.moves)
-    count = as_count(len(moves), "step")
-    head = f"batch {decision.batch:,}, after {as_duration(after_s)}, {count}"
-    return [head, *(f"  {move.tp}  {_step(move)}" for move in moves)]
-
-
-def _step(move: Move) -> str:
-    step = move.step
-    signs = [f"+{broker}" for broker in step.adds] + [f"-{broker}" for broker in step.drops]
-    elects = [] if step.elects is None else [f"elect {step.elects}"]
-    return "  ".join([replica_list_text(step.target), *signs, *elects])
-
-
-def _batch_json(after_s: int, decision: Decision) -> BatchJson:
-    return BatchJson(decision.batch, after_s, tuple(map(_step_json, decision.moves)))
-
-
-def _step_json(move: Move) -> StepJson:
-    step = move.step
-    return StepJson(
-        move.tp.topic, move.tp.partition, step.target, step.adds, step.drops, step.elects
+def dry_run_of(request: StartRequest) -> DryRun:
+    """Simulate a run."""
+    batches: list[BatchPreview] = []
+    preview = request.previewed(lambda *decision: batches.append(_batch(*decision)))
+    schedule, how_long = request.options.schedule, preview.how_long
+    ends_at = None if how_long is None else schedule.after(request.now, how_long.time_s.middle)
+    return DryRun(
+        **{field: getattr(preview, field) for field in preview.__struct_fields__},
+        run=request.name,
+        until=_utc(request.until),
+        schedule=msgspec.structs.replace(
+            schedule, start_at=_utc(schedule.start_at), by=_utc(schedule.by)
+        ),
+        begins_at=_utc(schedule.begins_at(request.now)),
+        ends_at=_utc(ends_at),
+        batches=tuple(batches),
     )
+
+
+def dry_run_text(dry_run: DryRun) -> str:
+    """Return the preview for people: that of the plan, then each batch."""
+    blocks = [report(dry_run)]
+    if dry_run.batches:
+        head = "what would be sent, batch by batch, if all goes well:"
+        lines = (line for batch in dry_run.batches for line in _batch_lines(batch))
+        blocks.append("\n".join([head, *lines]))
+    if dry_run.schedule != NO_SCHEDULE and dry_run.schedule.by is None:
+        at = dry_run.ends_at
+        ends = "" if at is None else f"; the plan is expected to end at {local_minute(at)}"
+        blocks.append(f"steps begin {schedule_text(dry_run.schedule)}{ends}")
+    return "\n\n".join([*blocks, "Nothing was sent."])
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.astimezone(UTC)
+
+
+def _batch(after_s: int, decision: Decision) -> BatchPreview:
+    steps = (
+        StepPreview(
+            topic=move.tp.topic,
+            partition=move.tp.partition,
+            replicas=move.step.target,
+            adding=move.step.adds,
+            removing=move.step.drops,
+            elect=move.step.elects,
+        )
+        for move in decision.moves
+    )
+    return BatchPreview(decision.batch, after_s, tuple(steps))
+
+
+def _batch_lines(batch: BatchPreview) -> Iterator[str]:
+    count = as_count(len(batch.steps), "step")
+    yield f"batch {batch.batch:,}, after {as_duration(batch.after_s)}, {count}"
+    for step in batch.steps:
+        yield f"  {step.topic}-{step.partition}  {_step(step)}"
+
+
+def _step(step: StepPreview) -> str:
+    signs = [f"+{broker}" for broker in step.adding] + [f"-{broker}" for broker in step.removing]
+    elects = [] if step.elect is None else [f"elect {step.elect}"]
+    return "  ".join([replica_list_text(step.replicas), *signs, *elects])

@@ -13,7 +13,6 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.fileproblem import FileProblem
-from ktui.planning.check.findings import Severity
 from ktui.planning.plan import Plan
 from ktui.quantities import as_duration
 from ktui.rehearsal.background import rehearse_in_background
@@ -87,14 +86,16 @@ class ClusterRehearser:
             finished=finished,
         )
         if not twins:
-            refused = [f for f in prepared.findings if f.severity is Severity.PROBLEM]
-            why = "; ".join(each.sentence for each in refused) or "there is nothing to do"
+            why = (
+                "; ".join(each.sentence for each in prepared.preview.problems)
+                or "there is nothing to do"
+            )
             raise RunProblem(f"nothing was rehearsed: {why}")
         report = Report(
             plan=clean(wanted.plan_name),
             twin=twin,
             given_rate=False,
-            findings=prepared.findings,
+            findings=prepared.preview.findings,
             twins=twins,
             checks=check(twins, Thresholds()),
         )

@@ -9,7 +9,6 @@ import msgspec
 
 from ktui.cli.context.terminal import styled
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.plan_report import FindingJson, findings_json
 from ktui.cli.output.table import table
 from ktui.execution.run.event_text import limits_text, schedule_text
 from ktui.execution.run.schedule import NO_SCHEDULE
@@ -78,7 +77,7 @@ class RehearsalJson(msgspec.Struct, frozen=True, kw_only=True):
     rates: RatesJson
     holds: bool
     checks: tuple[Checked, ...]
-    findings: tuple[FindingJson, ...]
+    findings: tuple[Finding, ...]
     twins: tuple[RehearsedTwin, ...]
     start: tuple[str, ...]
 
@@ -96,7 +95,7 @@ def rehearsal_json(report: Report) -> str:
             rates=RatesJson(rates.low, rates.middle, rates.high, report.rates_from),
             holds=report.holds,
             checks=report.checks,
-            findings=findings_json(report.findings),
+            findings=report.findings,
             twins=report.twins,
             start=report.start,
         )

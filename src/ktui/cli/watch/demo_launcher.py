@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from ktui.cli.output.gate import check_gate_open
+from ktui.cli.output.gate import check_gate_open, gate_findings
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
@@ -33,12 +33,10 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
 from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
+from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits, default_limits
-from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.measure_growth import measure_inbound
-from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.check.findings import Finding
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
-from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.timeline import Timeline
 from ktui.simulated.cluster import SimulatedCluster
@@ -93,9 +91,20 @@ class SimulatedEngines:
         """Return the limits of a run that sets none."""
         return default_limits(named)
 
-    async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
-        """Read what a plan concerns."""
-        return await take_snapshot(self._cluster.reader(), plan)
+    @property
+    def facts(self) -> FactReader:
+        """Reads what the preview of a plan rests on."""
+
+        async def standing(cluster_id: str) -> tuple[Finding, ...]:
+            return gate_findings(self._state_dir, cluster_id, "--cluster")
+
+        return FactReader(
+            reader=self._cluster.reader(),
+            state=self._state_dir,
+            clock=self._clock,
+            cluster=self._cluster.spec.name,
+            standing=standing,
+        )
 
     throttle = ""
     """The default throttle: none."""
@@ -108,10 +117,6 @@ class SimulatedEngines:
         """Read what a plan is made from."""
         return await read_layout(self._cluster.reader())
 
-    async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
-        """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""
-        return await measure_inbound(self._cluster.reader(), plan, seen, self._clock)
-
     async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
         """Allow everything: simulated brokers let anybody set a throttle."""
 
@@ -122,15 +127,15 @@ class SimulatedEngines:
             RunProblem: the plan has problems, or the run cannot be made.
             ClusterError: the cluster does not answer.
         """
-        snapshot = await self.read_snapshot(wanted.plan)
-        cluster_id = (await self._cluster.reader().describe_cluster()).cluster_id
+        facts = await msgspec.structs.replace(self.facts, standing=None).read(wanted.plan)
+        cluster_id = facts.cluster_id
         options = msgspec.structs.replace(
             wanted.options,
             record=False,  # the demo deletes the folder at its end
             poll_s=USUAL_POLL_S,
             canary=True,  # an objective may be set at any time, and has no other figure here
         )
-        first = prepare_run(wanted, snapshot, options, cluster_id=cluster_id)
+        first = prepare_run(wanted, facts, options)
 
         def check_live(live: Sequence[LiveRun]) -> None:
             if live and not wanted.concurrent:

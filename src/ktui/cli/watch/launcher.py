@@ -9,15 +9,16 @@ from functools import cached_property
 
 from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.doctor.permissions import find_missing_for_throttle, permission_findings
+from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import with_event_command
+from ktui.cli.output.cluster_facts import Standing, fact_reader
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
 from ktui.cli.twin.own_loop import on_own_loop
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ClusterPorts, ClusterReader
+from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem, RunRefused
@@ -26,12 +27,10 @@ from ktui.execution.host.launch import NewRun, prepare_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run
+from ktui.kafka.reader import KafkaReader
+from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.measure_growth import measure_inbound
-from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
-from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.tui.run_view.rehearsing import PlanRehearser
 
@@ -49,7 +48,7 @@ class ProcessEngines:
     def __init__(
         self,
         cluster: Cluster,
-        reader: ClusterReader,
+        reader: KafkaReader,
         names: Mapping[str, str],
         state: StateDir,
     ) -> None:
@@ -75,9 +74,15 @@ class ProcessEngines:
         """Return the limits of a run that sets none."""
         return unnamed_limits(self._context.limits, named)
 
-    async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
-        """Read what a plan concerns."""
-        return await take_snapshot(self._reader, plan)
+    @property
+    def facts(self) -> FactReader:
+        """Reads what the preview of a plan rests on."""
+        standing = Standing(
+            state=self._state,
+            names=self._names,
+            claim=lambda cluster_id: claim_request(self._cluster, self._state, cluster_id, ""),
+        )
+        return fact_reader(self._cluster, self._reader, self._state, standing)
 
     @property
     def throttle(self) -> str:
@@ -92,13 +97,6 @@ class ProcessEngines:
     async def read_layout(self) -> LayoutAnswer:
         """Read what a plan is made from."""
         return await read_layout(self._reader)
-
-    async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
-        """Add the measured inbound traffic, which a throttle is compared with, to a snapshot.
-
-        The measurement takes some seconds.
-        """
-        return await measure_inbound(self._reader, plan, seen, SystemClock())
 
     async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
         """Check that a run's principal may set a throttle, and measure its objective.
@@ -123,23 +121,16 @@ class ProcessEngines:
             BadInput: the context's command for notices cannot be run; nothing was sent.
             ClusterError: the cluster does not answer.
         """
-        snapshot = await self.read_snapshot(wanted.plan)
         options = wanted.options
-        missing = await permission_findings(
-            self._cluster,
-            wanted.plan,
-            throttled=options.throttles,
-            starts=True,
-            canary=options.canary_of(wanted.name, options.throttle),
-        )
-        cluster_id = await self._cluster_id()
+        canary = options.canary_of(wanted.name, options.throttle)
+        reader = fact_reader(self._cluster, self._reader, self._state, None)
+        facts = await reader.read(wanted.plan, canary=canary)
+        cluster_id = facts.cluster_id
         first = prepare_run(
             wanted,
-            snapshot,
+            facts,
             with_event_command(options, self._context.on_event),
-            cluster_id=cluster_id,
             connection=self._names,
-            found=missing,
         )
         launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
         engine = await asyncio.to_thread(launch_new_run, launch, first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 import msgspec
@@ -29,13 +29,17 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind
+from ktui.planning.check.permissions import TO_START, NeededPermission
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.preview.preflight import Preflight, PreflightBase
-from ktui.speed.capacity import Capacity
+from ktui.preview.facts import ClusterFacts, Terms
+from ktui.preview.preview import PlanPreview, PreviewBase
 
 MOST_NAMED = 20
 """How many partitions with two targets are named. `--json` has all of them."""
+TO_ADD = msgspec.structs.replace(
+    TO_START, moved="be added", unthrottled="lift the throttle of the run"
+)
 _AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
 _OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
 """Findings for a run that is about to begin. In a live run, these throttles are its own."""
@@ -122,32 +126,28 @@ class CheckedExtraPlan:
         plan: the extra plan.
         name: the name of the plan's file.
         run: the run, read from its journal.
-        seen: the present cluster.
+        facts: the present cluster.
         on_conflict: what to do with partitions that the run moves to another target.
         allowed: the problems that the operator has allowed.
-        lacking: findings about missing permissions.
-        known: what is known of the speed of copies; None for nothing.
+        need: the permissions that are needed.
     """
 
-    def __init__(  # noqa: PLR0913 - all that a check rests on
+    def __init__(
         self,
         plan: Plan,
         name: str,
         run: Run,
-        seen: ClusterSnapshot,
+        facts: ClusterFacts,
         on_conflict: OnConflict,
         allowed: Allowances,
         *,
-        lacking: tuple[Finding, ...] = (),
-        known: Capacity | None = None,
+        need: NeededPermission = TO_ADD,
     ) -> None:
         self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
-        self._allowed = allowed
-        self._known = known
+        self._allowed, self._need = allowed, need
         self._tracks = dict(run.tracks)  # the run may change in the meantime
-        self._seen = seen
-        self._settled = settled(seen, run, self._tracks)
-        self.findings = (*lacking, *self._findings())
+        self._facts, self._seen = facts, facts.seen
+        self._settled = settled(facts.seen, run, self._tracks)
 
     @cached_property
     def effects(self) -> Sequence[JoinEffect]:
@@ -176,17 +176,12 @@ class CheckedExtraPlan:
     @property
     def has_problems(self) -> bool:
         """Whether a problem forbids adding the plan: one of its own, or the throttle of the run."""
-        if any(finding.severity is Severity.PROBLEM for finding in self.findings):
-            return True
-        throttled = bool(self.run.throttled.rates) and not self.idle
-        warnings = self._figures.warnings if throttled else ()
-        return any(finding.severity is Severity.PROBLEM for finding in warnings)
+        return bool(self.preview.problems)
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing to do: every partition is at its target or on its way there."""
-        done = any(finding.kind is FindingKind.NOTHING_TO_DO for finding in self.findings)
-        return done or not any(how.joins for how in self.effects)
+        return self.preview.idle or not any(how.joins for how in self.effects)
 
     def in_run(self) -> list[str]:
         """Describe what happens in the run, and name the partitions with two targets.
@@ -213,37 +208,33 @@ class CheckedExtraPlan:
             if track is not None and how is not JoinEffect.SAME:
                 yield target.tp, how, track.target, target.replicas
 
-    def preflight(self) -> Preflight:
-        """Compute what the plan would do by itself, under the limits of the run."""
-        return self._figures
-
     @cached_property
-    def _figures(self) -> Preflight:
+    def preview(self) -> PlanPreview:
+        """What the plan would do by itself, under the limits and the throttle of the run."""
         pairs = zip(self.plan.partitions, self.effects, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
-        figures = PreflightBase(joins, self._settled, self._known).under(
-            self.run.limits,
+        facts = msgspec.structs.replace(self._facts, seen=self._settled)
+        check = partial(check_plan, self.plan, self._settled)
+        base = PreviewBase(joins, facts, source=self.name, need=self._need, check=check)
+        terms = Terms(
+            limits=self.run.limits,
             throttle=self.run.throttled.rates,
             throttle_leaders=self.run.options.throttle_leaders,
-            slow=self._allowed.slow,
+            allowed=self._allowed,
         )
-        kept = tuple(found for found in figures.warnings if found.kind not in _OF_THROTTLES)
-        return msgspec.structs.replace(figures, warnings=kept)
+        return base.under(terms).without(self._is_of_the_run)
+
+    def _is_of_the_run(self, finding: Finding) -> bool:
+        """Whether a finding is about what the run has set, or has brought to its target."""
+        if finding.kind in _OF_THROTTLES:
+            return True
+        at_target = finding.kind in _AT_TARGET
+        return at_target and any(tp in self._tracks for tp in finding.partitions)
 
     def command(self) -> Add:
         """Return the command for the run, with the whole plan."""
         partitions = tuple(planned_partitions(self.plan, self._seen))
         return Add(self.name, hash_plan(self.plan), partitions, self.on_conflict)
-
-    def _findings(self) -> tuple[Finding, ...]:
-        """Check the plan; a partition that the run has brought to its target is no finding."""
-        found = check_plan(self.plan, self._settled, self._allowed)
-        tracks = self._tracks
-        return tuple(
-            finding
-            for finding in found
-            if finding.kind not in _AT_TARGET or not any(tp in tracks for tp in finding.partitions)
-        )
 
 
 def settled(

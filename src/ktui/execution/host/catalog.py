@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 import msgspec
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.heartbeat import last_poll_at, silence
 from ktui.execution.host.ownership import Holder, holder
@@ -23,23 +22,6 @@ from ktui.execution.run.throttle_status import name_resources, throttle_status
 from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.quantities import as_count
-
-
-def unfinished_with_partitions(
-    state_dir: StateDir, cluster_id: str, partitions: Collection[TopicPartition]
-) -> Iterator[tuple[str, int]]:
-    """Yield the runs of a cluster that wait for resume with some of these partitions left.
-
-    Runs that cannot be read are skipped.
-
-    Yields:
-        The run's name, and how many of the partitions it has left.
-    """
-    for run, owner in unfinished_runs(state_dir, cluster_id):
-        tracks = (run.tracks.get(tp) for tp in partitions)
-        left = sum(track is not None and not track.state.ended for track in tracks)
-        if owner is None and left and run.exported is None:
-            yield run.name, left
 
 
 def check_one_throttle(

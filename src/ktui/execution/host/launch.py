@@ -19,10 +19,11 @@ from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
-from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, Severity
+from ktui.planning.check.findings import Allowances, Severity
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.preview.facts import ClusterFacts
+from ktui.preview.preview import start_findings
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,22 +57,18 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
 
 def prepare_run(
     new: NewRun,
-    seen: ClusterSnapshot,
+    facts: ClusterFacts,
     options: RunOptions,
     *,
-    cluster_id: str,
     connection: Mapping[str, str] | None = None,
-    found: Sequence[Finding] = (),
 ) -> list[AnyRunEvent]:
     """Check a new run against its cluster, and return the first events of its journal.
 
     Args:
         new: the run.
-        seen: the cluster, polled just now.
+        facts: the cluster, read just now.
         options: the options of the run.
-        cluster_id: the id of the cluster.
         connection: the options that name the cluster on a command line.
-        found: findings beside those of the plan.
 
     Raises:
         RunRefused: the plan cannot be carried out, and every problem is named; or nothing measures
@@ -79,16 +76,17 @@ def prepare_run(
     """
     if (problem := options.figure_problem(options.throttle.objective)) is not None:
         raise RunRefused(f"nothing was sent: {problem}")
-    findings = (*found, *check_plan(new.plan, seen, new.allowed))
+    terms = options.terms(new.limits, new.allowed, new.name)
+    findings = start_findings(new.plan, facts, terms)
     problems = [each.sentence for each in findings if each.severity is Severity.PROBLEM]
     if problems:
         raise RunRefused(f"nothing was sent: {'; '.join(problems)}")
     return first_events(
         new.plan,
-        seen,
+        facts.seen,
         new.limits,
         options,
-        cluster_id=cluster_id,
+        cluster_id=facts.cluster_id,
         plan_name=new.plan_name,
         connection=connection or {},
     )

@@ -7,8 +7,11 @@ import enum
 import msgspec
 
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import Allowances
 from ktui.planning.objective import Objective, canary_topic, not_measured_by_canary
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.preview.facts import Terms
 
 USUAL_POLL_S = 1.0
 
@@ -96,6 +99,23 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     def canary_of(self, run: str, rates: ThrottleRates) -> str:
         """Return the topic by which a run measures the objective of rates; empty for none."""
         return canary_topic(run) if self.canary and rates.objective is not None else ""
+
+    def terms(self, limits: Limits, allowed: Allowances, run: str) -> Terms:
+        """Return the terms on which a preview of the plan of a run depends.
+
+        Args:
+            limits: the limits of the run.
+            allowed: what its plan may do.
+            run: the name of the run, after which its canary is called.
+        """
+        return Terms(
+            limits=limits,
+            throttle=self.throttle,
+            throttle_leaders=self.throttle_leaders,
+            allowed=allowed,
+            canary=self.canary_of(run, self.throttle),
+            chooses_rates=self.schedule.by is not None,
+        )
 
     @property
     def gated(self) -> bool:

@@ -13,10 +13,11 @@ from ktui.ops.broker.runs import DEMOTE, DRAIN, Purpose, left_text, made_run, pl
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.intents.wishes import Wishes
+from ktui.preview.text import finding_text, time_text
 from ktui.quantities import as_count
 
 Line = tuple[Stage | None, str]
-"""What a stage would do; without a stage, a problem of the run before."""
+"""What a stage would do; without a stage, a finding about the run before."""
 
 
 class RemovalPreview:
@@ -132,8 +133,8 @@ class RemovalPreview:
         if not made.plan.partitions:
             return
         words = purpose.words_in_removal(broker)
-        forecast = self._request.program.check_run(purpose.run_name(broker), words, made.plan)
-        yield stage, f"{plan_text(made)}; {forecast.time}"
-        for problem in forecast.problems:
-            self.problems = True
-            yield None, problem
+        preview = self._request.program.preview_run(purpose.run_name(broker), words, made.plan)
+        yield stage, f"{plan_text(made)}; {time_text(preview)}"
+        self.problems = self.problems or bool(preview.problems)
+        for finding in preview.findings:
+            yield None, f"{words}: {finding_text(finding)}"

@@ -45,6 +45,7 @@ from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
 from ktui.planning.names import join_named, join_some
 from ktui.planning.plan import Plan
+from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_count
 
 WAITS = 3
@@ -96,15 +97,6 @@ class Stopped(Exception):
         super().__init__(words)
 
 
-class RunForecast(msgspec.Struct, frozen=True):
-    """What a run would do, from its check against the cluster."""
-
-    time: str
-    """How long it would take, in words."""
-    problems: tuple[str, ...]
-    """What keeps it from beginning, a line each."""
-
-
 class Program(Protocol):
     """The program that a removal runs in: it has the cluster, carries runs, reports and asks.
 
@@ -129,7 +121,7 @@ class Program(Protocol):
     def owned(self, cluster_id: str) -> AbstractContextManager[None]:
         """Own the cluster within a block; raise RunRefused where that cannot be."""
 
-    def check_run(self, name: str, words: str, plan: Plan) -> RunForecast:
+    def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
         """Check a run against the cluster."""
 
     def begin_run(self, name: str, words: str, plan: Plan) -> int:

@@ -139,9 +139,15 @@ class FindingKind(enum.StrEnum):
     LIST_TOO_LONG = "throttled list too long"
     THROTTLE_REPLACED = "throttle replaced"
     OTHERS_THROTTLED = "others throttled, too"
+    ONE_THROTTLE = "another run has a throttle"
+    OTHER_RUN = "another run"
+    PROMISE = "promised time"
+    """Whether --until or --by can be kept."""
     CANCEL_GATE_SHUT = "cancel gate shut"
     CANARY_REFUSED = "canary refused"
     NOT_PERMITTED = "not permitted"
+    THROTTLE_NOT_PERMITTED = "throttle not permitted"
+    """Nor, with an objective, its canary."""
 
 
 class Finding(msgspec.Struct, frozen=True):

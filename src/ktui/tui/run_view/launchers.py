@@ -10,10 +10,9 @@ from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.run.run import Run
+from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.intents.read_layout import LayoutAnswer
-from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.tui.run_view.rehearsing import PlanRehearser
 
@@ -40,24 +39,13 @@ class EngineLauncher(Protocol):
         """Rehearses plans on twins of the cluster; None where there is nothing to rehearse."""
         ...
 
-    async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
-        """Read from the cluster what a plan concerns.
-
-        Raises:
-            ClusterError: the cluster cannot be asked.
-        """
+    @property
+    def facts(self) -> FactReader:
+        """Reads what the preview of a plan rests on."""
         ...
 
     async def read_layout(self) -> LayoutAnswer:
         """Read what a plan is made from: all partitions with their sizes, and the brokers' room.
-
-        Raises:
-            ClusterError: the cluster cannot be asked.
-        """
-        ...
-
-    async def add_inbound(self, plan: Plan, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-        """Add to a snapshot what a throttle is checked against, which takes some seconds.
 
         Raises:
             ClusterError: the cluster cannot be asked.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,29 +11,22 @@ import msgspec
 
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_text
-from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.host.catalog import unfinished_with_partitions
-from ktui.execution.host.other_runs import find_movers
-from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import Limits
-from ktui.planning.check.check import check_plan
+from ktui.ops.preview import FactReader
 from ktui.planning.check.findings import (
     Allowances,
-    ClusterSnapshot,
     Finding,
     FindingKind,
     Option,
     Severity,
 )
+from ktui.planning.check.permissions import NeededPermission
 from ktui.planning.intents.before_after import BeforeAfter
 from ktui.planning.plan import Plan
 from ktui.planning.read.read import read_plan
-from ktui.planning.throttle_rates import ThrottleRates
-from ktui.preview.preflight import Preflight, PreflightBase
-from ktui.quantities import as_count
-from ktui.speed.capacity import Capacity
+from ktui.preview.facts import ClusterFacts, Terms
+from ktui.preview.preview import PlanPreview, PreviewBase
 from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
@@ -41,10 +34,6 @@ from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
 MOST_FINDINGS = 50
 PROBLEMS = "The plan has the problems above: nothing is sent."
 _COLOURS = {Severity.PROBLEM: "bold $error", Severity.WARNING: "$warning", Severity.NOTE: "$dim"}
-_UNFINISHED = (
-    "warning: run {} waits for resume, with {} left that this plan has, too; R in the list of"
-    " runs goes on with it. Resumed after this one, it leaves those out that it finds changed then"
-)
 MEASURING = "Measuring for 2 s how much is written, and whether the throttle lets through more …"
 
 _BY_ITSELF = "by itself, under the run's limits:"
@@ -83,26 +72,6 @@ CONFLICTS = (
 """The choices; the first is the default of `ktui add`."""
 
 
-class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan does under the limits typed, and what speaks against it."""
-
-    findings: Sequence[Finding]
-    notes: Sequence[ColouredLine] = ()
-    """Warnings that are about other runs, or about what the plan leaves undone."""
-    measuring: bool = False
-    """Whether the traffic that a throttle is compared with is still being measured."""
-    in_run: Sequence[ColouredLine] = ()
-    """What happens in the run that the plan is added to."""
-    figures: Preflight | None
-    """None if there is nothing to do."""
-    change: BeforeAfter | None = None
-    """What every broker has before and after, of a plan that was made and is a run of its own."""
-
-    def lines(self) -> list[ColouredLine]:
-        """Return the lines of everything found."""
-        return [*self.notes, *finding_lines(self.findings, measuring=self.measuring)]
-
-
 def finding_lines(findings: Sequence[Finding], *, measuring: bool = False) -> list[ColouredLine]:
     """Return a line for each finding; of very many, the first ones are listed."""
     shown = [(MEASURING, "$dim")] if measuring else []
@@ -113,47 +82,39 @@ def finding_lines(findings: Sequence[Finding], *, measuring: bool = False) -> li
 
 
 class ChosenPlan(msgspec.Struct, frozen=True):
-    """A plan, checked against the cluster and against the runs that exist."""
+    """A plan, with the cluster as it was read for it."""
 
     path: Path
     """The plan's file; that of a generated plan has only a name."""
-    plan: Plan
-    snapshot: ClusterSnapshot
-    base: PreflightBase
-    unfinished: Sequence[tuple[str, int]]
-    """Runs without an engine, and how many of the plan's partitions each has left."""
+    base: PreviewBase
     generated: GeneratedPlan | None = None
     """What the plan was made from; None for that of a file."""
     measured: bool = False
     """Whether the inbound traffic has been measured, as far as it can be."""
 
-    async def with_inbound(self, engines: EngineLauncher) -> ChosenPlan:
-        """Measure the traffic that a throttle is checked against, which takes some seconds.
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.base.plan
+
+    @property
+    def change(self) -> BeforeAfter | None:
+        """What every broker has before and after; only of a plan that was made."""
+        return None if self.generated is None else self.generated.change
+
+    async def with_throttle(self, facts: FactReader, canary: str) -> ChosenPlan:
+        """Read what a throttle is checked against, which takes some seconds.
 
         Raises:
             ClusterError: the cluster cannot be asked.
         """
-        snapshot = await engines.add_inbound(self.plan, self.snapshot)
-        base = await asyncio.to_thread(PreflightBase, self.plan, snapshot, self.base.known)
-        return msgspec.structs.replace(self, snapshot=snapshot, base=base, measured=True)
+        found = await facts.add_throttle(self.plan, self.base.facts, canary)
+        base = await asyncio.to_thread(_base, self.plan, found, self.path)
+        return msgspec.structs.replace(self, base=base, measured=True)
 
-    async def preview(
-        self, limits: Limits, throttle: ThrottleRates, allowed: Allowances, *, leaders: bool
-    ) -> PlanPreview:
-        """Check the plan under limits, and compute its effect."""
-
-        def computed() -> PlanPreview:
-            figures = self.base.under(limits, throttle=throttle, throttle_leaders=leaders)
-            found = (*check_plan(self.plan, self.snapshot, allowed), *figures.warnings)
-            return PlanPreview(
-                findings=self.known(found),
-                notes=[*self.undone, *self.notes()],
-                measuring=bool(throttle) and not self.measured,
-                figures=figures,
-                change=None if self.generated is None else self.generated.change,
-            )
-
-        return await asyncio.to_thread(computed)
+    async def preview(self, terms: Terms) -> PlanPreview:
+        """Preview the plan under some terms."""
+        return self.known(await asyncio.to_thread(self.base.under, terms))
 
     @property
     def undone(self) -> list[ColouredLine]:
@@ -167,22 +128,28 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         words = "" if self.generated is None else self.generated.budget
         return [(words, "")] if words else []
 
+    @property
     def notes(self) -> list[ColouredLine]:
-        """Return the warnings that are about other runs, and which part of the file is the plan."""
-        runs = (_unfinished(*run) for run in self.unfinished)
-        warnings = [(run, _COLOURS[Severity.WARNING]) for run in runs]
-        return [*warnings, *([(self.plan.note, _COLOURS[Severity.NOTE])] if self.plan.note else [])]
+        """What the plan leaves undone, and which part of the file is the plan."""
+        note = self.plan.note
+        return [*self.undone, *([(note, _COLOURS[Severity.NOTE])] if note else [])]
 
-    def known(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    def known(self, preview: PlanPreview) -> PlanPreview:
         """Leave out what is not known only because it has not been measured yet."""
         unknown = None if self.measured else FindingKind.INBOUND_UNKNOWN
-        return tuple(each for each in findings if each.kind is not unknown)
+        return preview.without(lambda finding: finding.kind is unknown)
 
 
 async def read_chosen_plan(
-    request: PlanRequest, engines: EngineLauncher, state_dir: StateDir, cluster_id: str
+    request: PlanRequest, engines: EngineLauncher, need: NeededPermission, joins: str = ""
 ) -> ChosenPlan:
     """Read or generate a plan, and read the cluster's state for it.
+
+    Args:
+        request: the plan as it is typed.
+        engines: read the cluster.
+        need: the permissions that are needed.
+        joins: the run that the plan is added to; empty for a run of its own.
 
     Raises:
         BadPlan: with every mistake and its place.
@@ -198,21 +165,13 @@ async def read_chosen_plan(
     else:
         generated = await asyncio.to_thread(generate_plan, request, await engines.read_layout())
         plan = generated.plan
-    snapshot = await engines.read_snapshot(plan)
-    if snapshot.listed:
-        movers = await asyncio.to_thread(find_movers, state_dir, cluster_id)
-        snapshot = msgspec.structs.replace(snapshot, movers=movers)
-    prior = await asyncio.to_thread(EarlierRuns(state_dir), cluster_id)
-    base = await asyncio.to_thread(PreflightBase, plan, snapshot, Capacity(prior))
-    partitions = [target.tp for target in plan.partitions]
-    left = await asyncio.to_thread(
-        lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
-    )
-    return ChosenPlan(path, plan, snapshot, base, left, generated)
+    facts = await engines.facts.read(plan, need, joins=joins)
+    base = await asyncio.to_thread(_base, plan, facts, path)
+    return ChosenPlan(path, base, generated)
 
 
-def _unfinished(name: str, left: int) -> str:
-    return _UNFINISHED.format(name, as_count(left, "partition"))
+def _base(plan: Plan, facts: ClusterFacts, path: Path) -> PreviewBase:
+    return PreviewBase(plan, facts, source=clean(path.name))
 
 
 def plan_problem(findings: Sequence[Finding]) -> str | None:
@@ -240,23 +199,15 @@ def check_extra_plan(
     chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
 ) -> tuple[CheckedExtraPlan, PlanPreview]:
     """Check a plan against the run that it is to join, and preview what it does there."""
-    name = clean(chosen.path.name)
-    extra = CheckedExtraPlan(
-        chosen.plan, name, run, chosen.snapshot, on_conflict, allowed, known=chosen.base.known
-    )
-    idle = extra.idle
-    figures = None if idle else extra.preflight()
-    found = (*extra.findings, *(() if figures is None else figures.warnings))
+    name, facts = clean(chosen.path.name), chosen.base.facts
+    extra = CheckedExtraPlan(chosen.plan, name, run, facts, on_conflict, allowed)
+    return extra, chosen.known(extra.preview)
+
+
+def lines_in_run(extra: CheckedExtraPlan) -> list[ColouredLine]:
+    """Return what happens in the run that a plan is added to."""
     in_run = [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
-    by_itself = [] if figures is None else [("", ""), (_BY_ITSELF, "$dim")]
-    preview = PlanPreview(
-        findings=chosen.known(found),
-        notes=chosen.undone,
-        measuring=bool(run.throttled.rates) and not idle and not chosen.measured,
-        in_run=[*in_run, *by_itself],
-        figures=figures,
-    )
-    return extra, preview
+    return [*in_run, *([] if extra.idle else [("", ""), (_BY_ITSELF, "$dim")])]
 
 
 def extra_plan_problem(extra: CheckedExtraPlan) -> str | None:

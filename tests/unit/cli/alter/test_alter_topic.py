@@ -462,7 +462,12 @@ def test_the_throttle_and_the_limits_of_the_context_hold_for_the_run(sandbox: Al
 
     run = json.loads(text)["run"]
     assert run["limits"]["partitions"] == 1
-    assert run["throttle"] == {"every": 20_000_000, "brokers": [], "budget": None, "slo": None}
+    assert run["throttle"] == {
+        "every": 20_000_000,
+        "brokers": [],
+        "budget": None,
+        "objective": None,
+    }
     assert len(run["batches"]) == 3
 
 

@@ -112,7 +112,7 @@ def test_plan_check_warns_of_a_shut_cancel_gate(plan_sandbox: PlanSandbox, tmp_p
     before = call(state, *words)
     shut(state)
     after = call(state, *words)
-    found = json.loads(call(state, *words, "--json"))["warnings"]
+    found = json.loads(call(state, *words, "--json"))["findings"]
 
     assert "cancel gate" not in before
     assert f"shut, by {WHO}" in after

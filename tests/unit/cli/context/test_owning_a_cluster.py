@@ -32,7 +32,7 @@ from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.cancel_sandbox import CancelSandbox
-from support.cli.named_cluster import NamedCluster
+from support.cli.named_cluster import NamedCluster, as_reader
 from support.cli.plan_sandbox import PlanSandbox
 from support.cli.start_sandbox import StartSandbox
 from support.cli.throttle_sandbox import ThrottleSandbox
@@ -323,7 +323,7 @@ async def test_the_live_view_cancels_no_reassignment_on_someone_elses_cluster(
         reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships
     )
     await claim_on(cluster, "bob").claim(take_over=True)
-    engines = ProcessEngines(named, cluster.reader(), {}, StateDir(tmp_path / "state"))
+    engines = ProcessEngines(named, as_reader(cluster), {}, StateDir(tmp_path / "state"))
     listed = listed_reassignments(await Observer(cluster.reader(), cluster.clock).poll(Interest()))
 
     with pytest.raises(RunRefused, match="bob on ops1"):
@@ -338,7 +338,7 @@ async def test_the_live_view_cordons_no_broker_of_someone_elses_cluster(tmp_path
     named: Any = NamedCluster(
         reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships
     )
-    engines = ProcessEngines(named, cluster.reader(), {}, StateDir(tmp_path / "state"))
+    engines = ProcessEngines(named, as_reader(cluster), {}, StateDir(tmp_path / "state"))
     access = BrokerAccess(cluster.reader(), VirtualClock(leaping=True), engines.ports)
     seen = await access.read_cordon(4)
     await claim_on(cluster, "bob").claim(take_over=True)  # while the operator is asked
@@ -362,7 +362,7 @@ async def test_the_live_view_resumes_a_run_with_an_unknown_owner_only_to_cancel(
     monkeypatch.setattr(
         "ktui.cli.process.launch.start_engine", lambda run, _: recorded.append(run.name)
     )
-    engines = ProcessEngines(named, cluster.reader(), {}, state)
+    engines = ProcessEngines(named, as_reader(cluster), {}, state)
 
     if cancels:
         await engines.resume(run, lambda: recorded.append("asked"))

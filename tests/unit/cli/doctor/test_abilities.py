@@ -6,14 +6,8 @@ import pytest
 
 from ktui.cli.doctor.findings import Level, judge_abilities, judge_permissions
 from ktui.cluster.errors import TimedOut
-from ktui.kafka.capabilities import (
-    GRANTS,
-    NEEDS,
-    BrokerAbilities,
-    Grant,
-    Permissions,
-    release_of,
-)
+from ktui.cluster.permissions import GRANTS, Grant, Permissions
+from ktui.kafka.capabilities import NEEDS, BrokerAbilities, release_of
 
 EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +16,7 @@ from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
 from ktui.simulated import events
-from support.cli.plan_sandbox import PlanSandbox, answer, check
+from support.cli.plan_sandbox import PlanSandbox, answer, check, found
 from support.simulated.moving_clusters import a_cluster, throttle
 
 SIZE = 1_000_000_000
@@ -95,6 +94,7 @@ def test_a_sound_plan_is_summarised(plan_sandbox: PlanSandbox) -> None:
         "replica movements              4\n"
         "leader movements               2\n"
         "to be copied             3.7 GiB\n"
+        "batches, about                 4\n"
         "\n"
         "BROKER  GAINS  LOSES       IN      OUT  ROOM NOW    AFTER  AT PEAK\n"
         "     1      0      2      0 B  1.9 GiB   997 GiB  999 GiB  997 GiB\n"
@@ -113,9 +113,6 @@ def test_a_sound_plan_is_summarised(plan_sandbox: PlanSandbox) -> None:
         "until they are dropped, monitors see the extra replicas as a higher factor\n"
         "\n"
         "time  about 62 s (32 to 152), assumed; broker 4 copies the most under W\n"
-        "      in about 4 batches; at least 60 s (30 to 150), as broker 4 takes part in\n"
-        "      2.8 GiB, with W 32 MiB\n"
-        "      the run takes 3% longer than that\n"
         "\n"
         "No problem.\n"
     )
@@ -193,7 +190,7 @@ def test_findings_of_one_severity_are_in_the_order_of_the_file(plan_sandbox: Pla
 
     output = answer(check(plan_sandbox.plan(orders_0=(1, 2), order_0=(1, 2, 77)), "--json"), 2)
 
-    assert [(p["place"]["line"], p["kind"]) for p in output["problems"]] == [
+    assert [(p["place"]["line"], p["kind"]) for p in found(output, "problem")] == [
         (2, "replication factor change"),
         (3, "topic unknown"),
         (3, "broker unknown"),
@@ -230,11 +227,9 @@ def test_someone_elses_move_is_warned_of_and_counted_from_its_original_replicas(
 
     output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json"))
 
-    assert [warning["kind"] for warning in output["warnings"]] == ["foreign reassignment"]
-    assert output["summary"]["brokers"] == [
-        {"broker": 1, "gains": 0, "loses": 1},
-        {"broker": 4, "gains": 1, "loses": 0},
-    ]
+    assert [warning["kind"] for warning in found(output, "warning")] == ["foreign reassignment"]
+    changes = {each["broker"]: (each["gains"], each["loses"]) for each in output["brokers"]}
+    assert {b: change for b, change in changes.items() if any(change)} == {1: (0, 1), 4: (1, 0)}
 
 
 def test_topics_that_may_not_be_described_are_problems_of_unreadable_topics(
@@ -246,7 +241,7 @@ def test_topics_that_may_not_be_described_are_problems_of_unreadable_topics(
 
     output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json", "--steps"), 2)
 
-    assert [problem["kind"] for problem in output["problems"]] == ["topic unreadable"]
+    assert [problem["kind"] for problem in found(output, "problem")] == ["topic unreadable"]
     assert output["summary"]["unknown"] == 1
     assert output["partitions"] == [{"topic": "orders", "partition": 0, "steps": None}]
 
@@ -258,151 +253,23 @@ def test_an_unknown_topic_is_reported_even_without_permission_to_list_topics(
     cluster.do(events.Deny("scan_topics"))
     plan_sandbox.cluster(cluster)
 
-    (problem,) = answer(check(plan_sandbox.plan(order_0=(4, 2, 3)), "--json"), 2)["problems"]
+    output = answer(check(plan_sandbox.plan(order_0=(4, 2, 3)), "--json"), 2)
+    (problem,) = found(output, "problem")
 
     assert problem["sentence"] == "the cluster has no topic order"
 
 
-def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanSandbox) -> None:
-    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
-    plan = plan_sandbox.plan(orders_0=(4, 2, 3, 5))
-
-    output = answer(check(plan, "--json"), 2)
-
-    assert list(output.items()) == [
-        ("schema_version", 1),
-        ("plan", plan),
-        ("cluster", "prod-eu"),
-        (
-            "problems",
-            [
-                {
-                    "place": {"line": 2, "column": 46, "path": "partitions[0].replicas"},
-                    "kind": "replication factor change",
-                    "partitions": [{"topic": "orders", "partition": 0}],
-                    "sentence": "the replication factor changes from 3 to 4: orders-0",
-                    "option": "--allow-replication-factor-change",
-                }
-            ],
-        ),
-        ("warnings", []),
-        ("notes", []),
-        (
-            "summary",
-            {
-                "partitions": 1,
-                "unknown": 0,
-                "at_target": 0,
-                "replica_movements": 2,
-                "leader_movements": 1,
-                "brokers": [
-                    {"broker": 1, "gains": 0, "loses": 1},
-                    {"broker": 4, "gains": 1, "loses": 0},
-                    {"broker": 5, "gains": 1, "loses": 0},
-                ],
-                "replication_factor_changes": [{"from": 3, "to": 4, "partitions": 1}],
-            },
-        ),
-        (
-            "limits",
-            {
-                "replicas": 1,
-                "partitions": None,
-                "leader_movements": None,
-                "replica_movements": None,
-                "per_broker": None,
-                "per_leader": None,
-                "cuts_per_minute": 6000,
-                "bytes_in_flight": None,
-                "bytes_per_broker": 32 * 2**20,
-                "extra_replicas": None,
-                "cut_together": None,
-                "shape": "gentle",
-                "mode": "rolling",
-                "order": "long-first",
-                "internal": "last",
-                "brokers": [],
-            },
-        ),
-        ("throttle", {"every": None, "brokers": [], "budget": None, "slo": None}),
-        ("throttle_leaders", False),
-        (
-            "preflight",
-            {
-                "bytes_to_copy": 2 * SIZE,
-                "sizes_unknown": 0,
-                "brokers": [
-                    load(1, loses=1, room=SIZE),
-                    load(4, gains=1),
-                    load(5, gains=1),
-                ],
-                "shapes": [
-                    shape("gentle", alters=3, elections=0, bumps=1, most=5),
-                    shape("kip-435", alters=2, elections=1, bumps=2, most=5),
-                ],
-                "batches": 3,
-                "how_long": {
-                    "time_s": {"low": 21.0, "middle": 41.0, "high": 101.0},
-                    "basis": {
-                        "source": "assumed",
-                        "runs": 0,
-                        "given_bytes_s": None,
-                        "misfits": [],
-                    },
-                    "pacesetter": {
-                        "time_s": {"low": 20.0, "middle": 40.0, "high": 100.0},
-                        "bottleneck": "partition",
-                        "broker": None,
-                        "brokers": [],
-                        "partition": {"topic": "orders", "partition": 0},
-                        "bytes": 2 * SIZE,
-                    },
-                    "copying_s": 40.0,
-                    "waiting_s": 1.0,
-                    "batches": 3,
-                },
-                "throttled": [],
-                "coordinators": None,
-            },
-        ),
-    ]
-
-
-def load(broker: int, *, gains: int = 0, loses: int = 0, room: int = 0) -> dict[str, int]:
-    """Return the figures of a broker with that many bytes of its disk in use."""
-    return {
-        "broker": broker,
-        "gains": gains,
-        "loses": loses,
-        "bytes_in": gains * SIZE,
-        "bytes_out": loses * SIZE,
-        "disk_bytes": DISK,
-        "room_bytes": DISK - room,
-        "room_after_bytes": DISK - room + (loses - gains) * SIZE,
-        "room_at_peak_bytes": DISK - room - gains * SIZE,
-    }
-
-
-def shape(name: str, *, alters: int, elections: int, bumps: int, most: int) -> dict[str, Any]:
-    return {
-        "shape": name,
-        "alters": alters,
-        "elections": elections,
-        "leader_epoch_bumps": bumps,
-        "most_replicas": most,
-        "peak_extra_replicas": most - 4,
-    }
-
-
-def test_a_given_rate_sets_the_rate_of_the_time_estimate(plan_sandbox: PlanSandbox) -> None:
+def test_rate_sets_the_rate_of_the_time_estimate(plan_sandbox: PlanSandbox) -> None:
     plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
     plan = plan_sandbox.plan(orders_0=(4, 2, 3))
 
-    for rate, seconds in (("10MB/s", 101.0), ("1000000", 1001.0)):
-        output = answer(check(plan, "--json", "--rate", rate))["preflight"]["how_long"]
+    output = answer(check(plan, "--json", "--rate", "10MB/s"))["how_long"]
 
-        assert output["time_s"] == dict.fromkeys(("low", "middle", "high"), seconds)
-        assert output["basis"]["source"] == "given"
+    assert output["basis"]["source"] == "given"
+    assert output["time_s"] == {"low": 101.0, "middle": 101.0, "high": 101.0}
+    assert answer(check(plan, "--json", "--rate", "1000000"))["how_long"]["time_s"] == {
+        **dict.fromkeys(("low", "middle", "high"), 1001.0)
+    }
 
 
 @pytest.mark.usefixtures("nobody_connects")
@@ -424,7 +291,7 @@ def test_the_throttle_of_a_broker_is_the_rate_into_it(plan_sandbox: PlanSandbox)
     result = check(plan_sandbox.plan(orders_0=(4, 2, 3)))
 
     assert "time  about 5.6 min (3.4 to 6.7), assumed; broker 4 receives" in result.stdout
-    assert "throttled: 5.0 MB/s into broker 4\n" in result.stdout
+    assert "throttled already: 5.0 MB/s into broker 4\n" in result.stdout
 
 
 def test_unreadable_log_dirs_leave_the_time_and_bytes_unknown(plan_sandbox: PlanSandbox) -> None:
@@ -436,11 +303,11 @@ def test_unreadable_log_dirs_leave_the_time_and_bytes_unknown(plan_sandbox: Plan
     result, output = check(plan), answer(check(plan, "--json"))
 
     assert result.exit_code == 0
-    (warning,) = output["warnings"]
+    (warning,) = found(output, "warning")
     assert warning["kind"] == "disks unreadable"
     assert "broker 1, broker 2, broker 3 and 1 more could not be read" in warning["sentence"]
-    assert output["preflight"]["how_long"] is None
-    assert output["preflight"]["brokers"][1]["bytes_in"] is None
+    assert output["how_long"] is None
+    assert output["brokers"][3]["bytes_in"] is None
     assert result.stdout.endswith("\nNo problem, 1 warning.\n")
 
 
@@ -451,7 +318,7 @@ def test_a_disk_that_would_be_full_is_a_warning(plan_sandbox: PlanSandbox) -> No
 
     output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json"))
 
-    assert [(w["kind"], w["place"]) for w in output["warnings"]] == [("disk full", None)]
+    assert [(w["kind"], w["place"]) for w in found(output, "warning")] == [("disk full", None)]
 
 
 def test_a_hostile_file_name_is_shown_escaped(plan_sandbox: PlanSandbox, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from support.cli.made_plan import (
     refused,
     targets,
 )
-from support.cli.plan_sandbox import PlanSandbox, check
+from support.cli.plan_sandbox import PlanSandbox, check, found
 
 Replicas = tuple[int, ...]
 BEFORE: dict[str, Replicas] = {f"orders-{n}": each for n, each in enumerate(ORDERS)} | {
@@ -265,7 +265,7 @@ def test_a_plan_for_another_replication_factor_may_be_started_as_the_summary_say
     output = made_json("replication-factor", "2", "payments")
 
     assert output["start"].endswith("--allow-replication-factor-change")
-    assert output["check"]["problems"] == []
+    assert found(output["preview"], "problem") == []
 
 
 def test_a_plan_below_min_isr_is_not_written_unless_that_is_allowed(
@@ -324,7 +324,7 @@ def test_a_full_disk_gets_no_replica_and_the_findings_say_what_that_costs(
 
     (six,) = (each for each in output["brokers"] if each["broker"] == 6)
     assert six["after"]["replicas"] == 0
-    assert [each["kind"] for each in output["check"]["warnings"]] == ["racks"]
+    assert [each["kind"] for each in found(output["preview"], "warning")] == ["racks"]
 
 
 def test_what_fits_on_no_disk_is_left_and_named(plan_sandbox: PlanSandbox) -> None:
@@ -420,7 +420,7 @@ def test_the_json_of_a_plan_has_every_field_of_the_contract() -> None:
         "left",
         "failures",
         "start",
-        "check",
+        "preview",
     ]
     assert output["intention"] == "drain broker 3"
     assert output["plan"]["version"] == 1
@@ -435,10 +435,10 @@ def test_the_json_of_a_plan_has_every_field_of_the_contract() -> None:
         },
     }
     (left,) = output["left"]
-    assert (left["topic"], left["broker"], left["why"], left["amount"]) == (
+    assert (left["tp"]["topic"], left["broker"], left["why"], left["amount"]) == (
         "payments", 3, "max moves", 0,
     )  # fmt: skip
-    assert output["check"]["summary"]["replica_movements"] == 1
+    assert output["preview"]["summary"]["replica_movements"] == 1
 
 
 @pytest.mark.usefixtures("six")

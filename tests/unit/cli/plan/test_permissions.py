@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.cli.plan_sandbox import PlanSandbox, answer, check
+from support.cli.plan_sandbox import PlanSandbox, answer, check, found
 from support.cli.start_sandbox import StartSandbox
 from support.simulated.moving_clusters import a_cluster
 
@@ -67,11 +67,10 @@ def test_plan_check_reports_missing_permissions_to_a_user_who_may_not_start(
     throttled = answer(check(plan, "--json", "--throttle", "50MB"), exit_code=2)
     plain = answer(check(plan, "--json"))
 
-    kinds = {key: [each["kind"] for each in throttled[key]] for key in ("problems", "warnings")}
-    assert kinds["problems"] == ["not permitted"]
-    assert "not permitted" in kinds["warnings"]
-    assert plain["problems"] == []
-    (alter,) = [each for each in plain["warnings"] if each["kind"] == "not permitted"]
+    assert [each["kind"] for each in found(throttled, "problem")] == ["throttle not permitted"]
+    assert "not permitted" in [each["kind"] for each in found(throttled, "warning")]
+    assert found(plain, "problem") == []
+    (alter,) = [each for each in found(plain, "warning") if each["kind"] == "not permitted"]
     assert "this plan cannot be started" in alter["sentence"]
 
 
@@ -124,5 +123,5 @@ def test_plan_check_warns_of_a_canary_that_may_not_write(plan_sandbox: PlanSandb
     checked = answer(check(plan, "--json", "--slo", "p99<150ms", "--canary"))
 
     assert f"Write on topic {topic} is not granted" in " ".join(
-        each["sentence"] for each in checked["warnings"]
+        each["sentence"] for each in found(checked, "warning")
     )

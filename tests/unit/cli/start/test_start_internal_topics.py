@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.cli.plan_sandbox import found
 from support.cli.start_sandbox import StartSandbox
 from support.simulated.moving_clusters import a_cluster
 
@@ -61,7 +62,7 @@ def test_internal_topics_that_are_left_out_are_named(sandbox: StartSandbox, plan
     text = sandbox.start(plan, "--dry-run", "--internal", "exclude").stdout
 
     assert begun(shown) == ["orders-0"]
-    (note,) = [each for each in shown["notes"] if each["kind"] == "internal topics left out"]
+    (note,) = [each for each in found(shown, "note") if each["kind"] == "internal topics left out"]
     assert note["sentence"] == (
         "left out, as --internal exclude asks: __consumer_offsets, with 2 partitions"
     )

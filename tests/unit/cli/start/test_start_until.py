@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.run import parse_until
-from ktui.cli.start.dry_run import fit_in_words
+from ktui.cli.start.request import fits
 from ktui.speed.answer import Basis, HowLong, Span
 
 NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
@@ -66,18 +66,17 @@ def test_until_refuses_a_time_in_the_past() -> None:
 
 @pytest.mark.parametrize(
     ("high_s", "low_s", "verdict"),
-    [(600, 60, "and fits"), (7200, 60, "may not fit"), (9000, 3601, "does not fit")],
+    [(600, 60, "the plan fits"), (7200, 60, "may not fit"), (9000, 3601, "does not fit")],
 )
 def test_a_dry_run_judges_whether_the_plan_fits_before_until(
     high_s: float, low_s: float, verdict: str
 ) -> None:
-    how_long = HowLong(time_s=Span(low_s, 600, high_s), basis=Basis())
-
-    words = fit_in_words(how_long, NOW + timedelta(hours=1), NOW)
+    time = HowLong(time_s=Span(low_s, 600, high_s), basis=Basis())
+    words = fits(time, NOW + timedelta(hours=1), NOW).sentence
 
     assert verdict in words
-    assert ("ktui resume" in words) == (verdict != "and fits")
+    assert ("ktui resume" in words) == (verdict != "the plan fits")
 
 
 def test_a_dry_run_cannot_judge_the_fit_with_unknown_sizes() -> None:
-    assert "sizes are unknown" in fit_in_words(None, NOW + timedelta(hours=1), NOW)
+    assert "sizes are unknown" in fits(None, NOW + timedelta(hours=1), NOW).sentence

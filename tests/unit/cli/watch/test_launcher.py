@@ -17,7 +17,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.throttle_rates import parse_throttle_rates
-from support.cli.named_cluster import NamedCluster
+from support.cli.named_cluster import NamedCluster, as_reader
 from support.journals.journals import planned, started, written
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, tp
@@ -39,7 +39,7 @@ async def test_the_view_starts_no_run_whose_canary_may_not_write(tmp_path: Path)
     )
 
     with pytest.raises(RunRefused, match="Write on topic ktui-canary-night is not granted"):
-        await ProcessEngines(named, cluster.reader(), {}, state).start(wanted)
+        await ProcessEngines(named, as_reader(cluster), {}, state).start(wanted)
 
     assert state.run_dirs() == []
 
@@ -60,7 +60,7 @@ async def test_the_view_refuses_an_objective_that_the_runs_own_canary_may_not_me
     folder = state.create_run("night")
     written(folder.journal, [begun, planned(1)]).close()
     run = RunClient(folder).read().run
-    engines = ProcessEngines(named, cluster.reader(), view, state)
+    engines = ProcessEngines(named, as_reader(cluster), view, state)
 
     await engines.check_throttle(run, parse_throttle_rates("50MB"))
     checked = engines.check_throttle(run, parse_throttle_rates("slo=p99<150ms"))

@@ -15,6 +15,7 @@ from ktui.execution.run.events import Added, OnConflict, StateEntered
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.planning.check.findings import Allowances
+from ktui.preview.facts import ClusterFacts
 from support.runs.added_stories import AddingStory
 from support.runs.cancel_stories import Such, altered, begun, done, nth, step_over
 from support.runs.engine_runs import Replicas, plan_of, snapshot_of
@@ -276,7 +277,14 @@ def test_what_a_plan_comes_to_counts_partitions_that_somebody_else_moved_away(
     plan = plan_of({tp("orders-0"): FAR})
     seen = asyncio.run(snapshot_of(story.reader, plan))
 
-    extra = CheckedExtraPlan(plan, "more.json", story.folded, seen, OnConflict.KEEP, Allowances())
+    extra = CheckedExtraPlan(
+        plan,
+        "more.json",
+        story.folded,
+        ClusterFacts(seen=seen),
+        OnConflict.KEEP,
+        Allowances(),
+    )
 
     assert (extra.effects, extra.idle) == ([JoinEffect.AGAIN], False)
 

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.engine.add_plan import CheckedExtraPlan
+from ktui.execution.engine.add_plan import TO_ADD, CheckedExtraPlan
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.tui.run_view import messages
@@ -24,6 +24,7 @@ from ktui.tui.run_view.plan_choice import (
     CONFLICTS,
     check_extra_plan,
     extra_plan_problem,
+    lines_in_run,
 )
 from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.forms.allowances import PlanAllowances
@@ -62,6 +63,7 @@ class AddScreen(PlanScreen):
         " have seen what it would do and typed the run's name."
     )
     ADDS = True
+    NEED = TO_ADD
 
     def __init__(
         self,
@@ -154,7 +156,7 @@ class AddScreen(PlanScreen):
         if number != self.previews or chosen is not self._chosen:
             return  # something else was chosen in the meantime
         self._extra = extra
-        self.show_preview(preview)
+        self.show_preview(preview, lines_in_run(extra))
         self.show_answer("", "")
         if run.throttled.rates:
             self.measure(chosen)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ktui.planning.intents.before_after import BeforeAfter, BrokerBeforeAfter, Holding
 from ktui.planning.intents.layout import UNKNOWN_BYTES
-from ktui.preview.preflight import sizes_phrase
+from ktui.preview.preview import sizes_phrase
 from ktui.quantities import as_bytes
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.change_bar import change_bar, change_legend

@@ -17,15 +17,16 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable
 from ktui.planning.check.findings import Finding, Severity
+from ktui.planning.check.permissions import NeededPermission
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.read.problems import BadPlan
+from ktui.preview.preview import PlanPreview
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import (
     ChosenPlan,
     ColouredLine,
-    PlanPreview,
     finding_lines,
     plan_problem,
     read_chosen_plan,
@@ -98,6 +99,8 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     """The title of the screen; `{}` stands for the live run."""
     BEFORE: ClassVar[str]
     """The text in place of the preview, before a plan was chosen."""
+    NEED: ClassVar[NeededPermission]
+    """The permissions that the plan needs."""
     ADDS: ClassVar[bool]
     """Whether the screen adds the plan to a run."""
 
@@ -119,6 +122,8 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         self._layout = RecentLayout(engines)
         self._sketching = OnceTyped(self, "sketch", self._sketch)
         self._previewing = OnceTyped(self, "figures", self.preview)
+        self.measures = False
+        """Whether the traffic that a throttle is compared with is still being measured."""
         self.previews = 0
         """How many previews were begun; the results of older ones are discarded."""
 
@@ -138,6 +143,16 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     def open_form(self, chosen: ChosenPlan) -> None:
         """Fill the fields with their defaults: a plan was read."""
+
+    @property
+    def joins(self) -> str:
+        """The run that the plan is added to; empty for a run of its own."""
+        return self._attached_run if self.ADDS else ""
+
+    @property
+    def canary(self) -> str:
+        """The topic of the run's canary; empty for none."""
+        return ""
 
     async def show_obstacles(self) -> None:
         """Show what prevents any plan from being executed now."""
@@ -240,9 +255,8 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         self.show_preview(None)
         await self.show_obstacles()
         self._show_read([(f"Reading {request.words}, and looking at the cluster …", "$dim")])
-        cluster_id = services(self).cluster_id or ""
         try:
-            chosen = await read_chosen_plan(request, self._engines, self._state_dir, cluster_id)
+            chosen = await read_chosen_plan(request, self._engines, self.NEED, self.joins)
         except CannotMake as problem:
             self._show_no_plan(problem)
             return
@@ -338,7 +352,7 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     async def _measure(self, chosen: ChosenPlan) -> None:
         try:
-            measured = await chosen.with_inbound(self._engines)
+            measured = await chosen.with_throttle(self._engines.facts, self.canary)
         except ClusterError as problem:
             self.show_answer(str(problem), "$error")
             return
@@ -346,11 +360,27 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
             self._chosen = measured
             await self.preview()
 
-    def show_preview(self, preview: PlanPreview | None) -> None:
-        """Show what the plan would do, and each finding in its step; None for no plan."""
-        self._found = () if preview is None else preview.findings
-        self.query_one(PreviewPane).show(preview)
-        lines = [] if preview is None else preview.lines()
+    def show_preview(
+        self, preview: PlanPreview | None, in_run: Sequence[ColouredLine] = ()
+    ) -> None:
+        """Show what the plan would do, and each finding in its step; None for no plan.
+
+        Args:
+            preview: the preview.
+            in_run: what happens in the run that the plan is added to.
+        """
+        chosen, self._found = self._chosen, () if preview is None else preview.findings
+        self.query_one(PreviewPane).show(
+            preview, in_run, None if in_run or chosen is None else chosen.change
+        )
+        self.measures = (
+            preview is not None
+            and bool(preview.throttle)
+            and chosen is not None
+            and not chosen.measured
+        )
+        notes = [] if preview is None or chosen is None else chosen.notes
+        lines = [*notes, *finding_lines(self._found, measuring=self.measures)]
         show_lines(self, "#plan-findings", lines or [("No problem was found.", "$dim")])
         if preview is not None:
             self._show_found()

@@ -10,10 +10,12 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ktui.planning.intents.before_after import BeforeAfter
+from ktui.preview.preview import PlanPreview
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import Paint
 from ktui.tui.run_view.generated_plan import GeneratedPlan
-from ktui.tui.run_view.plan_choice import ColouredLine, PlanPreview
+from ktui.tui.run_view.plan_choice import ColouredLine
 from ktui.tui.screens.plan.change_lines import Line, change_lines
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
 
@@ -33,6 +35,8 @@ class PreviewPane(Widget):
     def __init__(self) -> None:
         super().__init__(id="plan-preview")
         self._preview: PlanPreview | None = None
+        self._in_run: Sequence[ColouredLine] = ()
+        self._change: BeforeAfter | None = None
         self._sketch: GeneratedPlan | None = None
         self._sections: Sequence[Section] = EVERYTHING
         self._outdated = ""
@@ -41,9 +45,21 @@ class PreviewPane(Widget):
         """The width for which the lines are drawn."""
         self._paint: Paint | None = None
 
-    def show(self, preview: PlanPreview | None) -> None:
-        """Show another preview; None for none, though a sketch stays until there is one."""
+    def show(
+        self,
+        preview: PlanPreview | None,
+        in_run: Sequence[ColouredLine] = (),
+        change: BeforeAfter | None = None,
+    ) -> None:
+        """Show another preview; None for none, though a sketch stays until there is one.
+
+        Args:
+            preview: the preview.
+            in_run: what happens in the run that the plan is added to.
+            change: what every broker has before and after, of a plan that was made.
+        """
         self._preview, self._outdated = preview, ""
+        self._in_run, self._change = in_run, change
         if preview is not None:
             self._sketch = None
         self._redraw()
@@ -129,16 +145,10 @@ class PreviewPane(Widget):
         if preview is None:
             return
         outdated = [(self._outdated, "$warning")] if self._outdated else []
-        for line in (*outdated, *preview.in_run):
+        for line in (*outdated, *self._in_run):
             self._lines += _wrapped(line, self._width)
-        if preview.figures is not None:
-            self._lines += preview_lines(
-                preview.figures,
-                self._sections,
-                self._width,
-                preview.change,
-                self._rows(_PREVIEW_LINES),
-            )
+        rows = self._rows(_PREVIEW_LINES)
+        self._lines += preview_lines(preview, self._sections, self._width, self._change, rows)
 
     def _draw_sketch(self, sketch: GeneratedPlan) -> None:
         notes = [(note, "$warning") for note in sketch.notes]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import enum
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from ktui.planning.check.disks import LOW, DiskLoad
+from ktui.planning.check.disks import LOW
 from ktui.planning.intents.before_after import BeforeAfter
 from ktui.preview import text
-from ktui.preview.broker_shares import BrokerShare
-from ktui.preview.preflight import Preflight
+from ktui.preview.preview import BrokerPreview, PlanPreview
 from ktui.quantities import as_bytes
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.change_bar import change_bar, change_legend
@@ -43,7 +42,7 @@ EVERYTHING = (Section.TIME, Section.BROKERS, Section.SHAPES, Section.FIGURES)
 
 
 def preview_lines(
-    figures: Preflight,
+    preview: PlanPreview,
     sections: Sequence[Section],
     width: int,
     change: BeforeAfter | None = None,
@@ -52,91 +51,88 @@ def preview_lines(
     """Draw sections of a preview, with an empty line between them.
 
     Args:
-        figures: what the plan costs, and does to the brokers.
+        preview: the preview.
         sections: the sections.
         width: the width in cells.
         change: what brokers have before and after; shown in place of their replicas, if given.
         rows: how many brokers fit, of those.
     """
-    drawn = [list(_section(figures, section, width, change, rows)) for section in sections]
+    drawn = [list(_section(preview, section, width, change, rows)) for section in sections]
     return [line for lines in drawn if lines for line in ([], *lines)][1:]
 
 
 def _section(
-    figures: Preflight, section: Section, width: int, change: BeforeAfter | None, rows: int
+    preview: PlanPreview, section: Section, width: int, change: BeforeAfter | None, rows: int
 ) -> Iterator[Line]:
     if section is Section.BROKERS:
         if change is None:
-            yield from _brokers(figures, width)
+            yield from _brokers(preview, width)
         else:
             yield from change_lines(change, width, rows)
-            yield from _disks_of(figures, width, rows)
+            yield from _disks_of(preview, width, rows)
     elif section is Section.FIGURES:
-        yield from ([Piece(line)] for line in text.figures(figures))
+        yield from ([Piece(line)] for line in text.figures(preview))
     elif section is Section.SHAPES:
-        yield from ([Piece(line)] for line in text.shape_lines(figures) if figures.batches)
-    elif figures.batches:
+        yield from ([Piece(line)] for line in text.shape_lines(preview) if preview.moves)
+    elif preview.moves:
         indent = " " * _TIME_INDENT
-        for line in text.time_lines(figures):
+        for line in (f"time  {text.time_text(preview)}", *text.throttle_lines(preview)):
             wrapped = textwrap.wrap(line, width, subsequent_indent=indent, drop_whitespace=True)
             yield from ([Piece(part)] for part in wrapped)
 
 
-def _brokers(figures: Preflight, width: int) -> Iterator[Line]:
-    shares, loads = _shown(figures.shares), {load.broker: load for load in figures.brokers}
-    if not shares:
+def _brokers(preview: PlanPreview, width: int) -> Iterator[Line]:
+    shown = _shown(preview.brokers)
+    if not shown:
         return
-    ids = max(len("broker"), *(len(str(share.broker)) for share in shares))
+    ids = max(len("broker"), *(len(str(each.broker)) for each in shown))
+    changed = [each for each in shown if each.copies]
     if width >= _SIDE_BY_SIDE:
-        counts = list(_counts(shares, width // 2 - ids))
+        counts = list(_counts(shown, width // 2 - ids))
         room = max(map(pieces_width, counts)) + 2
-        disks = _disks(shares, loads, width - ids - room)
-        for name, count, disk in zip(_names(shares, ids), counts, disks, strict=True):
+        disks = _disks(shown, width - ids - room)
+        for name, count, disk in zip(_names(shown, ids), counts, disks, strict=True):
             yield [name, *_padded(count, room), *disk]
     else:
-        for name, count in zip(_names(shares, ids), _counts(shares, width - ids), strict=True):
+        for name, count in zip(_names(shown, ids), _counts(shown, width - ids), strict=True):
             yield [name, *count]
-        if loads:
-            changed = [share for share in shares if share.broker in loads]
-            disks = _disks(changed, loads, width - ids)
+        if changed:
             yield []
+            disks = _disks(changed, width - ids)
             for name, disk in zip(_names(changed, ids), disks, strict=True):
                 yield [name, *disk]
-    if (more := len(figures.shares) - len(shares)) > 0:
+    if (more := len(preview.brokers) - len(shown)) > 0:
         yield [Piece(f"and {more:,} more that do not change", "dim")]
     yield change_legend()
 
 
-def _disks_of(figures: Preflight, width: int, rows: int) -> Iterator[Line]:
+def _disks_of(preview: PlanPreview, width: int, rows: int) -> Iterator[Line]:
     """Draw the disks of brokers below what they have before and after."""
-    loads = {load.broker: load for load in figures.brokers}
-    changed = [share for share in figures.shares if share.broker in loads]
+    changed = [each for each in preview.brokers if each.copies]
     if not changed:
         return
-    shown = sorted(
-        sorted(changed, key=lambda each: -_copied(loads[each.broker]))[:rows],
-        key=lambda each: each.broker,
-    )
-    ids = max(len("broker"), *(len(str(share.broker)) for share in shown))
+    most = sorted(changed, key=lambda each: -_copied(each))[:rows]
+    shown = sorted(most, key=lambda each: each.broker)
+    ids = max(len("broker"), *(len(str(each.broker)) for each in shown))
     yield []
-    disks = _disks(shown, loads, width - ids)
+    disks = _disks(shown, width - ids)
     for name, disk in zip(_names(shown, ids), disks, strict=True):
         yield [name, *disk]
     if more := len(changed) - len(shown):
         yield [Piece(f"and {more:,} more that copy less", "dim")]
 
 
-def _copied(load: DiskLoad) -> int:
+def _copied(load: BrokerPreview) -> int:
     return (load.bytes_in or 0) + (load.bytes_out or 0)
 
 
-def _shown(shares: Sequence[BrokerShare]) -> Sequence[BrokerShare]:
+def _shown(shares: Sequence[BrokerPreview]) -> Sequence[BrokerPreview]:
     if len(shares) <= _MOST_BROKERS:
         return shares
     return [share for share in shares if share.changes]
 
 
-def _names(shares: Sequence[BrokerShare], width: int) -> Iterator[Piece]:
+def _names(shares: Sequence[BrokerPreview], width: int) -> Iterator[Piece]:
     yield Piece(f"{'broker':<{width}}", "header")
     for share in shares:
         yield Piece(f"{share.broker:<{width}}", bold=share.changes)
@@ -145,7 +141,7 @@ def _names(shares: Sequence[BrokerShare], width: int) -> Iterator[Piece]:
 # ------------------------------------------------------------------------ replicas and leaders
 
 
-def _counts(shares: Sequence[BrokerShare], width: int) -> Iterator[Line]:
+def _counts(shares: Sequence[BrokerPreview], width: int) -> Iterator[Line]:
     """Draw the replicas and the leaders of brokers, after a heading."""
     most = max((share.replicas + share.gains for share in shares), default=0)
     replicas = max(len("now"), *(len(f"{each.replicas:,}") for each in shares))
@@ -171,14 +167,14 @@ def _counts(shares: Sequence[BrokerShare], width: int) -> Iterator[Line]:
         ]
 
 
-def _moves(share: BrokerShare) -> str:
+def _moves(share: BrokerPreview) -> str:
     signed = (
         f"{sign}{count:,}" for sign, count in (("+", share.gains), ("-", share.loses)) if count
     )
     return " ".join(signed)
 
 
-def _leaders(share: BrokerShare) -> Line:
+def _leaders(share: BrokerPreview) -> Line:
     if share.leaders == share.leaders_after:
         return [Piece(f"{share.leaders:,}", "dim")]
     return [Piece(f"{share.leaders:,}"), _ARROW, Piece(f"{share.leaders_after:,}", bold=True)]
@@ -191,19 +187,16 @@ def _bar_cells(spare: int) -> int:
 # ------------------------------------------------------------------------------------- disks
 
 
-def _disks(
-    shares: Sequence[BrokerShare], loads: Mapping[int, DiskLoad], width: int
-) -> Iterator[Line]:
+def _disks(brokers: Sequence[BrokerPreview], width: int) -> Iterator[Line]:
     """Draw the disks of brokers, after a heading. A broker that copies nothing has no line."""
     bar = _bar_cells(width - 4 * (_SIGNED + 2) - _SIZE - 7)
     heading = f"{'disk':<{bar}}  {'in':>{_SIGNED}}  {'out':>{_SIGNED}}  {'room now':>{_SIZE + 1}}"
     yield [_GAP, Piece(f"{heading}  {'after':<{_SIGNED}}  at peak", "header")]
-    for share in shares:
-        load = loads.get(share.broker)
-        yield [] if load is None else [_GAP, *_disk(load, bar)]
+    for each in brokers:
+        yield [_GAP, *_disk(each, bar)] if each.copies else []
 
 
-def _disk(load: DiskLoad, bar: int) -> Line:
+def _disk(load: BrokerPreview, bar: int) -> Line:
     room = f"  {as_bytes(load.room_bytes):>{_SIZE}}"
     if load.bytes_in is None or load.bytes_out is None:
         sizes = Piece(f"  {_NOT_KNOWN:>{2 * _SIGNED + 2}}", "falling-behind")
@@ -220,7 +213,7 @@ def _disk(load: DiskLoad, bar: int) -> Line:
     return [*_disk_bar(load, bar), *copied, Piece(room), _ARROW, *after, spare, _GAP, *peak]
 
 
-def _disk_bar(load: DiskLoad, bar: int) -> Line:
+def _disk_bar(load: BrokerPreview, bar: int) -> Line:
     disk, room = load.disk_bytes, load.room_bytes
     if disk is None or room is None or load.bytes_in is None or load.bytes_out is None:
         return [Piece(" " * bar)]

@@ -21,13 +21,15 @@ from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
 from ktui.pacing.limits import Limits, Order, Shape
+from ktui.planning.check.permissions import TO_START
 from ktui.planning.objective import canary_in_words
 from ktui.planning.throttle_rates import NO_THROTTLE
+from ktui.preview.preview import PlanPreview
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_choice import (
     MEASURING,
     ChosenPlan,
-    PlanPreview,
+    ColouredLine,
     finding_lines,
     plan_problem,
 )
@@ -73,6 +75,7 @@ class StartScreen(PlanScreen):
         " have read what it would do, and typed the run's name."
     )
     ADDS = False
+    NEED = TO_START
 
     _preview: PlanPreview | None = None
     _live = ""
@@ -195,31 +198,42 @@ class StartScreen(PlanScreen):
         if limits is None or chosen is None or self._form_problem:
             return  # the form shows the error beside its field
         number = self.previews = self.previews + 1
-        rates = self._throttle.rates() or NO_THROTTLE
-        allowed = self.query_one(PlanAllowances).allowed
-        preview = await chosen.preview(limits, rates, allowed, leaders=self._throttle.leaders)
+        wanted = self._new_run(chosen, self._run_name or self._default_name, limits)
+        terms = wanted.options.terms(limits, wanted.allowed, wanted.name)
+        preview = await chosen.preview(terms)
         if number != self.previews or chosen is not self._chosen:
             return  # something else was chosen in the meantime
         self._preview = preview
         self.show_preview(preview)
-        if rates:
+        if terms.throttle:
             self.measure(chosen)
 
-    def show_preview(self, preview: PlanPreview | None) -> None:
+    @property
+    def canary(self) -> str:
+        """The topic of the run's canary; empty for none."""
+        limits = self._limits_form.limits()
+        if self._chosen is None or limits is None:
+            return ""
+        wanted = self._new_run(self._chosen, self._run_name or self._default_name, limits)
+        return wanted.options.canary_of(wanted.name, wanted.throttle)
+
+    def show_preview(
+        self, preview: PlanPreview | None, in_run: Sequence[ColouredLine] = ()
+    ) -> None:
         """Show what the plan would do, and each finding in its step."""
-        super().show_preview(preview)
+        super().show_preview(preview, in_run)
         found = [] if preview is None else preview.findings
         show_lines(self, "#limits-found", finding_lines(findings_of(LIMITS, found)))
         self._throttle.warn([each.sentence for each in findings_of(THROTTLE, found)])
-        measuring = preview is not None and preview.measuring
-        show_lines(self, "#throttle-measuring", [(MEASURING, "$dim")] if measuring else [])
+        measuring = [(MEASURING, "$dim")] if self.measures else []
+        show_lines(self, "#throttle-measuring", measuring)
         self._show_facts()
 
     @on(Resize)
     def _show_facts(self) -> None:
         """Show what was chosen in the steps before."""
         chosen, preview = self._chosen, self._preview
-        if chosen is None or preview is None or preview.figures is None:
+        if chosen is None or preview is None:
             return
         rates = self._throttle.rates() or NO_THROTTLE
         throttle = rates.with_leaders(throttled=self._throttle.leaders)
@@ -229,7 +243,7 @@ class StartScreen(PlanScreen):
             chosen.path.name,
             throttle,
             canary,
-            preview.figures,
+            preview,
             self.form_width,
             rehearsed=self._rehearsed_words(chosen),
         )

@@ -8,8 +8,8 @@ from textual.content import Content
 
 from ktui.cluster.text import clean
 from ktui.pacing.limits import LETTERS, Limits, full_limit_figure, is_limited
-from ktui.preview.preflight import Preflight
-from ktui.preview.text import time_lines
+from ktui.preview.preview import PlanPreview
+from ktui.preview.text import time_text
 from ktui.quantities import as_bytes, as_count
 from ktui.tui.screens.watch.run_banner import shape_in_words
 
@@ -17,7 +17,7 @@ _LABEL = 16
 
 
 def start_facts(
-    plan: str, throttle: str, canary: str, figures: Preflight, width: int, *, rehearsed: str = ""
+    plan: str, throttle: str, canary: str, preview: PlanPreview, width: int, *, rehearsed: str = ""
 ) -> Content:
     """Return the plan, what it moves, its limits, its throttle and its time, a line each.
 
@@ -25,22 +25,18 @@ def start_facts(
         plan: the name of the plan's file.
         throttle: the throttle in words.
         canary: what the canary does; empty for none.
-        figures: the figures under the limits and the throttle chosen.
+        preview: the preview under the limits and the throttle chosen.
         width: the width in cells.
         rehearsed: how long it took in a rehearsal; empty without one.
     """
     pairs = [
         ("plan", clean(plan)),
-        ("moves", _moves(figures)),
-        ("limits", _limits(figures.limits)),
+        ("moves", _moves(preview)),
+        ("limits", _limits(preview.limits)),
         ("throttle", throttle),
     ]
     pairs += [("canary", canary)] if canary else []
-    pairs += [
-        (name, words.strip())
-        for line in (time_lines(figures)[:1] if figures.batches else ())
-        for name, _, words in [line.partition(" ")]
-    ]
+    pairs += [("time", time_text(preview))] if preview.moves else []
     pairs += [("rehearsed", rehearsed)] if rehearsed else []
     return Content("\n").join(
         Content.assemble((f"{'' if n else name:<{_LABEL}}", "$dim"), part)
@@ -49,10 +45,10 @@ def start_facts(
     )
 
 
-def _moves(figures: Preflight) -> str:
-    summary = figures.summary
+def _moves(preview: PlanPreview) -> str:
+    summary = preview.summary
     replicas = as_count(summary.replica_movements, "replica")
-    copied = figures.bytes_to_copy
+    copied = preview.bytes_to_copy
     size = "size not known" if copied is None else f"{as_bytes(copied)} to copy"
     return f"{replicas} ({size}), {as_count(summary.leader_movements, 'leader')}"
 

@@ -28,6 +28,9 @@ _STEP_OF_KIND = {
     FindingKind.LIST_TOO_LONG: THROTTLE,
     FindingKind.THROTTLE_REPLACED: THROTTLE,
     FindingKind.OTHERS_THROTTLED: THROTTLE,
+    FindingKind.ONE_THROTTLE: THROTTLE,
+    FindingKind.THROTTLE_NOT_PERMITTED: THROTTLE,
+    FindingKind.CANARY_REFUSED: THROTTLE,
 }
 
 
@@ -36,9 +39,8 @@ def step_of(finding: Finding) -> str:
 
     A problem that nothing allows is mended in the plan's file. All others are read in the check.
     """
-    if finding.severity is Severity.PROBLEM and finding.option is None:
-        return PLAN
-    return _STEP_OF_KIND.get(finding.kind, CHECK)
+    mended = finding.severity is not Severity.PROBLEM or finding.option is not None
+    return _STEP_OF_KIND.get(finding.kind, CHECK if mended else PLAN)
 
 
 def findings_of(step: str, findings: Iterable[Finding]) -> list[Finding]:

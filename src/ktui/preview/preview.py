@@ -1,35 +1,38 @@
-"""The figures of a plan on a cluster under some limits, before anything is sent."""
+"""One preview of a plan: what it moves and costs, how long it takes, what speaks against it."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from math import inf
+from typing import Self
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import SHAPES, Limits, Shape, order_without_gentle
+from ktui.planning.check.check import check_plan
 from ktui.planning.check.coordinators import CoordinatorMoves, coordinator_moves
-from ktui.planning.check.disks import (
-    DiskLoad,
-    disk_of,
-    disk_warnings,
-    log_dir_warnings,
-    warning,
-)
-from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
+from ktui.planning.check.disks import LOW, disk_of, log_dir_warnings, warning
+from ktui.planning.check.findings import Allowances, Finding, FindingKind, Severity
+from ktui.planning.check.permissions import TO_START, NeededPermission, missing_permissions
 from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
-from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, ThrottleRates
+from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.broker_shares import BrokerShare, broker_shares
+from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.moves import moves_of
 from ktui.preview.step_cost import StepPatterns
+from ktui.preview.steps import PartitionSteps
 from ktui.preview.summary import PlanSummary, summarise
 from ktui.preview.throttle_findings import throttle_findings
 from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
-from ktui.speed.answer import Bound, HowLong, Span
+from ktui.quantities import as_bytes
+from ktui.speed.answer import HowLong, Span
 from ktui.speed.capacity import MANY, Capacity, Case, Rates, with_present_rates
 from ktui.speed.least_time import least_time
 from ktui.speed.simulate import (
@@ -39,7 +42,9 @@ from ktui.speed.simulate import (
     StepOverhead,
     simulate_rest_of_run,
 )
+from ktui.units import Rate
 
+_SEVERITIES = (*Severity,)
 MOST_COMPARED = 500
 """The size of the sample of a larger plan, for the peak of the shape that is not in force."""
 
@@ -60,154 +65,180 @@ class ShapeCost(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of a plan on a cluster under some limits."""
+class BrokerPreview(BrokerShare, frozen=True, kw_only=True):
+    """A broker before and after a plan. Bytes; None where not known."""
 
-    limits: Limits
+    bytes_in: int | None
+    bytes_out: int | None
+    """Bytes of the replicas that the broker loses."""
+    throttle_bytes_s: int | None
+    """The throttle that its copies are under: that of the run, else what is there already."""
+    disk_bytes: int | None
+    room_bytes: int | None
+    """Free bytes now, in the log dirs that work and are not cordoned."""
+    room_after_bytes: int | None
+    """Free bytes afterwards; a negative figure is lacking."""
+    room_at_peak_bytes: int | None
+    """The least free bytes at one time, while some old replicas are still there."""
+
+
+class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan on a cluster under some terms, before anything is sent; its JSON is a contract."""
+
+    schema_version: int = 1
+    plan: str
+    """The name of the plan's file, cleaned for the terminal."""
+    cluster: str
+    findings: tuple[Finding, ...]
+    """Findings of all kinds: problems first, then warnings, then notes."""
     summary: PlanSummary
     bytes_to_copy: int | None
     """None if a partition's size is not known."""
     sizes_unknown: int
     """The number of partitions with unknown size among those that copy something."""
-    brokers: tuple[DiskLoad, ...]
-    shares: tuple[BrokerShare, ...]
-    """Replicas and leaders of every broker, before and after."""
+    limits: Limits
+    throttle: ThrottleRates
+    """The run's own rates."""
+    throttle_leaders: bool
+    brokers: tuple[BrokerPreview, ...]
+    """The live brokers, and those that have or get a replica."""
     shapes: tuple[ShapeCost, ...]
     """Both shapes, for comparison; the limits decide which is in force."""
-    batches: int
-    """Decisions that submit moves; in wave mode, waves.
-
-    The number depends on the rate. A partition with unknown size counts as if empty.
-    """
     how_long: HowLong | None
-    """None if sizes are not known."""
-    throttled: tuple[BrokerRate, ...]
-    """The throttles of brokers that gain replicas, which the time counts with."""
+    """None if the size of a partition that is copied is not known."""
     coordinators: CoordinatorMoves | None
     """None if no partition of an internal topic gets another leader."""
-    warnings: tuple[Finding, ...]
-    """Warnings and notes, in addition to the findings of `check_plan`."""
-
-    @property
-    def time_s(self) -> Span | None:
-        """The seconds that the run takes; None if sizes are not known."""
-        return None if self.how_long is None else self.how_long.time_s
-
-    @property
-    def bound(self) -> Bound | None:
-        """The least time of any run; None if nothing is copied, or sizes are not known."""
-        return None if self.how_long is None else self.how_long.pacesetter
+    partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
+    """The steps of each partition, where they were asked for."""
 
     @property
     def in_force(self) -> ShapeCost:
         """The cost of the shape in force."""
         return next(cost for cost in self.shapes if cost.shape is self.limits.shape)
 
+    @property
+    def moves(self) -> bool:
+        """Whether anything is requested of Kafka."""
+        return bool(self.in_force.alters or self.in_force.elections)
 
-def preflight(
-    plan: Plan,
-    snapshot: ClusterSnapshot,
-    limits: Limits,
-    known: Capacity | None = None,
-    throttle: ThrottleRates = NO_THROTTLE,
-    *,
-    throttle_leaders: bool = False,
-    slow: bool = False,
-) -> Preflight:
-    """Compute the figures of a plan; use `PreflightBase` for limits that change.
+    @property
+    def idle(self) -> bool:
+        """Whether all of the plan is at its target already."""
+        return any(each.kind is FindingKind.NOTHING_TO_DO for each in self.findings)
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The findings that keep the plan from being started."""
+        return self.of(Severity.PROBLEM)
+
+    def of(self, severity: Severity) -> tuple[Finding, ...]:
+        """Return the findings of one severity."""
+        return tuple(each for each in self.findings if each.severity is severity)
+
+    def with_findings(self, *more: Finding) -> Self:
+        """Return the preview with findings that the caller alone can make."""
+        return msgspec.structs.replace(self, findings=in_order((*self.findings, *more)))
+
+    def without(self, leave_out: Callable[[Finding], bool]) -> Self:
+        """Return the preview without some findings."""
+        kept = tuple(each for each in self.findings if not leave_out(each))
+        return msgspec.structs.replace(self, findings=kept)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by severity, and those of one severity by their place in the plan's file."""
+    return tuple(sorted(findings, key=_severity_and_place))
+
+
+def _severity_and_place(finding: Finding) -> tuple[int, float, int]:
+    line, column = (inf, 0) if (at := finding.place) is None else (at.line, at.column)
+    return _SEVERITIES.index(finding.severity), line, column
+
+
+class PreviewBase:
+    """The parts of a preview that do not depend on the terms, computed once.
+
+    `under` simulates the whole run under some terms, at about 30 microseconds per step. Memory is
+    about 500 bytes per moving partition.
 
     Args:
-        plan: the plan to preview.
-        snapshot: the cluster, as read by `snapshot.take_snapshot`.
-        limits: the limits in force.
-        known: what is known of the speed of copies; None for nothing.
-        throttle: the run's own rates.
-        throttle_leaders: whether these rates also throttle leaders.
-        slow: whether rates under which no copy ends are no problem.
-    """
-    ground = PreflightBase(plan, snapshot, known)
-    return ground.under(limits, throttle=throttle, throttle_leaders=throttle_leaders, slow=slow)
-
-
-class PreflightBase:
-    """The parts of a preflight that depend on neither limits nor throttle, computed once.
-
-    `under` simulates the whole run under some limits and a throttle, at about 30 microseconds per
-    step. Memory is about 500 bytes per moving partition.
+        plan: the plan.
+        facts: the cluster.
+        source: the name of the plan's file, cleaned for the terminal.
+        need: the permissions that are needed, for a throttle too where the terms have one.
+        rate: bytes a second into each broker; None for what is known.
+        check: finds what speaks against the plan itself; None for `check_plan`.
     """
 
     def __init__(
-        self, plan: Plan, snapshot: ClusterSnapshot, known: Capacity | None = None
+        self,
+        plan: Plan,
+        facts: ClusterFacts,
+        *,
+        source: str = "",
+        need: NeededPermission = TO_START,
+        rate: Rate | None = None,
+        check: Callable[[Allowances], tuple[Finding, ...]] | None = None,
     ) -> None:
-        self._snapshot = snapshot
+        self.plan, self.facts = plan, facts
+        self._source, self._need = source, need
+        self._check = cache(check or partial(check_plan, plan, facts.seen))
+        self._snapshot = snapshot = facts.seen
         self._summary = summarise(plan, snapshot)
         self._shares = broker_shares(plan, snapshot)
         self._coordinators = coordinator_moves(plan, snapshot)
         self._moves = moves_of(plan, snapshot)
-        self._gains = {each.broker: each.gains for each in self._summary.brokers if each.gains}
-        self.known = Capacity() if known is None else known
+        self._gains = {each.broker: each.gains for each in self._shares if each.gains}
+        self.known = Capacity(facts.prior, given=rate)
         self._warnings = (*log_dir_warnings(self._gains, snapshot.log_dirs), *self._unreadable())
         self._sample = _sample(self._moves.wanted)
         self._growing = GrowingPartitions(snapshot, self._moves.wanted)
         largest = max((one.size for one in self._growing.wanted), default=0)
         self._case = Case(tuple(self._gains), largest, len(snapshot.brokers))
 
-    def under(
-        self,
-        limits: Limits,
-        on_decision: OnDecision | None = None,
-        throttle: ThrottleRates = NO_THROTTLE,
-        *,
-        throttle_leaders: bool = False,
-        slow: bool = False,
-    ) -> Preflight:
-        """Compute the figures under some limits and a throttle.
-
-        Args:
-            limits: the limits in force.
-            on_decision: called for each decision of the run.
-            throttle: the run's own rates.
-            throttle_leaders: whether these rates also throttle leaders.
-            slow: whether rates under which no copy ends are no problem.
-        """
+    def under(self, terms: Terms, on_decision: OnDecision | None = None) -> PlanPreview:
+        """Preview the plan under some terms; `on_decision` is called for each decision."""
+        limits, throttle = terms.limits, terms.throttle
         snapshot = self._snapshot
         in_force = throttle.shared_evenly(self._gains)
         rates = self._rates(in_force)
         inbound = snapshot.inbound if throttle else None
         run = self._simulate(self._moves.wanted, limits, rates, on_decision, inbound)
-        loads = tuple(self._loads(run))
+        brokers = tuple(self._brokers(run, rates))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
         for shape in SHAPES:
             if shape is not limits.shape:
                 other = _shaped(limits, shape)
                 shapes.append(self._cost(other, self._peak_extra(other, rates)))
         known = not self._moves.sizes_unknown
-        warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
-        warnings += self._held_by_cordons(limits)
+        findings = [*start_findings(self.plan, self.facts, terms, self._need, self._check)]
+        findings += [*self._warnings, *_disk_warnings(brokers)]
+        findings += [*self._never_fit(limits), *self._held_by_cordons(limits)]
         if throttle:
             throttled = ThrottledRun(
                 self._growing,
                 in_force,
                 limits,
                 run,
-                leaders=throttle_leaders,
+                leaders=terms.throttle_leaders,
                 asked=throttle,
-                slow=slow,
+                slow=terms.allowed.slow,
             )
-            warnings += throttle_findings(throttled)
-        return Preflight(
-            limits=limits,
+            findings += throttle_findings(throttled)
+        return PlanPreview(
+            plan=self._source,
+            cluster=self.facts.cluster,
+            findings=in_order(findings),
             summary=self._summary,
             bytes_to_copy=self._moves.bytes_to_copy if known else None,
             sizes_unknown=self._moves.sizes_unknown,
-            brokers=loads,
-            shares=self._shares,
+            limits=limits,
+            throttle=throttle,
+            throttle_leaders=terms.throttle_leaders,
+            brokers=brokers,
             shapes=tuple(shapes),
-            batches=run.batches,
             how_long=self._how_long(run, limits, rates) if known else None,
-            throttled=rates.limits_of(self._gains),
             coordinators=self._coordinators,
-            warnings=tuple(warnings),
         )
 
     def _cost(self, limits: Limits, peak_extra: int) -> ShapeCost:
@@ -271,20 +302,20 @@ class PreflightBase:
             batches=run.batches,
         )
 
-    def _loads(self, run: SimulatedOutcome) -> Iterator[DiskLoad]:
+    def _brokers(self, run: SimulatedOutcome, rates: Rates) -> Iterator[BrokerPreview]:
         moved = self._moves
-        for change in self._summary.brokers:
-            broker = change.broker
+        throttled = {each.broker: each.bytes_s for each in rates.limits_of(self._gains)}
+        for share in self._shares:
+            broker = share.broker
             known = not moved.unknown[broker]
             disk = disk_of(self._snapshot.log_dirs.get(broker, ()))
             bytes_in, bytes_out = moved.bytes_in[broker], moved.bytes_out[broker]
             room = disk.room if known else None
-            yield DiskLoad(
-                broker=broker,
-                gains=change.gains,
-                loses=change.loses,
+            yield BrokerPreview(
+                **msgspec.structs.asdict(share),
                 bytes_in=bytes_in if known else None,
                 bytes_out=bytes_out if known else None,
+                throttle_bytes_s=throttled.get(broker),
                 disk_bytes=disk.total,
                 room_bytes=disk.room,
                 room_after_bytes=None if room is None else room - bytes_in + bytes_out,
@@ -338,6 +369,50 @@ class PreflightBase:
         lost = f", so {sizes_phrase(unknown)} not known" if unknown else ""
         sentence = f"the log dirs of {brokers} could not be read{lost}: {failed[0].answer}"
         yield warning(FindingKind.DISKS_UNREADABLE, sentence)
+
+
+def start_findings(
+    plan: Plan,
+    facts: ClusterFacts,
+    terms: Terms,
+    need: NeededPermission = TO_START,
+    check: Callable[[Allowances], tuple[Finding, ...]] | None = None,
+) -> Iterator[Finding]:
+    """Yield what speaks against a plan whatever its figures are; see `PreviewBase`."""
+    throttles = need.throttles if terms.throttles else None
+    need = msgspec.structs.replace(need, throttles=throttles, canary=terms.canary)
+    yield from missing_permissions(facts.permitted, facts.obstacles, need)
+    yield from (
+        check_plan(plan, facts.seen, terms.allowed) if check is None else check(terms.allowed)
+    )
+    yield from facts.standing
+    if throttles is not None and facts.throttled_by:
+        yield Finding(need.moves or throttles, FindingKind.ONE_THROTTLE, (), facts.throttled_by)
+
+
+def _disk_warnings(brokers: Iterable[BrokerPreview]) -> Iterator[Finding]:
+    """Warn of brokers whose disks would have little or no room left."""
+    for each in brokers:
+        if each.gains and (found := _room_warning(each)):
+            yield found
+
+
+def _room_warning(each: BrokerPreview) -> Finding | None:
+    after, peak, disk = each.room_after_bytes, each.room_at_peak_bytes, each.disk_bytes
+    if after is None or peak is None or disk is None:
+        return None
+    least = min(after, peak)
+    when = "" if after <= peak else " before old replicas leave it"
+    gain = f"broker {each.broker} gets {as_bytes(each.bytes_in)}, has room for "
+    if least <= 0:
+        text = f"{gain}{as_bytes(each.room_bytes)} now, and would be full{when}"
+        lacking = f": {as_bytes(-least)} too much" if least else ""
+        return warning(FindingKind.DISK_FULL, f"{text}{lacking}")
+    if least < LOW * disk:
+        left = f"{as_bytes(least)}, {least / disk:.0%} of its disk"
+        text = f"{gain}{as_bytes(each.room_bytes)} now, and would have {left}, left{when}"
+        return warning(FindingKind.DISK_LOW, text)
+    return None
 
 
 def sizes_phrase(partitions: int) -> str:

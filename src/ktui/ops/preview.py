@@ -1,0 +1,205 @@
+"""What a preview of a plan rests on, read from the cluster and the state directory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import Unsupported
+from ktui.cluster.permissions import CanaryObstacles, Permissions
+from ktui.cluster.ports import ClusterReader
+from ktui.execution.errors import RunRefused
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.catalog import check_one_throttle, unfinished_runs
+from ktui.execution.host.other_runs import find_movers
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.run import Run
+from ktui.planning.check.findings import Finding, FindingKind, Severity
+from ktui.planning.check.measure_growth import measure_inbound
+from ktui.planning.check.permissions import (
+    TO_START,
+    NeededPermission,
+    missing_permissions,
+    topics_of,
+)
+from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.plan import Plan
+from ktui.preview.facts import ClusterFacts
+from ktui.quantities import as_count
+
+
+class Permits(Protocol):
+    """Tells what the principal may do."""
+
+    async def permissions(self, topics: Collection[str]) -> Permissions:
+        """Read what it may do on the cluster and on topics.
+
+        Raises:
+            ClusterError: no broker answers, or none can tell.
+        """
+        ...
+
+    async def canary_obstacles(self, topic: str) -> CanaryObstacles:
+        """Find out what keeps a canary from its topic, without a change to the cluster.
+
+        Raises:
+            ClusterError: no broker answers, or none can tell.
+        """
+        ...
+
+
+async def read_permissions(permits: Permits | None, topics: Collection[str]) -> Permissions | None:
+    """Read what the principal may do; None where Kafka has to refuse the request itself.
+
+    Raises:
+        ClusterError: no broker answers.
+    """
+    if permits is None:
+        return None
+    try:
+        return await permits.permissions(topics)
+    except Unsupported:
+        return None
+
+
+async def read_obstacles(permits: Permits | None, canary: str) -> CanaryObstacles | None:
+    """Find out what keeps a canary from its topic; None without one, or where nobody can tell.
+
+    Raises:
+        ClusterError: no broker answers.
+    """
+    if permits is None or not canary:
+        return None
+    try:
+        return await permits.canary_obstacles(canary)
+    except Unsupported:
+        return None
+
+
+class FactReader(msgspec.Struct, frozen=True, kw_only=True):
+    """Reads what a preview rests on; sends nothing."""
+
+    reader: ClusterReader
+    state: StateDir
+    clock: Clock
+    """By which traffic is measured."""
+    cluster: str = ""
+    """The name of the cluster, cleaned for the terminal."""
+    permits: Permits | None = None
+    """None where anybody may do anything."""
+    standing: Callable[[str], Awaitable[tuple[Finding, ...]]] | None = None
+    """Finds, by the cluster's id, what refuses any start: a shut gate, another owner.
+
+    None where a start follows at once, and reports all that refuses it, live runs too.
+    """
+
+    async def read(
+        self,
+        plan: Plan,
+        need: NeededPermission = TO_START,
+        *,
+        throttles: bool = False,
+        canary: str = "",
+        joins: str = "",
+    ) -> ClusterFacts:
+        """Read all that the preview of a plan rests on.
+
+        Args:
+            plan: the plan.
+            need: the permissions that are needed.
+            throttles: whether to measure what a throttle is checked against, which takes seconds.
+            canary: the topic of the run's canary; empty for none.
+            joins: the run that the plan is added to; empty for a run of its own.
+
+        Raises:
+            ClusterError: the cluster cannot be read.
+            RunProblem: the state directory cannot be read.
+        """
+        permitted = await read_permissions(self.permits, topics_of(plan))
+        obstacles = await read_obstacles(self.permits, canary)
+        measures = throttles and not _refused(permitted, obstacles, need, canary)
+        cluster_id = (await self.reader.describe_cluster()).cluster_id
+        seen = await take_snapshot(self.reader, plan, self.clock if measures else None)
+        if seen.listed:
+            movers = await asyncio.to_thread(find_movers, self.state, cluster_id, joins)
+            seen = msgspec.structs.replace(seen, movers=movers)
+        found = await asyncio.to_thread(self._of_other_runs, plan, cluster_id, joins)
+        starts_later = self.standing is not None and not joins
+        standing = () if self.standing is None else await self.standing(cluster_id)
+        taken = await asyncio.to_thread(self._taken, cluster_id) if starts_later else ""
+        return ClusterFacts(
+            seen=seen,
+            cluster=self.cluster,
+            cluster_id=cluster_id,
+            permitted=permitted,
+            obstacles=obstacles,
+            standing=(*found, *standing),
+            prior=await asyncio.to_thread(EarlierRuns(self.state), cluster_id),
+            throttled_by=taken,
+        )
+
+    async def add_throttle(self, plan: Plan, facts: ClusterFacts, canary: str = "") -> ClusterFacts:
+        """Add what a throttle is checked against, and its canary; measuring takes some seconds.
+
+        Raises:
+            ClusterError: the cluster cannot be read.
+        """
+        obstacles = facts.obstacles or await read_obstacles(self.permits, canary)
+        seen = await measure_inbound(self.reader, plan, facts.seen, self.clock)
+        return msgspec.structs.replace(facts, seen=seen, obstacles=obstacles)
+
+    def _of_other_runs(self, plan: Plan, cluster_id: str, joins: str) -> tuple[Finding, ...]:
+        """Warn of live runs, and of those that wait for resume with partitions of the plan."""
+        found = (
+            _live(run) if owner is not None else _waiting(run, plan)
+            for run, owner in unfinished_runs(self.state, cluster_id)
+            if run.exported is None and run.name != joins
+            if owner is None or (self.standing is not None and not joins)
+        )
+        return tuple(
+            Finding(Severity.WARNING, FindingKind.OTHER_RUN, (), words) for words in found if words
+        )
+
+    def _taken(self, cluster_id: str) -> str:
+        """Return why another run keeps a new one from a throttle; empty if none does."""
+        try:
+            check_one_throttle(self.state, cluster_id, "")
+        except RunRefused as refused:
+            return str(refused)
+        return ""
+
+
+def _refused(
+    permitted: Permissions | None,
+    obstacles: CanaryObstacles | None,
+    need: NeededPermission,
+    canary: str,
+) -> bool:
+    """Whether a start lacks a permission: then nothing has to be measured for it."""
+    need = msgspec.structs.replace(need, canary=canary)
+    lacking = missing_permissions(permitted, obstacles, need)
+    return need.moves is Severity.PROBLEM and bool(lacking)
+
+
+def _live(run: Run) -> str:
+    return (
+        f"run {run.name} is live on this cluster. Add the plan to it with ktui add {run.name} "
+        "PLAN, wait for its end, or start beside it with --concurrent"
+    )
+
+
+def _waiting(run: Run, plan: Plan) -> str:
+    """Describe a run that goes on later with partitions of the plan; empty if it has none left."""
+    tracks = (run.tracks.get(each.tp) for each in plan.partitions)
+    left = sum(track is not None and not track.state.ended for track in tracks)
+    if not left:
+        return ""
+    return (
+        f"run {run.name} is waiting for resume, with {as_count(left, 'partition')} of this plan "
+        f"left to move. Go on with it: ktui resume {run.name}. Resumed later, it leaves out those "
+        "that have changed by then"
+    )
