@@ -345,7 +345,11 @@ class Rates:
 
     def copies(self) -> CopiesOfBothEnds:
         """Return copies in flight at these rates; none yet."""
-        return CopiesOfBothEnds(self.of_copy, CopyLoad(self.is_free, overlap=self.overlap))
+        return CopiesOfBothEnds(self.of_copy, self.load())
+
+    def load(self) -> CopyLoad:
+        """Return the copies that brokers have in flight; none yet."""
+        return CopyLoad(self.is_free, overlap=self.overlap)
 
     def spread(self, broker: int) -> Span:
         """Return the range of a broker's rate before a run has shown it, as factors of it."""

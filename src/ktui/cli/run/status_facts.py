@@ -122,6 +122,6 @@ def read_status(client: RunClient, state: StateDir) -> StatusFacts:
         cancel_gate=None if run.started is None else shut_gate(state, run.started.cluster_id),
         last_poll=last_poll,
         silent=silence(run, owner, last_poll, now),
-        waits=wait_reasons(run, estimate.pace, now, owned=owner is not None),
+        waits=wait_reasons(run, estimate.time_needed(), now, owned=owner is not None),
         movers=_movers(run, state),
     )

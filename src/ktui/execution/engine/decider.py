@@ -95,8 +95,8 @@ class Decider:
         self._steps = StepsInFlight(self._memory, self._options)
         self._between = BetweenSteps(self._memory, self._options)
         self._answers = AnswerHandler(self._memory)
-        self._deadline = Deadline(self._memory, prior)
         self._promise = Promise(run, prior)
+        self._deadline = Deadline(self._memory, self._promise.forecast)
         self._cancels_only = CancelsOnly(self._memory)
         self._cancels_by_others = CancelsByOthers(run)
         self._suspected = SuspectedBrokers()
@@ -243,8 +243,8 @@ class Decider:
         self._suspected.update(observed)
         self._polled = self._to_poll
         events = self._steps.judge(observed)
-        self._deadline.learn(events, seen.at)
         self._promise.learn(events, seen.at)
+        self._deadline.learn(seen.at)
         events += self._cancels_by_others.pause(
             self._steps.cancelled_by_others,
             self._roster.in_flight.values(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable
 from datetime import datetime
 from math import inf
+from typing import NamedTuple
 
 from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
@@ -12,11 +13,11 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEntered
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.insights.prior import Prior
+from ktui.execution.time_left.forecast import TimeLeftForecast
+from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.decision import Decision, Move
 from ktui.progress.health import Health, health
 from ktui.quantities import as_count
@@ -33,7 +34,24 @@ TOGETHER_S, TOGETHER_POLLS = 5.0, 3
 """For how long cancels by others count together, in seconds or polls, whichever is longer."""
 
 FASTER = 1.1
-"""Factor by which the pace has to rise before partitions held as too late are judged again."""
+"""Factor by which copies have to be faster before partitions held as too late are judged again.
+
+With less, each poll would judge thousands of them again; with more, some would begin later.
+"""
+
+
+class _Rates(NamedTuple):
+    """How fast copies are at a moment."""
+
+    bytes_s: float
+    """By themselves, onto all brokers."""
+    in_flight: int
+    """The partitions that share brokers."""
+
+    def faster_than(self, before: _Rates) -> bool:
+        """Whether copies are so much faster, or so many fewer, that it is worth judging again."""
+        fewer = FASTER * self.in_flight <= before.in_flight
+        return fewer or self.bytes_s >= FASTER * before.bytes_s
 
 
 def closed_gate_reason(
@@ -175,28 +193,35 @@ class Deadline:
     """Holds partitions that would end too late, until the run turns out to be faster.
 
     Every call takes the time of the last poll.
+
+    Args:
+        memory: the engine's state.
+        forecast: knows how fast copies are; it has learned from the last poll.
     """
 
-    def __init__(self, memory: WorkingState, prior: Prior | None = None) -> None:
+    def __init__(self, memory: WorkingState, forecast: TimeLeftForecast) -> None:
         self._memory = memory
         self._run = memory.run
-        self._pace = Pace.after(prior)
-        self._held_at_bytes_s = self._pace.bytes_s
-        """The lowest pace at which a partition was held since the held ones were last judged."""
+        self._forecast = forecast
+        self._held_at = _Rates(inf, 0)
+        """The slowest rates at which a partition was held since the held ones were last judged."""
         self._throttle = self._run.throttled.in_force
         """The throttle under which the held partitions were last judged."""
         self._ends_by: datetime | None = None
         """The deadline by which they were."""
 
-    def learn(self, events: Iterable[AnyRunEvent], now: datetime) -> None:
-        """Learn from steps that ended. Call this before the run applies those events."""
-        self._pace.learn(events, self._run, now)
+    def learn(self, now: datetime) -> None:
+        """Judge the held partitions again if copies are faster now, or the deadline is another."""
         judged_by = self._throttle, self._ends_by
         self._throttle, self._ends_by = self._run.throttled.in_force, self._run.ends_by(now)
         changed = judged_by != (self._throttle, self._ends_by)
-        if changed or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
-            self._held_at_bytes_s = self._pace.bytes_s
-            self._memory.release_all(Hold.TOO_LATE, lambda tp: not self._too_late(tp, now))
+        if self._memory.held(Hold.TOO_LATE) and (changed or self._now.faster_than(self._held_at)):
+            self._held_at, needed = self._now, self._forecast.time_needed()
+            self._memory.release_all(Hold.TOO_LATE, lambda tp: not self._too_late(tp, now, needed))
+
+    @property
+    def _now(self) -> _Rates:
+        return _Rates(self._forecast.together_bytes_s, len(self._run.tracks_in_flight))
 
     def hold_late(self, decision: Decision, now: datetime) -> bool:
         """Hold the partitions of a decision that would end too late; return whether there are any.
@@ -204,10 +229,18 @@ class Deadline:
         A partition begins only if all of its steps fit. It goes on as long as its next step fits. A
         partition that an operator has called off goes on in any case.
         """
-        late = [move.tp for move in decision.moves if self._too_late(move.tp, now)]
+        if self._run.ends_by(now) is None:
+            return False
+        needed = self._forecast.time_needed()
+        needed.beside(decision.moves)
+        late = [move.tp for move in decision.moves if self._too_late(move.tp, now, needed)]
         for tp in late:
             self._memory.hold(tp, Hold.TOO_LATE)
-            self._held_at_bytes_s = min(self._held_at_bytes_s, self._pace.bytes_s)
+        if late:
+            held_at, now_at = self._held_at, self._now
+            self._held_at = _Rates(
+                min(held_at.bytes_s, now_at.bytes_s), max(held_at.in_flight, now_at.in_flight)
+            )
         return bool(late)
 
     def passed(self, now: datetime) -> bool:
@@ -226,12 +259,12 @@ class Deadline:
         waits = roster.in_flight or roster.between or roster.ready or len(roster.queue)
         return bool(self._memory.held(Hold.TOO_LATE)) and not waits
 
-    def _too_late(self, tp: TopicPartition, now: datetime) -> bool:
+    def _too_late(self, tp: TopicPartition, now: datetime, needed: TimeNeeded) -> bool:
         ends_by = self._run.ends_by(now)
         if ends_by is None or tp in self._run.cancelling:
             return False
         left_s = (ends_by - now).total_seconds()
-        needed_s = self._pace.needed_s(self._run.tracks[tp], self._throttle)
+        needed_s = needed.of(self._run.tracks[tp])
         return needed_s > left_s and self._waits_for_more(ends_by, needed_s)
 
     def _waits_for_more(self, ends_by: datetime, needed_s: float) -> bool:

@@ -33,12 +33,12 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
-from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.time_left.copy_progress import Timelines
 from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast
 from ktui.execution.time_left.least_left import LeastLeft
+from ktui.execution.time_left.needed import TimeNeeded
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.speed.answer import Span
@@ -107,7 +107,6 @@ class EstimateMemory(msgspec.Struct):
 
     prior: Prior | None = None
     forecast: ForecastMemory = msgspec.field(default_factory=ForecastMemory)
-    pace: Pace = msgspec.field(default_factory=Pace)
     begun: dict[TopicPartition, tuple[StepBegun, datetime]] = {}
     first_at: dict[TopicPartition, datetime] = {}
     copied: deque[_Spell] = msgspec.field(default_factory=deque)
@@ -146,10 +145,9 @@ class Estimate:
         """What it has learned so far: with that, another one goes on from here."""
         return self._memory
 
-    @property
-    def pace(self) -> Pace:
-        """The pace as the present engine knows it, without the steps before that engine."""
-        return self._memory.pace
+    def time_needed(self) -> TimeNeeded:
+        """Return a judge of how long partitions take, by what is known now."""
+        return self._forecast.time_needed()
 
     def follow(self, run: Run) -> None:
         """Follow another fold of the same journal from now on."""
@@ -165,8 +163,6 @@ class Estimate:
             if isinstance(event, _INTERRUPTS):
                 self._memory.since = at
                 self._memory.points.clear()
-                if isinstance(event, Owned):
-                    self._memory.pace = Pace.after(self._memory.prior)
             elif isinstance(event, BudgetShared | RateChosen | RateHeld):
                 self._forecast.rates_changed(at)
             elif isinstance(event, Started):
@@ -194,7 +190,6 @@ class Estimate:
         if begun.adding:
             size = self.run.tracks[event.tp].planned.size
             self._memory.copied.append(_Spell(since, at, size * len(begun.adding)))
-            self.pace.learn_step(size, (at - since).total_seconds())
 
     def update(self, now: datetime, seen: Timelines | None = None) -> None:
         """Update the estimate at a poll.
@@ -204,7 +199,7 @@ class Estimate:
             seen: the timelines of the observed partitions. A partition in flight without one is
                 assumed to be copied as fast as those before it.
         """
-        self._forecast.update(now, seen or {}, self.pace.known_bytes_s)
+        self._forecast.update(now, seen or {})
         done = self._forecast.headway.done
         in_flight = [
             _Spell(track.step.at, now, done(track))

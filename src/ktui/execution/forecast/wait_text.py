@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting_tracks
-from ktui.execution.run.pace import ASSUMED_BYTES_S, Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import local_minute
 from ktui.execution.run.track import Track
 from ktui.execution.run.urgency_text import urgent_text
+from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.limits import LETTERS
 from ktui.pacing.room import Full
 from ktui.pacing.waiting_for import (
@@ -20,7 +20,7 @@ from ktui.pacing.waiting_for import (
     WaitsForOthers,
     WaitsToGoAlone,
 )
-from ktui.quantities import as_bytes, as_count, as_rate
+from ktui.quantities import as_bytes, as_count
 
 
 class WaitReason(NamedTuple):
@@ -39,19 +39,19 @@ class Waiting(NamedTuple):
     reason: WaitReason
 
 
-def wait_reasons(run: Run, pace: Pace, now: datetime, *, owned: bool) -> list[Waiting]:
+def wait_reasons(run: Run, needed: TimeNeeded, now: datetime, *, owned: bool) -> list[Waiting]:
     """Return why the partitions that have begun wait, and why the next one to begin does.
 
     The reasons come from the run's journal alone: the cluster is not polled.
 
     Args:
         run: the run.
-        pace: the run's copy rate.
+        needed: judges how long partitions take.
         now: the present time.
         owned: whether the run has an engine.
     """
     tracks = waiting_tracks(run)
-    waits = Waits(run, between=tracks, pace=pace, seen=None, now=now, owned=owned)
+    waits = Waits(run, between=tracks, needed=needed, seen=None, now=now, owned=owned)
     causes = ((track, waits.of(track)) for track in tracks)
     return [
         Waiting(track, wait_code(cause), wait_reason(cause, run, track))
@@ -138,8 +138,6 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
             "the run was exported",
             f"The run was exported to {run.exported.file}, and goes on where that is imported.",
         )
-    rate = as_rate(ASSUMED_BYTES_S)
-    assumed = f"at {rate} a replica. That is assumed: no copy has shown its rate yet."
     short, sentence = {
         HeldBy.NO_ENGINE: (
             "the run waits for resume",
@@ -176,7 +174,7 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
         ),
         HeldBy.TOO_LATE_AS_ASSUMED: (
             f"would not end by {until}",
-            f"It is not expected to end by {deadline}, {assumed}",
+            f"It is not expected to end by {deadline}, as assumed: no copy has shown its rate.",
         ),
     }[hold]
     return WaitReason(short, sentence)

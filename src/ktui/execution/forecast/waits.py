@@ -11,12 +11,12 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.execution.engine.observed import Observed
-from ktui.execution.run.pace import Pace
 from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.expected import expected_situation
+from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.queue import Precedence
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
@@ -69,14 +69,14 @@ class Waits:
         run: Run,
         *,
         between: Iterable[Track],
-        pace: Pace,
+        needed: TimeNeeded,
         seen: Observation | None,
         now: datetime,
         owned: bool,
     ) -> None:
         self._run = run
         self._between = between
-        self._pace = pace
+        self._needed = needed
         self._observed = None if seen is None else Observed(seen)
         self._now = now
         self._owned = owned
@@ -111,10 +111,9 @@ class Waits:
         left_s = (ends_by - self._now).total_seconds()
         if left_s <= 0:
             return HeldBy.TIME_UP
-        needed_s = self._pace.needed_s(track, self._run.throttled.in_force)
-        if needed_s <= left_s:
+        if self._needed.of(track) <= left_s:
             return None
-        return HeldBy.TOO_LATE_AS_ASSUMED if self._pace.assumed else HeldBy.TOO_LATE
+        return HeldBy.TOO_LATE_AS_ASSUMED if self._needed.assumed else HeldBy.TOO_LATE
 
     def _waits(self, track: Track, situation: Situation, steps: Sequence[Step]) -> WaitsFor | None:
         if not steps:

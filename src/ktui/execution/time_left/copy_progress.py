@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -141,13 +141,13 @@ class CopyProgress:
         """Return the growth factor of partitions after `passed_s` seconds of the run."""
         return max(0.1, 1 + self._memory.growth * passed_s)
 
-    def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
+    def update(self, now: datetime, seen: Timelines, expected: Callable[[Pair], float]) -> None:
         """Update the progress of the copies.
 
         Args:
             now: the present time.
             seen: the timelines of the observed partitions.
-            expected_bytes_s: the rate of a replica that is not observed, in bytes a second.
+            expected: returns the rate of a copy that is not observed, in bytes a second.
         """
         before, self._memory.copies = self._memory.copies, {}
         for track in self._run.tracks_in_flight.values():
@@ -156,8 +156,7 @@ class CopyProgress:
                 continue
             timeline = seen.get(track.tp)
             if timeline is None:
-                expected = expected_bytes_s * (now - step.at).total_seconds()
-                self._memory.copies |= _unseen(track, step, expected)
+                self._memory.copies |= _unseen(track, step, now, expected)
             else:
                 self._memory.copies |= self._of(track, step, timeline)
                 if not self.left(track.tp, step):
@@ -236,12 +235,12 @@ def _latest(known: tuple[float, ...], new: float) -> tuple[float, ...]:
 
 
 def _unseen(
-    track: Track, step: OpenStep, expected: float
-) -> dict[tuple[TopicPartition, int], _Copy]:
-    size = track.planned.size
-    copied = max(0.0, min(size, expected))
-    copy = _Copy(copied, size - copied, leader_of(step))
-    return {(track.tp, broker): copy for broker in step.begun.adding}
+    track: Track, step: OpenStep, now: datetime, expected: Callable[[Pair], float]
+) -> Iterator[tuple[tuple[TopicPartition, int], _Copy]]:
+    size, passed_s, leader = track.planned.size, (now - step.at).total_seconds(), leader_of(step)
+    for broker in step.begun.adding:
+        copied = max(0.0, min(size, passed_s * expected((leader, broker))))
+        yield (track.tp, broker), _Copy(copied, size - copied, leader)
 
 
 def leader_of(step: OpenStep) -> int:

@@ -13,11 +13,13 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
 from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Timelines, leader_of
 from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
+from ktui.execution.time_left.needed import TimeNeeded
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed.answer import Span
-from ktui.speed.capacity import MANY, Capacity, CapacityMemory
+from ktui.speed.capacity import MANY, Capacity, CapacityMemory, spread_of
+from ktui.speed.copies import Pair
 from ktui.speed.shown import SpeedShown, received_by
 
 _EVERY = timedelta(seconds=1)
@@ -75,6 +77,8 @@ class TimeLeftForecast:
         self._prior = prior
         self._memory = memory = ForecastMemory() if memory is None else memory
         self._capacity = Capacity(prior, memory.capacity, share)
+        self._likely = Capacity(prior, memory.capacity)
+        """The same, with the usual share of a throttle."""
         self.headway = CopyProgress(run, self._capacity, memory.copies)
 
     def follow(self, run: Run) -> None:
@@ -113,10 +117,22 @@ class TimeLeftForecast:
         copied = [((leader_of(step), broker), size * seconds / took_s) for broker in begun.adding]
         self._capacity.learn(copied, seconds, self._run.throttled.in_force)
 
-    def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
-        """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""
+    def update(self, now: datetime, seen: Timelines) -> None:
+        """Update the forecast at a poll of the partitions in flight."""
         self._memory.at = now
-        self.headway.update(now, seen, expected_bytes_s)
+        self.headway.update(now, seen, self.time_needed().bytes_s if self.known else _no_rate)
+
+    def time_needed(self) -> TimeNeeded:
+        """Return a judge of how long partitions take, by what is known now."""
+        prior, in_force = self._prior, self._run.throttled.in_force
+        step_s = None if prior is None else prior.step_s
+        return TimeNeeded(self._run, self._likely.under(in_force), step_s, known=self.known)
+
+    @property
+    def together_bytes_s(self) -> float:
+        """The rates of single copies onto all brokers that receive some, in bytes a second."""
+        rates = self._likely.under(self._run.throttled.in_force)
+        return sum(rates.takes(broker, 1) for broker, n in self._run.copies.onto.items() if n > 0)
 
     def left_s(self) -> Span:
         """Return the seconds left, by the rates of this run or else of earlier runs.
@@ -138,7 +154,8 @@ class TimeLeftForecast:
         if self.known or prior is None:
             sooner, later = self._errors(now, left_s)
         else:
-            sooner, later = 1 / prior.curve.high, 1 / prior.curve.low
+            spread = spread_of(prior)
+            sooner, later = 1 / spread.high, 1 / spread.low
         return Span(left_s * sooner, left_s, left_s * later + (_SEEN_S if left_s else 0.0))
 
     def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
@@ -249,6 +266,10 @@ class TimeLeftForecast:
         cuts = quantiles(errors, n=_DECILES, method="inclusive")
         sooner, later = (1 / cuts[0]) ** _WIDER, cuts[-1] ** _WIDER
         return 1 / _bounded(sooner), _bounded(later)
+
+
+def _no_rate(_pair: Pair) -> float:
+    return 0.0
 
 
 def _bounded(factor: float) -> float:

@@ -46,7 +46,7 @@ class Promise:
 
     def __init__(self, run: Run, prior: Prior | None) -> None:
         self._run = run
-        self._forecast = TimeLeftForecast(run, prior, share=_ALL)
+        self.forecast = TimeLeftForecast(run, prior, share=_ALL)
         self._in_force = run.throttled.in_force
         self._chosen_at: datetime | None = None
         self._chosen_for: object = None
@@ -56,19 +56,19 @@ class Promise:
         for event in events:
             step = self._run.tracks[event.tp].step if isinstance(event, StepOver) else None
             if isinstance(event, StepOver) and step is not None and event.reached:
-                self._forecast.step_over(step.begun, step.at, event, now)
+                self.forecast.step_over(step.begun, step.at, event, now)
 
     def update(self, now: datetime, seen: Timelines) -> None:
         """Learn from a poll of the partitions in flight, also while there is no time to keep."""
         if self._in_force != self._run.throttled.in_force:
             self._in_force = self._run.throttled.in_force
-            self._forecast.change()
-            self._forecast.rates_changed(now)
-        self._forecast.update(now, seen, 0.0)
+            self.forecast.change()
+            self.forecast.rates_changed(now)
+        self.forecast.update(now, seen)
 
     def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
         """Return what the run's copies have shown so far, as `TimeLeftForecast.shown` does."""
-        return self._forecast.shown(at, brokers)
+        return self.forecast.shown(at, brokers)
 
     def choose(self, now: datetime) -> list[RateChosen]:
         """Return the rate from now on; nothing if it stays as it is."""
@@ -108,7 +108,7 @@ class Promise:
         def fits(rate: float) -> bool:
             return ends_at(rate) <= aim
 
-        most = self._forecast.most_bytes_s
+        most = self.forecast.most_bytes_s
         present = self._run.throttled.chosen
         if present is not None and present.rate is not None and fits(present.rate):
             most = min(most, float(present.rate))
@@ -118,11 +118,11 @@ class Promise:
 
     def _left(self, rate: float | None, grows_s: float) -> Remaining:
         rates = self._run.throttled.with_chosen(None if rate is None else max(1, math.ceil(rate)))
-        return self._forecast.left_under(rates, grows_s)
+        return self.forecast.left_under(rates, grows_s)
 
     def _at_most_s(self, left: Remaining) -> float:
         """Return the seconds after which the rest is over in nine of ten cases."""
-        longer = _SURE if self._forecast.known else _UNSURE
+        longer = _SURE if self.forecast.known else _UNSURE
         return left.copying_s * longer + left.waiting_s
 
     def _ends_at(self, now: datetime, left_s: float) -> datetime:

@@ -189,7 +189,7 @@ class AttachedRun:
         self.rows.waits = Waits(
             self.run,
             between=self.rows.between_steps.values(),
-            pace=self._estimate.pace,
+            needed=self._estimate.time_needed(),
             seen=progress.last,
             now=now,
             owned=self._holder is not None,

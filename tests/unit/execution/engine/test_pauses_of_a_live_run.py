@@ -23,11 +23,11 @@ from ktui.execution.run.events import (
     StepGate,
     StepOver,
 )
-from ktui.execution.run.pace import ASSUMED_BYTES_S
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from ktui.simulated.clock import FIRST_MOMENT
+from ktui.speed.capacity import ASSUMED
 from support.runs.engine_runs import OWNER, Replicas
 from support.runs.stories import LEFT, Story
 from support.simulated.moving_clusters import tp
@@ -160,13 +160,13 @@ def test_a_partition_held_as_too_late_begins_once_the_run_proves_faster(
     fast = {"messages": 5_000_000, "copied_s": 1_000_000.0}
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (4, 5, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), fast)
-    one_replica_s = 5e9 / ASSUMED_BYTES_S
+    one_replica_s = 5e9 / ASSUMED.middle
     until = FIRST_MOMENT + timedelta(seconds=1.9 * one_replica_s)
 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until))
 
     assert run.ended
-    assert story.begun_at("orders-1")[0] > story.begun_at("orders-0")[0] + 3.0
+    assert story.begun_at("orders-1")[0] > story.begun_at("orders-0")[0] + 1.0
     assert story.at_target("orders-0", "orders-1")
 
 

@@ -327,5 +327,5 @@ def test_earlier_runs_forecast_nothing_at_standstill_in_a_pause_or_before_a_poll
 def test_partitions_are_expected_to_take_as_long_as_in_earlier_runs() -> None:
     scripted = ScriptedRun(GB, prior=EARLIER)
     track = scripted.run.tracks[TopicPartition("a", 0)]
-    assert scripted.estimate.pace.needed_s(track, parse_throttle_rates("none")) == 100.0
-    assert ScriptedRun(GB).estimate.pace.needed_s(track, parse_throttle_rates("none")) < 30.0
+    assert scripted.estimate.time_needed().of(track) == pytest.approx(100.0)
+    assert ScriptedRun(GB).estimate.time_needed().of(track) < 30.0

@@ -27,9 +27,9 @@ from ktui.execution.run.events import (
     UrgencyChanged,
 )
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.pace import Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.limits import InternalOrder, Limits
 from ktui.pacing.room import Full
 from ktui.pacing.situation import Urgency
@@ -41,6 +41,8 @@ from ktui.pacing.waiting_for import (
     WaitsForOthers,
     WaitsToGoAlone,
 )
+from ktui.planning.throttle_rates import NO_THROTTLE
+from ktui.speed.capacity import Capacity
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch.words import run_reason, waiting_words
 from support.journals.journals import owned, started
@@ -75,14 +77,27 @@ def a_run(
     return Run("drain").fold(JournalEntry(n, AT, event) for n, event in enumerate(every, start=1))
 
 
+def needed(run: Run, shown: float | None) -> TimeNeeded:
+    """Judge by copies that have gone on for a minute, at so many bytes a second."""
+    capacity = Capacity()
+    if shown is not None:
+        capacity.learn([((1, 4), 60 * shown)], 60.0, NO_THROTTLE)
+    return TimeNeeded(run, capacity.under(NO_THROTTLE), None, known=capacity.known)
+
+
 def waits_for(
-    run: Run, tp: TopicPartition = LAST, *, owned_by_one: bool = True, pace: Pace | None = None
+    run: Run, tp: TopicPartition = LAST, *, owned_by_one: bool = True, shown: float | None = None
 ) -> WaitCause | None:
     rows = RunRows(run)
     track = run.tracks[tp]
     between = [each for each in run.tracks.values() if each.under_way and each.step is None]
     rows.waits = Waits(
-        run, between=between, pace=pace or Pace(), seen=None, now=AT, owned=owned_by_one
+        run,
+        between=between,
+        needed=needed(run, shown),
+        seen=None,
+        now=AT,
+        owned=owned_by_one,
     )
     return rows.waits.of(track)
 
@@ -114,22 +129,20 @@ def test_a_run_without_a_process_waits_for_one() -> None:
 def test_a_row_is_too_late_by_the_same_pace_that_decides() -> None:
     run = a_run()
     run.until = AT + timedelta(seconds=60)
-    slow, quick = Pace(), Pace()
-    slow.learn_step(10**9, 100)
-    quick.learn_step(10**9, 10)
-    assert waits_for(run, pace=slow) is HeldBy.TOO_LATE
-    assert waits_for(run, pace=quick) == Full("partitions", 1, 1)
+    slow, quick = 10e6, 100e6
+    assert waits_for(run, shown=slow) is HeldBy.TOO_LATE
+    assert waits_for(run, shown=quick) == Full("partitions", 1, 1)
     run.until = AT
-    assert waits_for(run, pace=quick) is HeldBy.TIME_UP
+    assert waits_for(run, shown=quick) is HeldBy.TIME_UP
 
 
 def test_a_row_is_too_late_as_assumed_while_nothing_has_been_copied() -> None:
     run = a_run()
     run.until = AT + timedelta(seconds=5)
-    waits = waits_for(run, pace=Pace())
+    waits = waits_for(run)
     assert waits is HeldBy.TOO_LATE_AS_ASSUMED
     words = waiting_words(waits, run, run.tracks[LAST])
-    assert "at 50 MB/s a replica. That is assumed" in words.sentence
+    assert "as assumed: no copy has shown its rate" in words.sentence
 
 
 URGENT = UrgencyChanged(topic="a", partition=2, why=Urgency.UNDER_MIN_ISR)
