@@ -106,7 +106,8 @@ class Received(msgspec.Struct):
 
     bytes: float = 0.0
     alone: float = 0.0
-    """The bytes that a single copy would have received in that time."""
+    """The bytes that a single copy would have received in that time, by the usual overlap: so what
+    runs have shown goes together, whatever each of them knew of earlier ones."""
     seconds: float = 0.0
     at_once: int = 0
     """The most copies at a time."""
@@ -186,10 +187,13 @@ class Capacity:
             throttle: the run's throttle.
         """
         load = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied), self.overlap)
+        usual = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied))
         sizes, alone = defaultdict[int, float](float), defaultdict[int, float](float)
+        kept_alone = defaultdict[int, float](float)
         for pair, size in copied:
             sizes[pair[1]] += size
             alone[pair[1]] += size * load.slows(pair) / load.onto(pair[1])
+            kept_alone[pair[1]] += size * usual.slows(pair) / load.onto(pair[1])
         begun = [self._begun(broker, throttle.of(broker)) for broker in sizes]
         kept = math.exp(-seconds / _SPAN_S)
         for (broker, received), seen in zip(sizes.items(), begun, strict=True):
@@ -199,7 +203,7 @@ class Capacity:
             seen.seconds = kept * seen.seconds + seconds
             self._memory.busy_s += seconds
             sums = self._memory.received.setdefault((broker, seen.throttle), Received())
-            sums.add(received, alone[broker], seconds, load.onto(broker))
+            sums.add(received, kept_alone[broker], seconds, load.onto(broker))
 
     def _begun(self, broker: int, limit: int | None) -> _Seen:
         """Return what was seen so far, at first what is expected, if there is any ground for it."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
-from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.insights.curve import RateCurve
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.speed.capacity import ASSUMED, Capacity, CapacityMemory
 from ktui.speed.shown import SpeedShown, prior_of, received_by, together
 
@@ -58,6 +60,20 @@ def test_a_throttle_that_held_nothing_up_shows_how_slow_the_brokers_are() -> Non
     assert prior is not None
     assert prior.curve.known_to is None
     assert prior.curve.bytes_s(1, None) == pytest.approx(8 * MB)
+
+
+def test_what_a_run_shows_does_not_depend_on_the_curve_that_it_began_with() -> None:
+    earlier = prior_of([shown({(1, 4): 30 * MB})])
+    assert earlier is not None
+    curve = RateCurve(most_bytes_s=400.0 * MB, half_at=30.0, most_at_once=4)
+    fitted = msgspec.structs.replace(earlier, curve=curve)
+    copied = [((leader, 4), 100.0 * MB) for leader in (1, 2, 3)]
+    kept = []
+    for prior in (None, fitted):
+        memory = CapacityMemory()
+        Capacity(prior, memory).learn(copied, 10.0, NO_THROTTLE)
+        kept.append(received_by(memory))
+    assert kept[0] == kept[1]
 
 
 def test_runs_count_by_the_time_in_which_they_copied() -> None:
