@@ -9,12 +9,14 @@ from textual.keys import _character_to_key
 from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
+from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.planning.plan import Plan
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
+from support.cli.named_cluster import NamedCluster
 from support.runs.engine_runs import plan_of
 from support.views.plan_steps import (
     a_plan_file,
@@ -360,3 +362,51 @@ async def test_a_target_on_a_cordoned_broker_is_a_problem_with_the_way_out(tmp_p
         assert "ktui broker uncordon 4" in " ".join(report(watch).split())
         await confirm(watch, "drain-3")
         await watch.until(lambda: "The plan has the problems above" in answer_line(watch))
+
+
+def denied(watch: RunWatched, *operations: tuple[str, str]) -> None:
+    """Let the principal lack operations on "cluster" or on a topic."""
+    reader = watch.engines.facts.reader
+    watch.engines.permits = NamedCluster(reader=lambda: reader, not_granted=frozenset(operations))
+
+
+async def test_a_missing_permission_is_shown_when_the_screen_opens_and_not_on_enter_alone(
+    tmp_path: Path,
+) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        denied(watch, ("cluster", "Alter"))
+
+        await watch.press("n")
+        await watch.until(lambda: "a plan cannot be started" in shown(watch, "#plan-live"))
+        assert "kafka-acls --add --operation Alter --cluster" in shown(watch, "#plan-live")
+
+        await read(watch, path)
+        await watch.until(lambda: "problem: Alter on the cluster is not" in report(watch))
+        await watch.until(lambda: "1 plan !" in watch.text)
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: "The plan has the problems above" in answer_line(watch))
+        assert not watch.state_dir.run_dirs()
+
+
+async def test_findings_of_all_kinds_are_counted_in_each_step_and_listed_one_key_away(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1", messages=500_000)
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=(7, 2, 3))), "other.json")
+    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+        denied(watch, ("cluster", "AlterConfigs"), ("cluster", "Alter"))
+        gate = CancelGateFile(watch.state_dir, cluster.spec.name)
+        gate.shut(watch.clock.now(), "somebody@here", "a freeze")
+        await choose_plan(watch, path)
+        await watch.until(lambda: "problem: Alter on the cluster" in report(watch))
+        await go_to(watch, "limits")
+        await watch.until(lambda: "1 problem, 1 warning" in watch.text)
+
+        await type_throttle(watch, "50MB")
+
+        await watch.until(lambda: "2 problems, 1 warning" in watch.text)
+        assert "AlterConfigs on the cluster is not granted" in shown(watch, "#throttle-warnings")
+        await watch.press("ctrl+g")
+        await watch.until(lambda: "is shut, by somebody@here" in shown(watch, "#plan-findings"))
+        assert "cannot be throttled" in shown(watch, "#plan-findings")

@@ -35,6 +35,7 @@ from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
+from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.plan.step_screen import StepScreen
@@ -71,9 +72,9 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (ThrottleScreen, RunChangeScreen, Dialog, RateInput, *_FIELDS),
     (RunsScreen, RunTable),
     (InsightsScreen,),
-    (StartScreen, StepScreen, *_FIELDS),
+    (StartScreen, PlanScreen, StepScreen, *_FIELDS),
     (RehearsalScreen,),
-    (AddScreen, StepScreen, *_FIELDS),
+    (AddScreen, PlanScreen, StepScreen, *_FIELDS),
     (CancelScreen, Dialog),
     (ConfirmScreen, Dialog),
     (ResumeOfferScreen, Dialog),

@@ -33,7 +33,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
 from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
-from ktui.ops.preview import FactReader
+from ktui.ops.preview import FactReader, Permits
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Finding
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
@@ -103,9 +103,12 @@ class SimulatedEngines:
             state=self._state_dir,
             clock=self._clock,
             cluster=self._cluster.spec.name,
+            permits=self.permits,
             standing=standing,
         )
 
+    permits: Permits | None = None
+    """Nobody to ask: simulated brokers let anybody do anything."""
     throttle = ""
     """The default throttle: none."""
     canary = True

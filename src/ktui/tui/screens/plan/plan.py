@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import msgspec
 from textual import on
+from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Checkbox, Static
 
@@ -16,11 +17,14 @@ from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable
-from ktui.planning.check.findings import Finding, Severity
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.check.permissions import NeededPermission
 from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.plan import Plan
 from ktui.planning.read.problems import BadPlan
-from ktui.preview.preview import PlanPreview
+from ktui.preview.facts import Terms
+from ktui.preview.preview import PlanPreview, start_findings
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
@@ -50,6 +54,8 @@ _DESCRIBE = (
 )
 _MAKING = "Working out the plan …"
 _TO_CHECK = "↵ checks this plan against the cluster."
+NO_PLAN = Plan(())
+_AT_OPENING = (FindingKind.NOT_PERMITTED, FindingKind.OWNER)
 NOT_READ = "No plan was read yet: choose one in step 1, and press enter there."
 BEING_COMPUTED = "What it does is being worked out; press enter again."
 _READS, _MEASURES = "plan", "measuring"
@@ -95,6 +101,12 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         & .means { color: $dim; height: auto; padding-left: 17; }
     }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+g", "findings", "all findings", key_display="^g", priority=True,
+            id="plan.findings", tooltip="Go to the check, which lists all that was found",
+        )
+    ]  # fmt: skip
     TITLE_WORDS: ClassVar[str]
     """The title of the screen; `{}` stands for the live run."""
     BEFORE: ClassVar[str]
@@ -228,6 +240,26 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     def _other_way(self, event: Choices.Chosen) -> None:
         if bool(event.place) is self.ADDS:
             self.dismiss(SwitchPlanScreen(self._source.request))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the list of findings where there are any."""
+        if action == "findings":
+            return bool(self._found) and self.step.name != CHECK
+        return super().check_action(action, parameters)
+
+    def action_findings(self) -> None:
+        """Go to the check."""
+        self.go_to([step.name for step in self.STEPS].index(CHECK))
+
+    async def at_opening(self) -> list[str]:
+        """Return what refuses any plan, before one is read: a permission, or another owner."""
+        need = msgspec.structs.replace(self.NEED, subject="a plan")
+        try:
+            facts = await self._engines.facts.read(NO_PLAN, need, joins=self.joins)
+        except (ClusterError, RunProblem):  # as soon as a plan is read, they are shown
+            return []
+        found = start_findings(NO_PLAN, facts, Terms(limits=Limits()), need)
+        return [each.sentence for each in found if each.kind in _AT_OPENING]
 
     # ------------------------------------------------------------------- a plan that is read
 

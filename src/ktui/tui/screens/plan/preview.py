@@ -39,6 +39,7 @@ class PreviewPane(Widget):
         self._change: BeforeAfter | None = None
         self._sketch: GeneratedPlan | None = None
         self._sections: Sequence[Section] = EVERYTHING
+        self._step = ""
         self._outdated = ""
         self._lines: list[Line] = []
         self._width = 0
@@ -70,10 +71,10 @@ class PreviewPane(Widget):
             self._sketch = sketch
             self._redraw()
 
-    def show_sections(self, sections: Sequence[Section]) -> None:
-        """Show other sections."""
-        if sections != self._sections:
-            self._sections = sections
+    def show_sections(self, sections: Sequence[Section], step: str) -> None:
+        """Show other sections, beside or below a step that shows its own findings."""
+        if (sections, step) != (self._sections, self._step):
+            self._sections, self._step = sections, step
             self._redraw()
 
     def show_outdated(self, why: str) -> None:
@@ -148,7 +149,9 @@ class PreviewPane(Widget):
         for line in (*outdated, *self._in_run):
             self._lines += _wrapped(line, self._width)
         rows = self._rows(_PREVIEW_LINES)
-        self._lines += preview_lines(preview, self._sections, self._width, self._change, rows)
+        self._lines += preview_lines(
+            preview, self._sections, self._width, self._change, rows, self._step
+        )
 
     def _draw_sketch(self, sketch: GeneratedPlan) -> None:
         notes = [(note, "$warning") for note in sketch.notes]

@@ -7,19 +7,23 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ktui.planning.check.disks import LOW
+from ktui.planning.check.findings import Severity
 from ktui.planning.intents.before_after import BeforeAfter
 from ktui.preview import text
 from ktui.preview.preview import BrokerPreview, PlanPreview
-from ktui.quantities import as_bytes
+from ktui.quantities import as_bytes, as_count
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.change_bar import change_bar, change_legend
 from ktui.tui.screens.plan.change_lines import Line, change_lines
+from ktui.tui.screens.plan.steps import step_of
 
 _MOST_BROKERS = 40
 """With more brokers than this, those that do not change are left out."""
 _SIDE_BY_SIDE = 128
 """The width in cells from which counts and disks share a line."""
 _BAR, _LEAST_BAR = 24, 3
+_FIRST_FINDINGS, _LINES_OF_FINDING = 2, 2
+_ROLES = {Severity.PROBLEM: "stalled", Severity.WARNING: "falling-behind", Severity.NOTE: "dim"}
 _TIME_INDENT = len("time  ")
 _GAP = Piece("  ")
 _ARROW = Piece(" → ", "dim")
@@ -31,6 +35,8 @@ _NOT_KNOWN = "size not known"
 class Section(enum.Enum):
     """A part of the preview."""
 
+    FINDINGS = enum.auto()
+    """How many there are, and the first ones that the open step does not show."""
     TIME = enum.auto()
     BROKERS = enum.auto()
     """Replicas, leaders and disks, a line per broker."""
@@ -38,7 +44,7 @@ class Section(enum.Enum):
     FIGURES = enum.auto()
 
 
-EVERYTHING = (Section.TIME, Section.BROKERS, Section.SHAPES, Section.FIGURES)
+EVERYTHING = (Section.FINDINGS, Section.TIME, Section.BROKERS, Section.SHAPES, Section.FIGURES)
 
 
 def preview_lines(
@@ -47,6 +53,7 @@ def preview_lines(
     width: int,
     change: BeforeAfter | None = None,
     rows: int = _MOST_BROKERS,
+    step: str = "",
 ) -> list[Line]:
     """Draw sections of a preview, with an empty line between them.
 
@@ -56,8 +63,14 @@ def preview_lines(
         width: the width in cells.
         change: what brokers have before and after; shown in place of their replicas, if given.
         rows: how many brokers fit, of those.
+        step: the open step, which shows its own findings.
     """
-    drawn = [list(_section(preview, section, width, change, rows)) for section in sections]
+    drawn = [
+        list(_findings(preview, width, step))
+        if section is Section.FINDINGS
+        else list(_section(preview, section, width, change, rows))
+        for section in sections
+    ]
     return [line for lines in drawn if lines for line in ([], *lines)][1:]
 
 
@@ -79,6 +92,22 @@ def _section(
         for line in (f"time  {text.time_text(preview)}", *text.throttle_lines(preview)):
             wrapped = textwrap.wrap(line, width, subsequent_indent=indent, drop_whitespace=True)
             yield from ([Piece(part)] for part in wrapped)
+
+
+def _findings(preview: PlanPreview, width: int, step: str) -> Iterator[Line]:
+    if not preview.findings:
+        return
+    found = {severity: len(preview.of(severity)) for severity in Severity}
+    counts = ", ".join(as_count(n, severity.value) for severity, n in found.items() if n)
+    yield [
+        Piece(counts, _ROLES[preview.findings[0].severity], bold=True),
+        Piece("  ^g shows all", "dim"),
+    ]
+    elsewhere = [each for each in preview.findings if step_of(each) != step]
+    for each in elsewhere[:_FIRST_FINDINGS]:
+        words = text.finding_text(each)
+        lines = textwrap.wrap(words, width, max_lines=_LINES_OF_FINDING, placeholder=" …")
+        yield from ([Piece(line, _ROLES[each.severity])] for line in lines)
 
 
 def _brokers(preview: PlanPreview, width: int) -> Iterator[Line]:

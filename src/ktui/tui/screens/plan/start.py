@@ -82,6 +82,8 @@ class StartScreen(PlanScreen):
     """The name of the run that is live on the cluster; empty if there is none."""
     _default_name = ""
     """The name suggested for the run; empty before a plan was read."""
+    _opening: Sequence[str] = ()
+    """What refuses any plan, as long as none was read."""
     _starting = False
     _rehearsed: tuple[NewRun, RehearsedPlan] | None = None
     """The run that was rehearsed last, and what that has shown."""
@@ -107,9 +109,9 @@ class StartScreen(PlanScreen):
     def sections(self, step: str) -> Sequence[Section]:
         """Return the sections of the preview below a step, in a terminal with little room."""
         if step == LIMITS:
-            return (Section.TIME, Section.SHAPES)
+            return (Section.FINDINGS, Section.TIME, Section.SHAPES)
         if step == THROTTLE:
-            return (Section.TIME, Section.BROKERS)
+            return (Section.FINDINGS, Section.TIME, Section.BROKERS)
         return super().sections(step)
 
     async def show_obstacles(self) -> None:
@@ -120,12 +122,14 @@ class StartScreen(PlanScreen):
         except RunProblem:  # the next use of the state directory reports it
             return
         self._live = live[0].name if live else ""
+        self._opening = [] if self._reading else await self.at_opening()
         self.query_one("#allow-concurrent").set_class(not live, "-away")
         shown = services(self).run_status
         notes = [
             self.gate_words,
             messages.beside_live_run(self._live, self._attached_run) if live else "",
             messages.takes_no_plans(shown) if shown is not None else "",
+            *self._opening,
         ]
         self.show_notes("\n".join(filter(None, notes)))
 

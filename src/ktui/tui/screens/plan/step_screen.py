@@ -20,7 +20,7 @@ from ktui.tui.run_view.plan_choice import ColouredLine
 from ktui.tui.screens.plan.crumbs import Crumbs
 from ktui.tui.screens.plan.preview import PreviewPane, coloured
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section
-from ktui.tui.screens.plan.steps import Step
+from ktui.tui.screens.plan.steps import CHECK, Step
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -202,8 +202,11 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         self.query_one(Crumbs).show(self.place, marks)
         self.query_one("#plan-live").set_class(not self._shows_notes, "-away")
         self.query_one("#plan-file").display = self.place == 0
-        sections = EVERYTHING if self.has_class("-wide") else self.sections(self.step.name)
-        self.query_one(PreviewPane).show_sections(sections)
+        step = self.step.name
+        sections = EVERYTHING if self.has_class("-wide") else self.sections(step)
+        if step == CHECK:
+            sections = [each for each in sections if each is not Section.FINDINGS]
+        self.query_one(PreviewPane).show_sections(sections, step)
         self.call_after_refresh(self.refresh_bindings)
 
     def go_on(self) -> None:
