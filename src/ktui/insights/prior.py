@@ -11,7 +11,7 @@ from ktui.insights.spread import NonNegative, NonNegativeInt, Spread
 from ktui.json_input import checked_moment
 
 
-class Prior(msgspec.Struct, frozen=True):
+class Prior(msgspec.Struct, frozen=True, omit_defaults=True):
     """The speed of earlier runs on the same cluster.
 
     The last fields say what these runs were like: a run that is unlike them may be unlike their
