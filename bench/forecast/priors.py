@@ -14,7 +14,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Replica
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
-from ktui.pipeline.what_if.model import InflowSample, fit
+from ktui.pipeline.what_if.model import InflowSample, RecordedCopy, RunLoads, fit
 from ktui.progress.flows import Counted
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
@@ -72,6 +72,7 @@ class EarlierRuns:
     ) -> None:
         """Sample what each broker has copied since the poll before."""
         at_once, copied = Counter[int](), defaultdict[int, float](float)
+        going: list[RecordedCopy] = []
         seconds: dict[int, float] = {}
         for replica, counted in now.items():
             was = before.get(replica)
@@ -80,12 +81,24 @@ class EarlierRuns:
             if counted.by_offsets is not was.by_offsets or counted.at_s <= was.at_s:
                 continue
             at_once[replica.broker] += counted.value > was.value
+            leader = seen.partitions[replica.tp].leader if replica.tp in seen.partitions else None
+            if counted.value > was.value and leader is not None:
+                going.append(RecordedCopy((leader, replica.broker), 0.0, 1.0))
             copied[replica.broker] += (counted.value - was.value) * counted.each
             seconds[replica.broker] = counted.at_s - was.at_s
+        loads = RunLoads(going)
         for broker, count in at_once.items():
             config = seen.broker_configs.get(broker)
             throttle = None if config is None else config.follower_throttle_rate
             if count or throttle is not None:
                 self._samples.append(
-                    InflowSample(run, broker, count, seconds[broker], copied[broker], throttle)
+                    InflowSample(
+                        run,
+                        broker,
+                        count,
+                        seconds[broker],
+                        copied[broker],
+                        throttle,
+                        loads.of(count),
+                    )
                 )

@@ -15,7 +15,7 @@ from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.rehearsal.play import Rehearsal
 from ktui.rehearsal.prepare import PlanToRehearse, prepare
-from ktui.rehearsal.twin import Twin
+from ktui.rehearsal.twin import Twin, twin_of
 from ktui.rehearsal.twins import cores, rehearse
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
@@ -137,7 +137,7 @@ def _twin(count: int, topics: Sequence[TopicSpec]) -> Twin:
         for broker in range(1, count + 1)
     )
     spec = ClusterSpec(name="large", brokers=tuple(brokers), topics=tuple(topics))
-    return Twin(name="large", spec=spec)
+    return twin_of("large", spec, None)
 
 
 def _plan(targets: Sequence[Placement]) -> Plan:

@@ -21,7 +21,7 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.rehearsal.play import Rehearsal, play
 from ktui.rehearsal.played import Played
 from ktui.rehearsal.summary import summarise
-from ktui.rehearsal.twin import Pace, Twin
+from ktui.rehearsal.twin import Pace, Twin, twin_of
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
@@ -48,7 +48,7 @@ def a_twin(lists: list[tuple[tuple[int, ...], tuple[int, ...]]], size: int) -> T
         inbound=1_000.0,
     )
     spec = ClusterSpec(brokers=tuple(BrokerSpec(id=b) for b in BROKERS), topics=(topic,))
-    return Twin(name="twin", spec=spec)
+    return twin_of("twin", spec, None)
 
 
 def plan_of(lists: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> Plan:

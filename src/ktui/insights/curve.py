@@ -53,7 +53,7 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
         """The number of replicas at once beyond which more of them are taken to bring no more."""
         return _EXTRAPOLATION * self.most_at_once
 
-    def bytes_s(self, at_once: int, throttle: int | None) -> float:
+    def bytes_s(self, at_once: float, throttle: int | None) -> float:
         """Return the rate into a broker, over all its replicas, in bytes a second."""
         count = min(at_once, self.holds_to)
         rate = self.most_bytes_s * count / (count + self.half_at)

@@ -12,12 +12,11 @@ from ktui.cluster.text import clean
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
+from ktui.simulated.twin.rates import rates_of
 from ktui.speed.answer import Span
-from ktui.speed.capacity import ASSUMED, THROTTLED
+from ktui.speed.capacity import ASSUMED, OF_THROTTLE, THROTTLED
+from ktui.speed.copies import SENDING
 
-LEAST_OF_THROTTLE = 0.8
-"""The share of the usual one that copies get of a throttle on a slow twin with recorded rates: real
-runs took up to a fifth longer. However busy its machines are, a throttle far below them holds."""
 MOST_OF_THROTTLE = 1.1
 """The share on a fast twin: bytes come through a throttle in gulps of up to 11 s (Kafka's window),
 by which a run of less than a minute gets more than its rate."""
@@ -75,9 +74,13 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     def cluster(self, pace: Pace) -> ClusterSpec:
         """Return the cluster whose brokers copy at that pace, marked as simulated by its id."""
         rate = self.rate(pace)
+        differ = len({b.copy_in for b in self.spec.brokers}) > 1
         brokers = tuple(
             msgspec.structs.replace(
-                b, copy_in=rate, throttle_share=self._throttled(pace, b.throttle_share)
+                b,
+                copy_in=rate * (b.copy_in / self.rates.middle if differ else 1.0),
+                copy_sends=SENDING if b.copy_half_at else 0.0,
+                throttle_share=self._throttled(pace, b.throttle_share),
             )
             for b in self.spec.brokers
         )
@@ -95,11 +98,27 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
             return usual
         if pace is Pace.FAST:
             return MOST_OF_THROTTLE
-        return usual * (LEAST_OF_THROTTLE if self.recorded else THROTTLED.low)
+        known = OF_THROTTLE if self.recorded else THROTTLED.times(1 / THROTTLED.middle)
+        return usual * known.low
 
     def at(self, rate: float) -> Twin:
-        """Return the same twin with an exact copy rate, in bytes a second, of any copies."""
-        brokers = tuple(msgspec.structs.replace(b, copy_half_at=0.0) for b in self.spec.brokers)
+        """Return the same twin with an exact copy rate, in bytes a second, of any copies.
+
+        Copies get all of a throttle below it, as in every forecast at a given rate.
+        """
+        more = max(0.0, rate - self.rates.high)
+        brokers = tuple(
+            msgspec.structs.replace(
+                b,
+                copy_in=rate,
+                copy_half_at=0.0,
+                throttle_share=1.0,
+                net_in=b.net_in + more,
+                net_out=b.net_out + more,
+                disk_write=b.disk_write + more,
+            )
+            for b in self.spec.brokers
+        )
         spec = msgspec.structs.replace(self.spec, brokers=brokers)
         return msgspec.structs.replace(self, spec=spec, rates=Span(rate, rate, rate))
 
@@ -116,9 +135,18 @@ def load_twin(path: Path) -> Twin:
 
 def twin_of(name: str, spec: ClusterSpec, snapshot: SnapshotInfo | None) -> Twin:
     """Return the twin of a cluster, with the copy rates of its snapshot, or else assumed ones."""
+    rates = rates_of(None) if snapshot is None else snapshot.rates
     if snapshot is None:
-        return Twin(name=name, spec=spec)
-    rates = snapshot.rates
+        brokers = tuple(
+            msgspec.structs.replace(
+                b,
+                copy_in=rates.usual,
+                copy_half_at=b.copy_half_at or rates.half_at,
+                throttle_share=min(b.throttle_share, rates.throttled),
+            )
+            for b in spec.brokers
+        )
+        spec = msgspec.structs.replace(spec, brokers=brokers)
     return Twin(
         name=name,
         spec=spec,

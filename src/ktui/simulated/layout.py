@@ -33,6 +33,12 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
     copy_most_at: float = math.inf
     """The number of copies at once beyond which more of them bring in no more."""
+    copy_sends: float = 0.0
+    """What a copy that leaves the broker takes of it, as a part of one that comes in.
+
+    0 where only receivers limit copies. Else the busier end of a copy does, as forecasts have it
+    (`speed.both_ends`): the twins of a rehearsal are made so.
+    """
     throttle_share: float = 1.0
     """The share of a replication throttle that copies get.
 

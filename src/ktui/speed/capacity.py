@@ -46,7 +46,7 @@ OF_THROTTLE = Span(0.8, 1.0, 1.25)
 """The range of that share where earlier runs have shown it: later ones took a fifth longer."""
 MANY = 100
 """Copies at once with which a broker takes in about as much as it can."""
-BINDS = 0.6
+BINDS = 0.7
 """A broker that receives this share of its throttle is limited by it: it could receive more.
 
 Throttled brokers of labs received 0.5 to 1.1 of it. With 0.9, forecasts stay the same to a point
@@ -347,13 +347,13 @@ class Rates:
             alone = self._alone[broker] = self._capacity.alone(broker)
         return max(1.0, alone / load.slows(pair))
 
+    def load(self, pairs: Iterable[Pair] = ()) -> CopyLoad:
+        """Return how much some copies in flight load brokers at these rates."""
+        return CopyLoad(self.is_free, pairs, self.overlap)
+
     def copies(self) -> CopiesOfBothEnds:
         """Return copies in flight at these rates; none yet."""
         return CopiesOfBothEnds(self.of_copy, self.load())
-
-    def load(self) -> CopyLoad:
-        """Return the copies that brokers have in flight; none yet."""
-        return CopyLoad(self.is_free, overlap=self.overlap)
 
     def spread(self, broker: int) -> Span:
         """Return the range of a broker's rate before a run has shown it, as factors of it."""
@@ -413,8 +413,10 @@ def share_of_throttle(prior: Prior | None) -> float:
 
 
 def _shows_share(prior: Prior) -> bool:
-    """Whether a throttle has held copies up; exactly all of one is what a curve has without."""
-    return prior.throttle is not None if prior.onto else prior.curve.throttled != 1.0
+    """Whether a throttle has held copies up; else a curve has the usual share, or all of one."""
+    if prior.onto:
+        return prior.throttle is not None
+    return prior.curve.throttled not in {1.0, THROTTLED.middle}
 
 
 def spread_of(prior: Prior) -> Span:

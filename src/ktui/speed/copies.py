@@ -18,7 +18,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 
-_SENDING = 0.5
+SENDING = 0.5
 """What a copy takes of its leader, as a part of what it takes of the broker that receives it.
 
 With 0 or 1, forecasts of runs without a throttle miss by a fifth more (bench/forecast/ablation.py).
@@ -158,7 +158,7 @@ class CopyLoad:
         self._onto[broker] += copies
         if self._is_free(broker):
             self._load[broker] += copies
-            self._load[leader] += _SENDING * copies
+            self._load[leader] += SENDING * copies
 
     def onto(self, broker: int) -> int:
         """Return how many copies a broker receives."""
@@ -230,6 +230,17 @@ class CopiesOfBothEnds:
         self._beside[tp] = beside
         self._load_changed(tp, pair, at_s, 1)
         self._of[pair].add(tp, size, at_s)
+
+    def rates_changed(self, load: CopyLoad, at_s: float) -> None:
+        """Go on with other rates. The caller has already collected ended copies with `ended`.
+
+        Args:
+            load: all copies in flight, as they count from now on.
+            at_s: the second.
+        """
+        self._settle()
+        self._load, self._at_s = load, at_s
+        self._changed.update(self._touching)
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
         """Return copies that ended by then: second, partition, broker; each copy once."""

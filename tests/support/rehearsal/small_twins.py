@@ -13,7 +13,7 @@ from ktui.rehearsal.faults import parse_fault
 from ktui.rehearsal.play import Rehearsal, play
 from ktui.rehearsal.played import Played
 from ktui.rehearsal.prepare import PlanToRehearse, prepare
-from ktui.rehearsal.twin import Pace, Twin
+from ktui.rehearsal.twin import Pace, Twin, twin_of
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 
@@ -32,7 +32,7 @@ SPEC = ClusterSpec(
         TopicSpec(name="empty", replicas=((1, 2, 3), (2, 3, 1))),
     ),
 )
-TWIN = Twin(name="prod.yaml", spec=SPEC)
+TWIN = twin_of("prod.yaml", SPEC, None)
 ONTO_4 = Plan((PartitionTarget("orders", 0, (1, 2, 4)), PartitionTarget("orders", 1, (2, 4, 1))))
 """Broker 4 takes the place of broker 3."""
 

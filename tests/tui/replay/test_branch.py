@@ -181,7 +181,7 @@ async def test_a_branch_of_a_real_run_in_which_nothing_is_changed_goes_as_it_wen
         assert branch.run.counts == was.counts  # nothing is found to be changed elsewhere
         assert steps_of(branch.run) == steps_of(was)
         await branch.press("i")
-        await branch.until(lambda: "copies get 53% of a throttle" in branch.text)
+        await branch.until(lambda: "copies get 40% of a throttle" in branch.text)
 
 
 async def test_a_real_run_is_cancelled_earlier_in_the_branch(real_point: BranchPoint) -> None:

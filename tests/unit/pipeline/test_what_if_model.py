@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from ktui.pipeline.what_if.model import InflowSample, Model, RecordedStep, fit
 from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.speed.capacity import THROTTLED
 
 MB = 1_000_000.0
+
+
+EVEN = 1.5
+"""How many copies a broker has for each that it receives, if it sends as many: sending is half."""
 
 
 def inflow(at_once: int, rate: float, throttle: int | None = None, broker: int = 1) -> InflowSample:
@@ -31,7 +36,7 @@ def test_there_is_no_model_without_copied_bytes() -> None:
 def test_the_fit_recovers_a_cluster_that_behaves_like_the_model(
     most: float, half_at: float
 ) -> None:
-    seen = [inflow(n, most * MB * n / (n + half_at)) for n in (1, 2, 4, 8, 16)]
+    seen = [inflow(n, most * MB * n / (EVEN * n + half_at)) for n in (1, 2, 4, 8, 16)]
     model = model_of(*seen)
     for n in (1, 3, 10, 30):
         predicted = model.curve.bytes_s(n, None)
@@ -52,9 +57,9 @@ def test_a_throttle_allows_the_share_that_throttled_brokers_achieved() -> None:
 
 def test_a_throttle_that_never_limited_copies_is_no_evidence_of_throttles() -> None:
     model = model_of(inflow(1, 20 * MB, throttle=900_000_000))
-    assert model.curve.throttled == 1.0
+    assert model.curve.throttled == THROTTLED.middle
     assert model.curve.known_to is None
-    assert model.curve.bytes_s(1, None) == pytest.approx(20 * MB)
+    assert model.curve.bytes_s(1, None) == pytest.approx(EVEN * 20 * MB)
 
 
 def test_the_unthrottled_rate_is_assumed_when_every_copy_was_throttled() -> None:
@@ -101,13 +106,13 @@ def test_a_single_slow_copy_below_its_throttle_counts_as_unthrottled() -> None:
         inflow(1, 12 * MB, throttle=20_000_000), inflow(2, 18 * MB, throttle=20_000_000)
     )
     assert model.curve.known_to is None
-    assert model.curve.bytes_s(1, None) == pytest.approx(12 * MB)
+    assert model.curve.bytes_s(1, None) == pytest.approx(EVEN * 12 * MB)
 
 
 def test_a_slow_broker_without_a_throttle_is_simply_slow() -> None:
     model = model_of(inflow(1, 3 * MB), inflow(1, 9 * MB, throttle=10_000_000, broker=2))
     assert model.curve.known_to is None
-    assert model.curve.bytes_s(1, None) == pytest.approx(3 * MB)
+    assert model.curve.bytes_s(1, None) == pytest.approx(EVEN * 3 * MB)
 
 
 def test_step_overhead_is_the_median_in_whole_polls() -> None:
@@ -120,7 +125,7 @@ def test_step_overhead_is_the_median_in_whole_polls() -> None:
     model = model_of(inflow(1, MB), steps=steps)
     assert model.joining_s == 4
     assert model.other_s == 3
-    assert model.tempo(parse_throttle_rates("none")).joining_s == 4
+    assert (model.overhead.joining_s, model.overhead.other_s) == (4, 3)
 
 
 def test_a_step_takes_one_poll_without_recorded_steps() -> None:
@@ -143,9 +148,9 @@ def test_the_range_from_few_brokers_is_no_narrower_than_the_default() -> None:
 
 def test_each_broker_is_simulated_under_its_own_throttle() -> None:
     model = model_of(inflow(1, 50 * MB))
-    tempo = model.tempo(parse_throttle_rates("20MB,3=5MB"))
-    assert tempo.bytes_s(1, 1) == 20 * MB
-    assert tempo.bytes_s(3, 1) == 5 * MB
+    rates = model.under(parse_throttle_rates("20MB,3=5MB"))
+    assert rates.takes(1, 1) == pytest.approx(20 * MB * THROTTLED.middle)
+    assert rates.takes(3, 1) == pytest.approx(5 * MB * THROTTLED.middle)
 
 
 def test_an_answer_names_every_figure_that_no_recording_shows() -> None:
@@ -168,7 +173,7 @@ def test_an_answer_of_few_recordings_names_its_range_and_its_waits_as_assumed() 
         "a range of rates as 20 MB/s to 100 MB/s is around 50 MB/s",
         "no time beside copying",
         "1 s for a step that copies nothing",
-        "that copies get all of a throttle",
+        "that copies get 60% of a throttle",
     )
 
 
@@ -199,7 +204,7 @@ def test_a_throttle_that_lets_half_through_is_known_beside_faster_copies_without
 
     assert model.curve.throttled == pytest.approx(0.5)
     assert model.curve.bytes_s(2, 2_000_000) == pytest.approx(1 * MB)
-    assert model.curve.bytes_s(2, None) == pytest.approx(50 * MB)
+    assert model.curve.bytes_s(2, None) == pytest.approx(EVEN * 50 * MB)
     assert model.seen.throttle == 2_000_000
 
 
@@ -211,4 +216,4 @@ def test_a_throttle_is_not_why_a_broker_is_slow_that_is_as_slow_without_or_hardl
 ) -> None:
     model = model_of(inflow(2, without * MB), *(throttled(share, broker) for broker in (2, 3, 4)))
 
-    assert model.curve.throttled == 1.0
+    assert model.curve.throttled == THROTTLED.middle

@@ -11,9 +11,8 @@ from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.advice import advise
-from ktui.pipeline.what_if.driven import RateSpan
 from ktui.pipeline.what_if.evidence import Evidence
-from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.grid import GridCell, RateSpan
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import (
     PlayableRun,

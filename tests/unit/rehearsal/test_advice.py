@@ -99,7 +99,7 @@ def test_an_alarm_that_was_open_before_an_event_still_counts_to_it() -> None:
 
 
 def test_a_raised_min_isr_is_put_back_and_no_broker_is_missed_where_all_are_up() -> None:
-    raised = after("min.insync.replicas orders=4 at 5s", "controller moves at 40s")
+    raised = after("min.insync.replicas orders=4 at 5s", "controller moves at 90s")
 
     assert raised.complete
     put_back, wait = to_do(raised)
@@ -128,7 +128,7 @@ def test_a_slow_broker_takes_longer_and_needs_its_capacity_back_only_if_it_falls
 
 
 def test_nothing_is_said_to_be_needed_only_once_trouble_would_have_shown() -> None:
-    quiet = after("controller moves at 20s", "controller moves at 40s")
+    quiet = after("controller moves at 20s", "controller moves at 90s")
 
     assert [fault.do for fault in quiet.faults] == [NOT_KNOWN, ENDED]
 

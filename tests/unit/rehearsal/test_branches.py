@@ -24,6 +24,9 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
+from ktui.insights.curve import RateCurve
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
 from ktui.planning.check.placement import read_with_log_dirs
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
@@ -142,18 +145,27 @@ async def test_what_was_polled_and_what_the_run_knew_is_the_state_of_the_twin() 
 def test_brokers_copy_as_fast_as_the_recording_shows_else_as_assumed() -> None:
     assumed = twin_at(point_of(begun(), seen()), ASSUMED)
     assert {b.copy_in for b in assumed.spec.brokers} == {50e6}
-    shown = twin_at(point_of(begun(), seen(), inflow=8e6, outflow=20e6), ASSUMED)
+    shown = twin_at(point_of(begun(), seen(), prior=as_shown()), ASSUMED)
     assert {b.copy_in for b in shown.spec.brokers} == {8e6}
-    assert min(b.net_out for b in shown.spec.brokers) >= 20e6  # one sends to several
+    assert min(b.net_out for b in shown.spec.brokers) >= 16e6  # what it sends counts half
     assert shown.info.rates.source is RatesFrom.RECORDED
+    throttled = twin_at(point_of(begun(), seen(), prior=as_shown(known_to=1e6)), ASSUMED)
+    assert {b.copy_in for b in throttled.spec.brokers} == {50e6}
 
 
 def test_copies_get_as_much_of_a_throttle_as_the_recording_shows_else_as_insights_do() -> None:
     insights = msgspec.structs.replace(ASSUMED, throttled=0.7)
-    for shown, share in ((0.0, 0.7), (0.5, 0.5), (1.2, 1.0)):
-        twin = twin_at(point_of(begun(), seen(), throttled=shown), insights)
+    held_up = msgspec.structs.replace(as_shown(throttled=0.5), throttle=5_000_000)
+    for shown, share in ((None, 0.7), (as_shown(), 0.7), (held_up, 0.5)):
+        twin = twin_at(point_of(begun(), seen(), prior=shown), insights)
         assert {b.throttle_share for b in twin.spec.brokers} == {share}
-        assert any("of a throttle" in note for note in twin.notes) is bool(shown)
+        assert any("of a throttle" in note for note in twin.notes) is (shown is held_up)
+
+
+def as_shown(**curve: Any) -> Prior:
+    """Return what a recording may show: 4 MB/s of a copy by itself."""
+    shape = {"most_bytes_s": 8e6, "half_at": 1.0, "most_at_once": 2, **curve}
+    return Prior(Spread(4e6, 4e6, 4e6, 9), 1.0, RateCurve(**shape), 1)
 
 
 @pytest.mark.parametrize("refuses", [True, False])

@@ -69,8 +69,9 @@ def test_a_throttle_bounds_the_inflow_and_is_the_cause_of_a_longer_run() -> None
     slowed = summarise(played(ALONE, throttle=ThrottleRates(10_000_000)))
 
     inflow = next(use.inflow for use in slowed.brokers if use.broker == 4)
-    assert 10e6 <= inflow < 11e6  # of the first second, in which the copy begins unthrottled
-    assert slowed.time_s > SIZE / 10e6
+    share = TWIN.spec.brokers[0].throttle_share * 10e6
+    assert share <= inflow < 10e6  # of the first second, in which the copy begins unthrottled
+    assert slowed.time_s == pytest.approx(SIZE / share, rel=0.05)
 
 
 def test_a_copy_that_is_over_between_two_polls_still_counts_as_inflow() -> None:

@@ -14,10 +14,10 @@ from ktui.pipeline.lake.tables import INTAKES, POLLS, RUN_EVENTS, RUNS, STATES
 from ktui.pipeline.tables.fetch import fetch_all
 from ktui.pipeline.tables.run_folds import steps as all_steps
 from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
-from ktui.pipeline.what_if.model import InflowSample, RecordedStep
+from ktui.pipeline.what_if.model import InflowSample, RecordedCopy, RecordedStep, RunLoads
 
 _CATCHING_UP = "catching up"
-_STEP = "topic string, partition int, adding array<int>"
+_STEP = "topic string, partition int, adding array<int>, leader int, before array<int>"
 
 
 class FitInputs(msgspec.Struct, frozen=True):
@@ -49,11 +49,23 @@ def fetch_fit_inputs(
     )
     flows: defaultdict[str, list[InflowSample]] = defaultdict(list)
     taken: defaultdict[str, list[RecordedStep]] = defaultdict(list)
+    copies: defaultdict[tuple[str, str], list[RecordedCopy]] = defaultdict(list)
+    for row in found["steps"]:
+        for broker in row.adding if row.leader is not None else ():
+            copy = RecordedCopy((row.leader, broker), row.t / 1000, row.over_t / 1000)
+            copies[row.cluster_id, row.run_id].append(copy)
+    loads = {run: RunLoads(of) for run, of in copies.items()}
     for row in found["inflows"]:
-        seconds = row.ms / 1000
+        load = loads.get((row.cluster_id, row.run_id))
         flows[row.cluster_id].append(
             InflowSample(
-                row.run_id, row.broker, row.at_once, seconds, float(row.bytes), row.throttle
+                row.run_id,
+                row.broker,
+                row.at_once,
+                row.ms / 1000,
+                float(row.bytes),
+                row.throttle,
+                None if load is None else load.of(row.at_once),
             )
         )
     for row in found["steps"]:
@@ -130,8 +142,8 @@ def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFra
         states: the table STATES, for how long replicas were catching up.
 
     Returns:
-        One row per step: `cluster_id`, `run_id`, `adds` (whether it adds replicas), `took_ms`,
-        `copying_ms`.
+        One row per step: `cluster_id`, `run_id`, `t` (when it began), `over_t`, `leader`, `adding`,
+        `adds` (whether it adds replicas), `took_ms`, `copying_ms`.
     """
     events = require_columns(run_events, RUN_EVENTS, ("cluster_id", "run_id", "t", "kind", "event"))
     begun = events.where("kind = 'step'").select(
@@ -161,6 +173,10 @@ def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFra
     return left_join_null_safe(taken, of_partition, PARTITION).select(
         "cluster_id",
         "run_id",
+        "t",
+        "over_t",
+        F.coalesce("leader", F.get("before", F.lit(0))).alias("leader"),
+        "adding",
         "adds",
         (F.col("over_t") - F.col("t")).alias("took_ms"),
         copying.alias("copying_ms"),

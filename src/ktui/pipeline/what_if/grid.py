@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from ktui.pacing.limits import Limits, LimitsProblem, parse_limits
-from ktui.pipeline.what_if.driven import RateSpan
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
     BrokerRate,
@@ -23,6 +22,13 @@ from ktui.yamlfile import YamlFile, read_yaml
 MOST = 1_000
 """The most cells of a grid."""
 Value = str | int | None
+
+
+class RateSpan(msgspec.Struct, frozen=True):
+    """Rates, and how long steps were in flight under them."""
+
+    seconds: float
+    rates: ThrottleRates
 
 
 class GridCell(msgspec.Struct, frozen=True):

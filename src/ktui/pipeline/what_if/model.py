@@ -4,34 +4,43 @@ The rate into a broker follows a curve (`insights.curve`). R and h are fitted on
 throttle held up, e on the rates that one did: bytes come through a throttle in gulps, so what a
 broker takes in between two readings is more than its share, or nothing. A step takes as long as its
 copies, and some seconds more.
+
+The busier of its two brokers limits a copy (`speed.copies`). What brokers sent is known by the
+steps of their run.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from statistics import median, quantiles
+from typing import NamedTuple
 
 import msgspec
 
 from ktui.insights.curve import RateCurve
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
 from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_duration, as_rate
-from ktui.speed.capacity import ASSUMED
-from ktui.speed.simulate import POLL_S, RunSpeed
+from ktui.speed.capacity import ASSUMED, BINDS, THROTTLED, Capacity, Rates
+from ktui.speed.copies import SENDING, Pair
+from ktui.speed.simulate import POLL_S, StepOverhead
 
-_BINDS = 0.7
-"""A broker that reaches this share of its throttle counts as held up by it. Brokers of a real
-cluster reached 74% to 112%: a throttle counts in-sync traffic, too, and copies begin and end."""
+_EVEN = 1.0 + SENDING
+"""How many copies a broker has for each that it receives, where nothing tells: it sends as many."""
 _SLOWED, _LEAST_SHARE = 0.5, 0.3
-"""So does one that takes in less than this part of what brokers with as many copies at once take in
-without a throttle, and more than this share of it: of large batches, brokers get half."""
+"""A throttle holds up a broker that reaches `BINDS` of it, or one that takes in less than the first
+part of what brokers with as many copies at once take in without one, and more than the second of
+its throttle: of large batches, brokers get half."""
 _EFFICIENCY = (0.3, 1.05)
 _DECILES = 10
 _STEEPEST = 0.95
 """The largest share of a lone copy's time that may vanish when others join: R needs a bound."""
+_MOST_COPIES = 2_000
+"""So many copies of a run tell how many its brokers had in flight: a second of work."""
 _FEW = 5
 """With fewer ratios (one per run and broker) than this, the range is the assumed one, not one of
 percentiles."""
@@ -51,6 +60,18 @@ class InflowSample(msgspec.Struct, frozen=True, gc=False):
     bytes: float
     throttle: int | None
     """The broker's follower throttle, bytes a second; None without one."""
+    load: float | None = None
+    """How many copies the busier broker of each had, on average; None where nothing tells."""
+
+    @property
+    def busy(self) -> float:
+        """How many copies the busier broker of each had."""
+        return max(1.0, _EVEN * self.at_once if self.load is None else self.load)
+
+    @property
+    def by_load(self) -> float:
+        """The rate if the copies of the busier broker had all come into this one."""
+        return self.bytes_s * self.busy / max(1, self.at_once)
 
     @property
     def bytes_s(self) -> float:
@@ -93,21 +114,70 @@ class Model(msgspec.Struct, frozen=True):
         rates = [throttle.of(broker) for broker in onto]
         figures = list(self.assumed)
         if self.seen.throttle == 0 and any(rate is not None for rate in rates):
-            figures.append("that copies get all of a throttle")
+            figures.append(f"that copies get {THROTTLED.middle:.0%} of a throttle")
         if not all(map(self.curve.carries, rates)):
             figures.append(f"{as_rate(self.curve.most_bytes_s)} into a broker without a throttle")
         return tuple(figures)
 
-    def tempo(self, throttle: ThrottleRates) -> RunSpeed:
-        """Return the rates and delays for simulating a run under a throttle."""
-        rates: dict[int, int | None] = {}
+    def under(self, throttle: ThrottleRates) -> Rates:
+        """Return the rates of copies under a throttle."""
+        alone = self.curve.bytes_s(1, None)
+        replica = Spread(self.curve.low * alone, alone, self.curve.high * alone, len(self.runs))
+        prior = Prior(replica, self.joining_s, self.curve, len(self.runs))
+        return Capacity(prior, share=self.curve.throttled).under(throttle)
 
-        def bytes_s(broker: int, at_once: int) -> float:
-            if broker not in rates:
-                rates[broker] = throttle.of(broker)
-            return self.curve.bytes_s(at_once, rates[broker])
+    @property
+    def overhead(self) -> StepOverhead:
+        """The seconds of steps beside copying."""
+        return StepOverhead(self.joining_s, self.other_s)
 
-        return RunSpeed(bytes_s, self.joining_s, self.other_s)
+
+class RecordedCopy(NamedTuple):
+    """A replica that a step has added."""
+
+    pair: Pair
+    began_s: float
+    ended_s: float
+
+
+class RunLoads:
+    """How many copies the brokers of a run had in flight.
+
+    Args:
+        copies: its copies, of which the last `_MOST_COPIES` count.
+    """
+
+    def __init__(self, copies: Iterable[RecordedCopy]) -> None:
+        self._seconds: defaultdict[int, float] = defaultdict(float)
+        self._summed: defaultdict[int, float] = defaultdict(float)
+        last = sorted(copies, key=lambda one: one.ended_s)[-_MOST_COPIES:]
+        began = [(one.began_s, 1, one.pair) for one in last]
+        ended = [(one.ended_s, -1, one.pair) for one in last]
+        going, now_s = Counter[Pair](), 0.0
+        for at_s, sign, pair in sorted(began + ended):
+            if at_s > now_s:
+                self._add(+going, at_s - now_s)
+            going[pair] += sign
+            now_s = at_s
+
+    def _add(self, going: Counter[Pair], seconds: float) -> None:
+        onto, load = Counter[int](), defaultdict[int, float](float)
+        for (leader, broker), copies in going.items():
+            onto[broker] += copies
+            load[broker] += copies
+            load[leader] += SENDING * copies
+        for (leader, broker), copies in going.items():
+            share = seconds * copies / onto[broker]
+            self._seconds[onto[broker]] += share
+            self._summed[onto[broker]] += share * max(load[leader], load[broker])
+
+    def of(self, at_once: int) -> float | None:
+        """Return how many the busier broker of a copy had while so many came into one; or None."""
+        seconds = self._seconds.get(at_once)
+        if seconds:
+            return self._summed[at_once] / seconds
+        received = sum(count * of for count, of in self._seconds.items())
+        return at_once * sum(self._summed.values()) / received if received else None
 
 
 def fit(
@@ -127,14 +197,14 @@ def fit(
     usual = _fit_curve(unthrottled) if unthrottled else None
     held_up = [one for one in seen if _held_up(one, usual)]
     throttled = _throttled(inflows, usual)
-    reached = _reached(held_up, throttled)
+    reached = _reached(held_up, 1.0 if throttled is None else throttled)
     free = [one for one in seen if not _held_up(one, usual) and not _slower(one, reached)]
     most, half_at = _fit_curve(free) if free else (_assumed(seen), 0.0)
     curve = RateCurve(
         most_bytes_s=most,
         most_at_once=max(one.at_once for one in seen),
         half_at=half_at,
-        throttled=throttled,
+        throttled=THROTTLED.middle if throttled is None else throttled,
         unthrottled_runs=_telling_runs(free),
         known_to=None if free else max(one.throttle or 0 for one in held_up),
     )
@@ -207,10 +277,10 @@ def _held_up(one: InflowSample, usual: Usual) -> bool:
 def _binds(throttle: int, bytes_s: float, at_once: float, usual: Usual) -> bool:
     """Whether a throttle is why a broker takes in no more."""
     if usual is None or bytes_s < _LEAST_SHARE * throttle:
-        return bytes_s >= _BINDS * throttle
+        return bytes_s >= BINDS * throttle
     most, half_at = usual
-    without = most * at_once / (at_once + half_at)
-    return bytes_s >= _BINDS * throttle or bytes_s < _SLOWED * without
+    without = most * at_once / (_EVEN * at_once + half_at)
+    return bytes_s >= BINDS * throttle or bytes_s < _SLOWED * without
 
 
 def _reached(held_up: Iterable[InflowSample], throttled: float) -> dict[int, float]:
@@ -237,13 +307,13 @@ def _assumed(seen: Sequence[InflowSample]) -> float:
 
 
 def _fit_curve(free: Iterable[InflowSample]) -> tuple[float, float]:
-    """Fit R and h: a line of 1 / rate over 1 / n, through the medians, weighted by seconds."""
-    by_count: defaultdict[int, list[InflowSample]] = defaultdict(list)
+    """Fit R and h: a line of 1 / rate over 1 / load, through the medians, weighted by seconds."""
+    alike: defaultdict[tuple[int, float], list[InflowSample]] = defaultdict(list)
     for one in free:
-        by_count[one.at_once].append(one)
+        alike[one.at_once, one.busy].append(one)
     points = [
-        (1 / n, 1 / median(one.bytes_s for one in ones), _weight(ones))
-        for n, ones in by_count.items()
+        (1 / busy, 1 / median(one.by_load for one in ones), _weight(ones))
+        for (_, busy), ones in alike.items()
     ]
     total = sum(weight for *_, weight in points)
     x = sum(weight * at for at, _, weight in points) / total
@@ -260,11 +330,14 @@ def _fit_curve(free: Iterable[InflowSample]) -> tuple[float, float]:
 def _weight(ones: Iterable[InflowSample]) -> float:
     """Weight a median by its seconds, and by its square because its inverse is fitted."""
     ones = list(ones)
-    return sum(one.seconds for one in ones) * median(one.bytes_s for one in ones) ** 2
+    return sum(one.seconds for one in ones) * median(one.by_load for one in ones) ** 2
 
 
-def _throttled(inflows: Iterable[InflowSample], usual: Usual) -> float:
-    """Fit e: the share of its throttle that a broker got, in the median second of held-up ones."""
+def _throttled(inflows: Iterable[InflowSample], usual: Usual) -> float | None:
+    """Fit e: the share of its throttle that a broker got, in the median second of held-up ones.
+
+    None where a throttle held none up.
+    """
     seconds: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
     copied: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
     replica_s: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
@@ -280,7 +353,7 @@ def _throttled(inflows: Iterable[InflowSample], usual: Usual) -> float:
         if of > 0 and _binds(key[2], copied[key] / of, replica_s[key] / of, usual)
     )
     if not held_up:
-        return 1.0
+        return None
     low, high = _EFFICIENCY
     return min(high, max(low, _median_by_weight(held_up)))
 
@@ -307,8 +380,14 @@ def _ratios(curve: RateCurve, inflows: Iterable[InflowSample]) -> list[float]:
         if one.seconds > 0:
             key = one.source, one.broker
             copied[key] += one.bytes
-            predicted[key] += one.seconds * curve.bytes_s(max(1, one.at_once), one.throttle)
+            predicted[key] += one.seconds * _expected(curve, one)
     return [copied[key] / predicted[key] for key in copied if copied[key] > 0]
+
+
+def _expected(curve: RateCurve, one: InflowSample) -> float:
+    """Return the rate that the curve has for a sample, in bytes a second."""
+    free = curve.bytes_s(one.busy, None) * max(1, one.at_once) / one.busy
+    return free if one.throttle is None else min(free, curve.throttled * one.throttle)
 
 
 def _range(ratios: Sequence[float]) -> tuple[float, float]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from ktui.cluster.broker import Broker
-from ktui.cluster.partition import PartitionState, Replica
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
@@ -24,24 +25,16 @@ from ktui.execution.run.events import (
     StepGate,
     ThrottleChanged,
 )
-from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if.driven import DrivenIntakes, Intake
 from ktui.pipeline.what_if.evidence import SimulatedUse, beyond_evidence, missing_evidence
-from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.grid import GridCell, RateSpan
 from ktui.pipeline.what_if.model import Model
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.throttle_rates import WINDOW_S, ThrottleRates
+from ktui.planning.throttle_rates import NO_THROTTLE, WINDOW_S, ThrottleRates
 from ktui.preview.moves import Moves, moves_of
-from ktui.speed.simulate import (
-    RestOfRun,
-    RunSpeed,
-    SimulatedOutcome,
-    StepOverhead,
-    simulate_rest_of_run,
-    simulate_run,
-)
+from ktui.speed.copies import CopiesOfBothEnds, CopyLoad, Pair
+from ktui.speed.simulate import RestOfRun, SimulatedOutcome, simulate_rest_of_run
 
 _UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
 """A run with one of these events did not keep one set of limits from its first step to its last."""
@@ -132,18 +125,15 @@ def simulate_cell(
     moves: Moves, cell: GridCell, model: Model, *, own: bool = False
 ) -> SimulatedCell:
     """Simulate a run under some limits and a throttle."""
-    throttle, most = cell.throttle.shared_evenly(moves.bytes_in), _Most()
-    if cell.driven:
-        run = _simulate_driven(moves, cell, model, most)
-    else:
-        tempo = model.tempo(throttle)
-        speed = RunSpeed(most.seen_by(tempo.bytes_s), tempo.joining_s, tempo.other_s)
-        run = simulate_run(moves.wanted, cell.limits, speed)
+    throttle = cell.throttle.shared_evenly(moves.bytes_in)
+    copies = _Copies(model, cell.driven or (RateSpan(math.inf, throttle),))
+    rest = RestOfRun((), moves.wanted)
+    run = simulate_rest_of_run(rest, cell.limits, model.overhead, copies)
     use = SimulatedUse(
         throttle=throttle,
-        broker_bytes_s=most.seen,
-        fewest_at_once=most.fewest_at_once or model.seen.fewest_at_once,
-        most_at_once=most.most_at_once,
+        broker_bytes_s=copies.most_bytes_s,
+        fewest_at_once=copies.fewest_at_once or model.seen.fewest_at_once,
+        most_at_once=copies.most_at_once,
         partitions=run.most_in_flight,
     )
     further = () if own else beyond_evidence(use, model.seen)  # the run really used its own cell
@@ -151,22 +141,15 @@ def simulate_cell(
         cell=cell,
         own=own,
         predicted_s=run.copying_s + run.waiting_s,
-        low_s=min(_at(run, model.curve.high), _soonest_s(run, moves, throttle, model.curve)),
+        low_s=min(_at(run, model.curve.high), _soonest_s(run, moves, throttle, model)),
         high_s=_at(run, model.curve.low),
         partitions_at_once=run.most_in_flight,
         peak_extra_replicas=run.peak_extra_replicas,
         batches=run.batches,
-        broker_bytes_s=most.seen,
+        broker_bytes_s=use.broker_bytes_s,
         beyond=(*missing_evidence(model.seen), *further),
         assumed=model.assumptions(throttle, tuple(moves.bytes_in)),
     )
-
-
-def _simulate_driven(moves: Moves, cell: GridCell, model: Model, most: _Most) -> SimulatedOutcome:
-    spans = [(each.seconds, most.seen_by(model.tempo(each.rates).bytes_s)) for each in cell.driven]
-    overhead = StepOverhead(model.joining_s, model.other_s)
-    rest = RestOfRun((), moves.wanted)
-    return simulate_rest_of_run(rest, cell.limits, overhead, DrivenIntakes(spans))
 
 
 def _at(run: SimulatedOutcome, rate: float) -> float:
@@ -174,21 +157,20 @@ def _at(run: SimulatedOutcome, rate: float) -> float:
     return run.copying_s / rate + run.waiting_s
 
 
-def _soonest_s(
-    run: SimulatedOutcome, moves: Moves, throttle: ThrottleRates, curve: RateCurve
-) -> float:
+def _soonest_s(run: SimulatedOutcome, moves: Moves, throttle: ThrottleRates, model: Model) -> float:
     """Return the duration if brokers take in at once what throttles left them before, in seconds.
 
     Kafka averages the traffic of a throttle over `WINDOW_S`. So after some idle seconds a broker
     takes in, as fast as it can, what its throttle would have let through in these.
     """
+    rates, free = model.under(throttle), model.under(NO_THROTTLE)
     limits = {broker: throttle.of(broker) for broker in moves.bytes_in}
     held_up = {
         broker: limit
         for broker, limit in limits.items()
-        if limit is not None and curve.bytes_s(1, limit) < curve.bytes_s(1, None)
+        if limit is not None and rates.takes(broker, 1) < free.takes(broker, 1)
     }
-    busy_s = sum(moves.bytes_in[b] / curve.bytes_s(1, limit) for b, limit in held_up.items())
+    busy_s = sum(moves.bytes_in[broker] / rates.takes(broker, 1) for broker in held_up)
     if not busy_s:
         return math.inf
     copies = sum(b in held_up for each in moves.wanted for b in each.situation.missing)
@@ -198,26 +180,66 @@ def _soonest_s(
     return max(least_s, run.copying_s * (1 - saved_s / busy_s) + run.waiting_s)
 
 
-class _Most:
-    """Remembers the highest rate that was asked for, and the numbers of replicas at once."""
+class _Copies:
+    """The replicas being copied, while the throttle changes.
 
-    def __init__(self) -> None:
-        self.seen = 0.0
-        self.fewest_at_once = 0
-        """0 until the first call."""
-        self.most_at_once = 0
+    Args:
+        model: the rates.
+        spans: the throttles; the last one stays.
 
-    def seen_by(self, bytes_s: Intake) -> Intake:
-        """Return the same intake, and remember what is asked of it."""
+    Attributes:
+        most_bytes_s: the highest rate into a broker so far.
+        fewest_at_once: the fewest replicas at once into one that copies any; 0 without.
+        most_at_once: the most of them.
+    """
 
-        def seen(broker: int, at_once: int) -> float:
-            rate = bytes_s(broker, at_once)
-            self.fewest_at_once = min(self.fewest_at_once or at_once, at_once)
-            self.most_at_once = max(self.most_at_once, at_once)
-            self.seen = max(self.seen, rate)
-            return rate
+    def __init__(self, model: Model, spans: Sequence[RateSpan]) -> None:
+        self.most_bytes_s, self.fewest_at_once, self.most_at_once = 0.0, 0, 0
+        rates = [model.under(span.rates) for span in spans]
+        ends_s = accumulate(span.seconds for span in spans[:-1])
+        self._changes = [*zip(ends_s, rates[1:], strict=True)][::-1]
+        self._now = rates[0]
+        self._copies = CopiesOfBothEnds(self._of_copy, self._now.load())
+        self._pairs: dict[tuple[TopicPartition, int], Pair] = {}
+        """Those of the copies in flight."""
 
-        return seen
+    @property
+    def next_end_s(self) -> float:
+        """When the next copy ends, or the rates change before; infinity without copies."""
+        end_s = self._copies.next_end_s
+        return end_s if end_s == math.inf else min(end_s, self._changes_s)
+
+    @property
+    def _changes_s(self) -> float:
+        return self._changes[-1][0] if self._changes else math.inf
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        self._pairs[tp, pair[1]] = pair
+        self._copies.add(tp, pair, size, at_s)
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+        ended = []
+        while self._changes_s <= by_s:
+            at_s, then = self._changes.pop()
+            ended += self._ended(at_s)
+            self._now = then
+            self._copies.rates_changed(then.load(self._pairs.values()), at_s)
+        return ended + self._ended(by_s)
+
+    def _ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        ended = self._copies.ended(by_s)
+        for _, tp, broker in ended:
+            del self._pairs[tp, broker]
+        return ended
+
+    def _of_copy(self, pair: Pair, load: CopyLoad) -> float:
+        rate, at_once = self._now.of_copy(pair, load), load.onto(pair[1])
+        self.fewest_at_once = min(self.fewest_at_once or at_once, at_once)
+        self.most_at_once = max(self.most_at_once, at_once)
+        self.most_bytes_s = max(self.most_bytes_s, rate * at_once)
+        return rate
 
 
 def _state(planned: Planned) -> PartitionState:

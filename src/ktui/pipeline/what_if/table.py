@@ -17,11 +17,11 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.schema import require_columns, struct_of
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.tables.run_rates import RateChooser
 from ktui.pipeline.what_if.advice import advise
-from ktui.pipeline.what_if.driven import PROMISES, driven_by, rate_spans
 from ktui.pipeline.what_if.evidence import HeldOutTests, model_too_far_off, untested
 from ktui.pipeline.what_if.fit import FitInputs
-from ktui.pipeline.what_if.grid import GridCell, relative_grid
+from ktui.pipeline.what_if.grid import GridCell, RateSpan, relative_grid
 from ktui.pipeline.what_if.model import Model, fit
 from ktui.pipeline.what_if.play import (
     PlayableRun,
@@ -29,9 +29,10 @@ from ktui.pipeline.what_if.play import (
     playable_run,
     simulate_cell,
 )
-from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
 from ktui.preview.moves import Moves
 
+_PROMISES = (RateChooser.BY.value, RateChooser.OBJECTIVE.value)
 _USUAL_CELLS = 75
 """About as many as there are in a grid of a run's own limits and throttle."""
 _FEW_TESTS = 10
@@ -284,7 +285,7 @@ def _driven(rates: DataFrame) -> DataFrame:
     of_run = rates.groupBy("cluster_id", "run_id").agg(
         F.sort_array(F.collect_list(row)).alias("rates")
     )
-    return of_run.where(F.exists("rates", lambda one: one.chosen_by.isin(*PROMISES)))
+    return of_run.where(F.exists("rates", lambda one: one.chosen_by.isin(*_PROMISES)))
 
 
 def _lot(
@@ -350,8 +351,17 @@ def driven_run(run: PlayableRun, rates: Sequence[Mapping[str, Any]]) -> Playable
     """
     if not rates:
         return run
-    cell = msgspec.structs.replace(run.cell, driven=rate_spans(rates))
-    return msgspec.structs.replace(run, cell=cell, driven_by=driven_by(rates))
+    spans = tuple(
+        RateSpan(
+            row["in_flight_ms"] / 1000,
+            ThrottleRates(row["bytes_s"], tuple(BrokerRate(**each) for each in row["brokers"])),
+        )
+        for row in rates
+    )
+    sources = {row["chosen_by"] for row in rates}
+    promises = ", ".join(promise for promise in _PROMISES if promise in sources)
+    cell = msgspec.structs.replace(run.cell, driven=spans)
+    return msgspec.structs.replace(run, cell=cell, driven_by=promises)
 
 
 def _events(rows: Sequence[Mapping[str, Any]]) -> Iterator[AnyRunEvent]:

@@ -11,6 +11,7 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, ScheduleChanged
 from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
+from ktui.insights.prior import Prior
 from ktui.progress.timeline import Progress
 from ktui.rehearsal.branch.compare import Happening
 
@@ -45,15 +46,8 @@ class BranchPoint(msgspec.Struct, frozen=True, kw_only=True):
     """The runs that had begun, with all of their events, also those after the moment."""
     happened: tuple[Happening, ...] = ()
     """What happened to brokers before and after the moment, whatever the cause."""
-    inflow: float = 0.0
-    """The most bytes a second that copies brought into a broker while no throttle was set.
-
-    From the whole recording; 0 where every copy was throttled, or nothing was copied.
-    """
-    outflow: float = 0.0
-    """The most that they took from a broker then."""
-    throttled: float = 0.0
-    """The largest share of a throttle that copies onto a broker got; 0 where there was none."""
+    prior: Prior | None = None
+    """How fast the whole recording shows that brokers copy; None where nothing was copied."""
 
 
 def entries_for_twin(run: RecordedEntries, at: datetime, cluster_id: str) -> list[JournalEntry]:

@@ -1,54 +1,70 @@
-"""How fast a recording shows that brokers copy: where no throttle is set, and under one."""
+"""How fast a recording shows that brokers copy, learned as a run learns it from its own copies."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from ktui.cluster.observation import Observation
-from ktui.progress.flow_meter import WINDOW_S
-from ktui.progress.flows import BrokerFlow
+from ktui.cluster.partition import Replica
+from ktui.insights.prior import Prior
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+from ktui.progress.flows import Counted
 from ktui.progress.timeline import Progress
+from ktui.speed.capacity import Capacity, CapacityMemory
+from ktui.speed.copies import Pair
+from ktui.speed.shown import SpeedShown, prior_of, received_by
 
 
 class ShownRates:
-    """The highest rates of a recording, poll by poll.
-
-    Attributes:
-        inflow: the most bytes a second that copies brought into a broker while no throttle was set.
-        outflow: the most that they took from a broker then.
-        throttled: the largest share of a throttle that copies onto a broker got, under one rate
-            for as long as a flow is measured over; 0 where there was none.
-    """
+    """The rates of a recording, poll by poll."""
 
     def __init__(self) -> None:
-        self.inflow = self.outflow = self.throttled = 0.0
-        self._set: dict[int, tuple[int | None, float]] = {}
-        """The rate that is set on each broker, and the second since when."""
+        self._memory = CapacityMemory()
+        self._capacity = Capacity(memory=self._memory)
+        self._before: Mapping[Replica, Counted] = {}
+        self._seen: Observation | None = None
 
     def note(self, progress: Progress) -> None:
         """Take one poll into account."""
-        seen, flows = progress.last, progress.flows.brokers
-        if seen is None:
+        before, since = self._before, self._seen
+        self._before, self._seen = progress.flows.counted, progress.last
+        seen = self._seen
+        if seen is None or since is None or seen.monotonic_s <= since.monotonic_s:
             return
-        for broker, flow in flows.items():
-            self._note_throttled(broker, flow, seen)
-        if not any(_may_be_throttled(seen, broker) for broker in flows):
-            for flow in flows.values():
-                self.inflow = max(self.inflow, flow.in_s or 0.0)
-                self.outflow = max(self.outflow, flow.out_s or 0.0)
+        seconds = seen.monotonic_s - since.monotonic_s
+        copied = [
+            (pair, bytes_s * seconds) for pair, bytes_s in _copied(before, self._before, seen)
+        ]
+        if copied:
+            self._capacity.learn(copied, seconds, _throttle(seen))
 
-    def _note_throttled(self, broker: int, flow: BrokerFlow, seen: Observation) -> None:
-        config, now_s = seen.broker_configs.get(broker), seen.monotonic_s
-        rate = None if config is None else config.follower_throttle_rate
-        before, since_s = self._set.get(broker, (rate, now_s))
-        if rate != before:
-            since_s = now_s
-        self._set[broker] = rate, since_s
-        if flow.throttle and flow.in_s and now_s - since_s >= WINDOW_S:
-            self.throttled = max(self.throttled, flow.in_s / flow.throttle)
+    @property
+    def prior(self) -> Prior | None:
+        """The rates so far; None where nothing was copied."""
+        if self._seen is None:
+            return None
+        shown = SpeedShown(
+            cluster_id=self._seen.cluster_id,
+            at=self._seen.at,
+            received=received_by(self._memory),
+            largest=0,
+        )
+        return prior_of([shown])
 
 
-def _may_be_throttled(seen: Observation, broker: int) -> bool:
-    """Return whether a replication throttle is set on a broker, or may be: it was not read."""
-    config = seen.broker_configs.get(broker)
-    if config is None:
-        return True
-    return (config.follower_throttle_rate, config.leader_throttle_rate) != (None, None)
+def _copied(
+    before: Mapping[Replica, Counted], now: Mapping[Replica, Counted], seen: Observation
+) -> Iterator[tuple[Pair, float]]:
+    """Yield each copy with its rate since the poll before, in bytes a second, where it is known."""
+    for replica, counted in now.items():
+        was, state = before.get(replica), seen.partitions.get(replica.tp)
+        if was is None or state is None or state.leader is None or counted.each is None:
+            continue
+        if counted.by_offsets is was.by_offsets and counted.at_s > was.at_s:
+            size = max(0.0, counted.value - was.value) * counted.each
+            yield (state.leader, replica.broker), size / (counted.at_s - was.at_s)
+
+
+def _throttle(seen: Observation) -> ThrottleRates:
+    rates = {id_: each.follower_throttle_rate for id_, each in seen.broker_configs.items()}
+    return ThrottleRates(None, tuple(BrokerRate(b, rates[b]) for b in sorted(rates)))

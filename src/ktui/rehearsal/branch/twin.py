@@ -20,7 +20,7 @@ from ktui.rehearsal.branch.point import BranchPoint, left_out
 from ktui.rehearsal.branch.settings import settings_at
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin
-from ktui.simulated.twin.rates import UNSURE
+from ktui.simulated.twin.rates import rates_of
 from ktui.simulated.twin.scope import scope_of
 
 _States = Mapping[TopicPartition, PartitionState]
@@ -49,31 +49,20 @@ def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
     rates = _rates(point, otherwise)
     twin = make_twin(read, taken=point.at, rates=rates)
     ids = {tp.topic: state.topic_id for tp, state in known.items()}
-    sends = max(0.0, point.outflow * UNSURE - rates.fast)
-    spec = msgspec.structs.replace(
-        twin.spec,
-        topics=tuple(msgspec.structs.replace(t, id=ids[t.name]) for t in twin.spec.topics),
-        brokers=tuple(
-            msgspec.structs.replace(b, net_out=b.net_out + sends) for b in twin.spec.brokers
-        ),
-    )
+    topics = tuple(msgspec.structs.replace(t, id=ids[t.name]) for t in twin.spec.topics)
+    spec = msgspec.structs.replace(twin.spec, topics=topics)
     notes = (*twin.notes, *_notes(point, unseen), *left_out(point.runs, point.at))
     return msgspec.structs.replace(twin, spec=spec, notes=notes)
 
 
 def _rates(point: BranchPoint, otherwise: SnapshotRates) -> SnapshotRates:
     """Return what the recording shows, else the others: the rate, and the share of a throttle."""
-    throttled = min(1.0, point.throttled) or otherwise.throttled
-    if not point.inflow:
-        return msgspec.structs.replace(otherwise, throttled=throttled)
-    usual = float(max(1, round(point.inflow)))
-    return SnapshotRates(
-        slow=usual / UNSURE,
-        usual=usual,
-        fast=usual * UNSURE,
-        throttled=throttled,
-        source=RatesFrom.RECORDED,
-    )
+    if point.prior is None:
+        return otherwise
+    shown = rates_of(point.prior)
+    throttled = otherwise.throttled if point.prior.throttle is None else shown.throttled
+    known = shown if shown.source is RatesFrom.RECORDED else otherwise
+    return msgspec.structs.replace(known, throttled=throttled)
 
 
 # ------------------------------------------------------------------- the partitions
@@ -249,9 +238,8 @@ def _message_size(seen: Observation, states: Sequence[PartitionState]) -> int | 
 
 
 def _notes(point: BranchPoint, unseen: Mapping[TopicPartition, PartitionState]) -> Iterator[str]:
-    if point.throttled:
-        share = min(1.0, point.throttled)
-        yield f"copies get {share:.0%} of a throttle, which is the most that the recording shows"
+    if point.prior is not None and point.prior.throttle is not None:
+        yield f"copies get {point.prior.curve.throttled:.0%} of a throttle, as in the recording"
     yield "only the topics of the recording are in the twin, without any other load of its brokers"
     if unseen:
         yield (

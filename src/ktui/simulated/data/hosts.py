@@ -60,14 +60,14 @@ class Host:
         """
         broker, share = self.spec.id, self.spec.throttle_share
         return (
-            min(self.into - ledger.into[broker] * factor, self._copies_in(copies)),
+            min(self.into - ledger.into[broker] * factor, self.copies_in(copies)),
             self.out - ledger.out[broker] * factor,
             self.follower_throttle.room(ledger.follower_listed[broker] * factor, now_s) * share,
             self.leader_throttle.room(ledger.leader_listed[broker] * factor, now_s) * share,
             self.log_dir_throttle.room(0.0, now_s),
         )
 
-    def _copies_in(self, copies: int) -> float:
+    def copies_in(self, copies: float) -> float:
         """Return the rate at which so many copies at once come in at most."""
         most, half_at = self.spec.copy_in, self.spec.copy_half_at
         count = min(copies, self.spec.copy_most_at)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from ktui.max_min import max_min_rates
+from ktui.simulated.data.channels import Channel
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import UNUSED, Host
 from ktui.simulated.data.logs import Log, TopicLogs
@@ -50,8 +51,37 @@ class Sharing:
                 else UNUSED
             )
         classes = [(channel.resources, channel.count) for channel in channels]
+        if any(self._hosts[broker].spec.copy_sends for broker in involved):
+            self._limit_by_both_ends(channels, copies, capacities, classes)
         for channel, rate in zip(channels, max_min_rates(capacities, classes), strict=True):
             channel.set_rate(rate, self._moment)
+
+    def _limit_by_both_ends(
+        self,
+        channels: Sequence[Channel],
+        onto: Mapping[int, int],
+        capacities: list[float],
+        classes: list[tuple[tuple[int, ...], int]],
+    ) -> None:
+        """Give each channel a resource of its own: what the busier of its brokers lets through.
+
+        Copies that a throttle binds leave their brokers time for others, so that they are no load.
+        """
+        load = defaultdict[int, float](float)
+        for channel in channels:
+            source, destination, follower_bound, _ = channel.key
+            if source != destination and not follower_bound:
+                load[destination] += channel.count
+                load[source] += channel.count * self._hosts[source].spec.copy_sends
+        for number, channel in enumerate(channels):
+            source, destination, follower_bound, _ = channel.key
+            if source != destination:
+                busier = max(1.0, load[source], load[destination])
+                at_once = onto[destination] if follower_bound else busier
+                rate = self._hosts[destination].copies_in(at_once) / at_once
+                resources, count = classes[number]
+                classes[number] = ((*resources, len(capacities)), count)
+                capacities.append(rate * count)
 
     def next_s(self) -> float:
         """Return when the next flow catches up or throttle opens, if nothing changes before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -48,6 +49,8 @@ class SnapshotRates(msgspec.Struct, frozen=True, kw_only=True):
     """The number of replicas at once beyond which more bring no more; None without an end."""
     throttled: float = 1.0
     """The share of a replication throttle that it takes in."""
+    of: Mapping[int, float] = {}
+    """The usual rate of each broker that has another one; in a file, it is its `copy-in`."""
     source: RatesFrom
 
 

@@ -12,6 +12,7 @@ from ktui.cluster.broker import LogDir
 from ktui.planning.check.disks import disk_of
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
 from ktui.simulated.scenario.record import SnapshotRates
+from ktui.speed.copies import SENDING
 
 _USUAL_DISK = 1_000 * GIB
 _ROOM = 2
@@ -78,9 +79,9 @@ def broker_spec(
         id=broker,
         rack=rack,
         net_in=most_in,
-        net_out=float(round(loads.sent.get(broker, 0.0) + rates.fast)),
+        net_out=float(round(loads.sent.get(broker, 0.0) + rates.fast / SENDING)),
         disk_write=most_in,
-        copy_in=rates.usual,
+        copy_in=rates.of.get(broker, rates.usual),
         copy_half_at=rates.half_at,
         copy_most_at=math.inf if rates.most_at is None else float(rates.most_at),
         throttle_share=rates.throttled,

@@ -34,7 +34,5 @@ def branch_point(recording: str, tape: Tape, survey: Survey, at_s: float) -> Bra
         progress=walk.progress,
         runs=tuple(run for run in survey.runs if run.entries[0].at <= last.at),
         happened=tuple(survey.happened),
-        inflow=survey.rates.inflow,
-        outflow=survey.rates.outflow,
-        throttled=survey.rates.throttled,
+        prior=survey.rates.prior,
     )

@@ -111,7 +111,7 @@ def test_the_json_names_the_twins_their_rates_and_each_threshold(here: Path) -> 
     assert (done.returncode, found["schema_version"], found["simulated"]) == (3, 1, True)
     assert (found["plan"], found["twin"]) == ("plan.json", "twin.yaml")
     assert found["cluster_id"] == "simulated-prod-id"
-    assert found["rates"] == {"slow": 20e6, "usual": 50e6, "fast": 100e6, "from": "assumed"}
+    assert found["rates"] == {"slow": 40e6, "usual": 100e6, "fast": 200e6, "from": "assumed"}
     assert [twin["pace"] for twin in found["twins"]] == ["slow", "usual", "fast"]
     assert [(each["threshold"], each["holds"]) for each in found["checks"]] == [
         ("to the end", True),
