@@ -116,20 +116,31 @@ class HowLong(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that submit moves; in wave mode, waves."""
 
 
-def how_long_text(answer: HowLong) -> str:
+def how_long_text(answer: HowLong, *, left: bool = False) -> str:
     """Return the answer as a sentence: how long, on what grounds, and what sets the pace.
 
-    For example `about 41 min (35 to 52), by 3 earlier runs; broker 5 receives the most`.
+    For example `about 41 min (35 to 52), by 3 earlier runs; broker 5 receives the most`; of the
+    rest of a run that is under way (`left`), `about 41 min left (35 to 52), by this run`.
     """
+    return "".join(how_long_parts(answer, left=left))
+
+
+def how_long_parts(answer: HowLong, *, left: bool = False) -> tuple[str, str, str]:
+    """Return the parts of that sentence: the time, its range and grounds, and the pacesetter.
+
+    Where a line is short of room, the last ones may go; what is left is a sentence.
+    """
+    middle, spread = _span_parts(answer.time_s)
+    time = f"about {middle}{' left' if left else ''}"
     bound = answer.pacesetter
-    if bound is None or bound.time_s.middle < _TELLING * answer.time_s.middle:
-        return time_text(answer)
-    return f"{time_text(answer)}; {pacesetter_text(bound)}"
+    telling = bound is not None and bound.time_s.middle >= _TELLING * answer.time_s.middle
+    pace = f"; {pacesetter_text(bound)}" if bound is not None and telling else ""
+    return time, f"{spread}, {basis_text(answer.basis)}", pace
 
 
-def time_text(answer: HowLong) -> str:
+def time_text(answer: HowLong, *, left: bool = False) -> str:
     """Return how long, and on what grounds: `about 41 min (35 to 52), by 3 earlier runs`."""
-    return f"about {span_text(answer.time_s)}, {basis_text(answer.basis)}"
+    return "".join(how_long_parts(answer, left=left)[:2])
 
 
 def span_text(time_s: Span) -> str:
@@ -137,13 +148,17 @@ def span_text(time_s: Span) -> str:
 
     For example `41 min (35 to 52)`, `2.5 h (50 min to 4 h)`, `4 s`.
     """
+    return "".join(_span_parts(time_s))
+
+
+def _span_parts(time_s: Span) -> tuple[str, str]:
     low, middle, high = (_in_units(each) for each in (time_s.low, time_s.middle, time_s.high))
     if low == middle == high:
-        return middle
+        return middle, ""
     size, unit = _unit(time_s.middle)
     if (unit == "s" or size <= time_s.low) and time_s.high < _MOST_UNITS * size:
         low, high = _count(time_s.low, size), _count(time_s.high, size)
-    return f"{middle} ({low} to {high})"
+    return middle, f" ({low} to {high})"
 
 
 def _in_units(seconds: float) -> str:

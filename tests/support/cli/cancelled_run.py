@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
-from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir

@@ -259,18 +259,18 @@ async def _replay(folder: Path) -> AsyncIterator[Pilot[None]]:
 SITUATIONS = (
     Situation(
         "drain", _drain,
-        ("run drain-b3  RUNNING", "done 10/35", "ETA 00:", "queued 20"),
+        ("run drain-b3  RUNNING", "done 10/35", "about ", "queued 20"),
         helps=("p pause", "c cancel"),
     ),
     Situation(
         "dead-target", _dead_target,
-        ("run drain-b3  RUNNING", "17 blocked", "ETA unknown"),
+        ("run drain-b3  RUNNING", "17 blocked", "time left unknown"),
         ("broker 5 down", "4 STALLED", "broker 5 is down", "broker 5 of its target is down"),
         ("b brokers", "c cancel"),
     ),
     Situation(
         "throttle-too-low", _throttle_too_low,
-        ("run drain-b3  RUNNING", "ETA unknown", "behind 2m"),
+        ("run drain-b3  RUNNING", "time left unknown", "behind 2m"),
         ("THROTTLE TOO LOW (t): 1.0 MB/s into broker 5", "1.0 MB/s throttle, 1.3 MB/s in"),
         ("needs more than 1.3 MB/s", "t raise throttle"),
     ),
@@ -297,19 +297,19 @@ SITUATIONS = (
     ),
     Situation(
         "cluster-gone", _cluster_gone,
-        ("run drain-b3", "ETA unknown", "the run has lost the cluster"),
+        ("run drain-b3", "time left unknown", "the run has lost the cluster"),
         ("cluster does not answer, last answer", "no broker answered"),
         ("retrying",),
     ),
     Situation(
         "rollback-of-everything", _rollback_of_everything,
-        ("run drain-b3  ROLLING BACK 8/18", "ETA 00:", "rolling back", "not started"),
+        ("run drain-b3  ROLLING BACK 8/18", "about ", "rolling back", "not started"),
         ("CANCEL GATE SHUT",),
         ("O open the gate",),
     ),
     Situation(
         "two-runs", _two_runs,
-        ("run drain-orders  RUNNING", "3 moves of run drain-clicks", "ETA 00:"),
+        ("run drain-orders  RUNNING", "3 moves of run drain-clicks", "about "),
         helps=("c cancel", "p pause"),
     ),
     Situation(

@@ -167,7 +167,7 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path)
         assert "CANCEL GATE" not in watch.text
         assert known(watch, "a-0").replicas == known(watch, "b-0").replicas == ORIGINAL
         await watch.press("r")
-        await watch.say("2 rolled back")
+        await watch.say("2 called off (rolled back)")
         assert watch.line(NAME).split()[:5] == [NAME, "ENDED", "0/2", "0", "2"]
 
 

@@ -246,11 +246,11 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> N
     async with watching_run(cluster, tmp_path, plan) as watch:
         await watch.pass_time(30)
         assert "copying" in watch.line("limits")
-        assert "ETA unknown" not in watch.line("run drain-3")
+        assert "time left unknown" not in watch.line("run drain-3")
         await watch.do(events.Kill(4))
         await watch.pass_time(SESSION_S)
         assert "copying" not in watch.line("limits")
-        assert "ETA unknown" in watch.line("run drain-3")
+        assert "time left unknown" in watch.line("run drain-3")
         # the stalled step says so in red, with its reason
         await watch.pass_until("STALLED", most_s=120)
         await watch.pass_time(5)

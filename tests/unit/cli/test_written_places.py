@@ -21,6 +21,7 @@ from ktui.cli.options.outward import metrics_file_option
 from ktui.durable import write_output
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.metrics import FIRST_BYTES
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.simulated.clock import VirtualClock
@@ -83,7 +84,9 @@ def metrics(folder: Path, request: pytest.FixtureRequest) -> Writes:
         assert metrics_file is not None
         with RunMetrics(VirtualClock()) as written_metrics:
             run = Run("drain")
-            written_metrics.begin(run, metrics_file, EarlierRuns(StateDir(folder / "state")))
+            written_metrics.begin(
+                run, this_process(), metrics_file, EarlierRuns(StateDir(folder / "state"))
+            )
 
     def write(path: Path) -> str:
         result = CliRunner().invoke(verb, ["--metrics-file", str(path)])

@@ -8,16 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.held_rate import HeldBroker
+from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.speed.answer import Span
+from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.run_view.throttle import ThrottleNow
 from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line
 from support.views.screens import BEGAN
 
@@ -28,30 +27,39 @@ STATUS = RunStatus(
     batches=12,
     partitions=880,
     counts={State.DONE: 214, State.STOPPED: 1, State.ROLLED_BACK: 1},
-    copied=CopiedBytes(done=47 * 10**9, whole=10**11, left_s=Span(3_000.0, 3_600.0, 4_200.0)),
+    bytes_done=47 * 10**9,
+    bytes=10**11,
+    time_left=HowLong(
+        time_s=Span(3_000.0, 3_600.0, 4_200.0),
+        basis=Basis(Source.THIS_RUN),
+        pacesetter=Bound(
+            time_s=Span(3_000.0, 3_500.0, 4_000.0), bottleneck=Bottleneck.RECEIVER, broker=5
+        ),
+    ),
 )
-LOW, MIDDLE, HIGH = (f"{(BEGAN + timedelta(minutes=n)).astimezone():%H:%M}" for n in (50, 60, 70))
-MIDDLE_AT, RANGE = f"ETA {MIDDLE}", f"({LOW}-{HIGH})"
+MIDDLE, HIGH = (f"{(BEGAN + timedelta(minutes=n)).astimezone():%H:%M}" for n in (60, 70))
+ETA, LEFT, RANGE = f"ETA {MIDDLE}", "about 60 min left", "(50 to 70), by this run"
+PACE = "; broker 5 receives the most"
 
 
 def banner_line(width: int) -> str:
     return "".join(piece.text for piece in first_line(STATUS, BEGAN, width))
 
 
-def test_the_banner_shows_the_range_beside_the_eta_in_a_wide_terminal() -> None:
-    assert f"47%  {MIDDLE_AT} {RANGE}" in banner_line(200)
+def test_a_wide_banner_shows_how_long_on_what_grounds_and_what_sets_the_pace() -> None:
+    assert f"47%  {LEFT} {RANGE}{PACE}  {ETA}" in banner_line(230)
 
 
-def test_the_banner_keeps_the_eta_and_drops_the_range_at_80_columns() -> None:
+def test_a_banner_of_80_columns_keeps_how_long_and_drops_the_range() -> None:
     line = banner_line(80)
-    assert f"1 stopped  47%  {MIDDLE_AT}" in line
+    assert f"47%  {LEFT}" in line
     assert "(" not in line
 
 
 @pytest.mark.parametrize("width", range(70, 200))
 def test_the_banner_drops_less_important_facts_first(width: int) -> None:
     line = banner_line(width)
-    facts = ("▕", "batch", "GiB of", RANGE, "1 stopped", "47%", MIDDLE_AT)
+    facts = ("▕", PACE, "batch", ETA, "GiB of", RANGE, "1 stopped", "47%", LEFT)
     kept = [words in line for words in facts]
     assert kept == sorted(kept)
     assert len(line) == width
@@ -62,15 +70,15 @@ def test_a_long_name_is_cut_before_the_figures_of_its_run(width: int) -> None:
     status = msgspec.structs.replace(STATUS, name="drain-broker-3-of-the-second-rack-" + "9" * 40)
     line = "".join(piece.text for piece in first_line(status, BEGAN, width))
     assert "run drain-broker-3-of-t…" in line
-    assert f"47%  {MIDDLE_AT}" in line
+    assert f"47%  {LEFT}" in line
 
 
 def test_nothing_known_of_the_end_is_said_before_the_sizes() -> None:
     counts = {State.DONE: 214, State.BLOCKED: 4}
-    status = msgspec.structs.replace(STATUS, counts=counts)
+    status = msgspec.structs.replace(STATUS, counts=counts, time_left=None)
     line = "".join(piece.text for piece in first_line(status, BEGAN, 80))
     assert "4 blocked" in line
-    assert "47%  ETA unknown" in line
+    assert "47%  time left unknown" in line
 
 
 ROLLING_BACK = msgspec.structs.replace(
@@ -86,7 +94,7 @@ def rollback_line(**changes: Any) -> str:
 def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
     line = rollback_line()
     assert "drain-b3  ROLLING BACK 2/5" in line
-    assert MIDDLE_AT in line
+    assert LEFT in line
     assert "RUNNING" not in line
 
 
@@ -101,11 +109,11 @@ def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
 def test_a_rollback_goes_on_at_a_shut_gate_and_in_a_pause(state: RunState, words: str) -> None:
     line = rollback_line(state=state)
     assert f"{words}  ROLLING BACK 2/5" in line
-    assert MIDDLE_AT in line
+    assert LEFT in line
 
 
 def test_a_rollback_needs_no_words_for_a_cancel_gate_that_the_header_shows() -> None:
-    status = msgspec.structs.replace(ROLLING_BACK, state=RunState.GATED, by_cancel_gate=True)
+    status = msgspec.structs.replace(ROLLING_BACK, state=RunState.GATED)
     above = ShownAbove(cancel_gate=True)
     line = "".join(piece.text for piece in first_line(status, BEGAN, 200, above))
     assert "drain-b3  ROLLING BACK 2/5" in line
@@ -125,7 +133,7 @@ def test_stalls_that_the_line_of_troubles_counts_are_not_counted_again(
 def test_nothing_is_forecast_while_other_partitions_are_held_beside_a_rollback() -> None:
     line = rollback_line(state=RunState.GATED, partitions=880)
     assert "ROLLING BACK 2/5" in line
-    assert "ETA" not in line
+    assert "left" not in line
 
 
 def test_no_rollback_goes_on_without_an_engine() -> None:
@@ -157,8 +165,8 @@ def test_the_banner_shows_by_when_a_run_is_to_be_done_and_whether_it_can_be(
     words: str,
 ) -> None:
     chosen = RateChosen(ends_at=BEGAN + timedelta(minutes=70), late=late)
-    throttle = ThrottleNow(run=ThrottleStatus(chosen=chosen))
-    status = msgspec.structs.replace(STATUS, by=BEGAN + timedelta(hours=1), throttle=throttle)
+    schedule, throttle = Schedule(by=BEGAN + timedelta(hours=1)), ThrottleStatus(chosen=chosen)
+    status = msgspec.structs.replace(STATUS, schedule=schedule, throttle=throttle)
 
     line = "".join(piece.text for piece in first_line(status, BEGAN, 120))
 
@@ -177,7 +185,7 @@ def test_the_banner_shows_the_figure_beside_its_objective(
     held: RateHeld | None, words: str
 ) -> None:
     rates = parse_throttle_rates("slo=p99<150ms")
-    throttle = ThrottleNow(run=ThrottleStatus(rates=rates, held=held))
+    throttle = ThrottleStatus(rates=rates, held=held)
     status = msgspec.structs.replace(STATUS, throttle=throttle)
 
     assert words in "".join(piece.text for piece in second_line(status, 160))
@@ -188,7 +196,7 @@ def test_the_banner_shows_rates_by_broker_by_the_lowest_and_the_highest_in_80_ce
     held = RateHeld(rate=4_000_000, figure=212.0, windows=20, kept=19, brokers=brokers)
     rates = parse_throttle_rates("9MB,slo=p99<150ms")
     bounded = rates.at_most(held.rate, held.rates)
-    throttle = ThrottleNow(run=ThrottleStatus(rates=rates, held=held, bounded=bounded))
+    throttle = ThrottleStatus(rates=rates, held=held, bounded=bounded)
     status = msgspec.structs.replace(STATUS, throttle=throttle)
 
     line = "".join(piece.text for piece in second_line(status, 80))

@@ -10,6 +10,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.progress.inflow import Inflow
 from ktui.progress.timeline import Progress
 from ktui.tui.draw.cells import Piece
@@ -34,17 +35,17 @@ def test_the_banner_shows_where_the_left_over_throttle_of_a_run_is(
     words: str,
 ) -> None:
     run = run_of(a_run(tmp_path, *throttled(), *all_over()))
-    now = throttle_now(run, Progress(), {})
-    holder = this_process() if owned else None
-    status = RunStatus(name="drain-b3", state=state, throttle=now, holder=holder)
+    owner = this_process() if owned else None
+    throttle = throttle_status(run, owned=owned)
+    status = RunStatus(name="drain-b3", state=state, throttle=throttle, owner=owner)
 
     assert words in _text(first_line(status, BEGAN)) + _text(second_line(status))
 
 
 def test_the_banner_of_a_moving_run_does_not_show_where_its_throttle_is(tmp_path: Path) -> None:
     run = run_of(a_run(tmp_path, *throttled()))
-    now = throttle_now(run, Progress(), {})
-    status = RunStatus(name="drain-b3", state=RunState.RUNNING, throttle=now, holder=this_process())
+    throttle, owner = throttle_status(run, owned=True), this_process()
+    status = RunStatus(name="drain-b3", state=RunState.RUNNING, throttle=throttle, owner=owner)
 
     assert "its throttle" not in _text(first_line(status, BEGAN)) + _text(second_line(status))
 

@@ -33,7 +33,7 @@ from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
-from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.event_text import KIND_IN_WORDS

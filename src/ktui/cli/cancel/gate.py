@@ -5,25 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import click
-import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.output.gate import CancelGateJson, gate_json
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.json_form import encode_record
 from ktui.cluster.text import clean
-from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import RunDir, StateDir
-
-
-class OpenedJson(msgspec.Struct, frozen=True):
-    """The output of `ktui cancel --remove-cancel --json`."""
-
-    schema_version: int
-    cluster_id: str
-    had_shut: CancelGateJson | None
-    """Who had shut the gate; null if it was open."""
 
 
 def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
@@ -61,8 +50,7 @@ async def _cluster_id(cluster: Cluster) -> str:
 def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
     shut = CancelGateFile(state, cluster_id).open()
     if json:
-        had_shut = None if shut is None else gate_json(shut)
-        click.echo(encode(OpenedJson(SCHEMA_VERSION, cluster_id, had_shut)))
+        click.echo(encode_record({"cluster_id": cluster_id, "had_shut": shut}))
     elif shut is None:
         click.echo(f"the cancel gate of cluster {cluster_id} was already open")
     else:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.cli.output.gate import CancelGateJson
-from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.process.send_command import AnswerJson
 from ktui.cluster.partition import Brokers
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
+from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import CancelEffect
 from ktui.execution.run.states import State
@@ -52,7 +51,6 @@ class CancelledJson(msgspec.Struct, frozen=True, kw_only=True):
 class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
     """The output of `ktui cancel RUN --json`."""
 
-    schema_version: int
     run: str
     kind: CancelKind
     dry_run: bool
@@ -63,7 +61,7 @@ class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
     """Why the cluster did not answer; null if it did."""
     shuts_gate: bool
-    gate: CancelGateJson | None
+    gate: ShutGate | None
     """The cancel gate as it is now; null while it is open."""
     answer: AnswerJson | None
     """The engine's answer; null if nothing was requested."""
@@ -74,13 +72,12 @@ def cancel_json(
     *,
     dry_run: bool,
     shuts_gate: bool,
-    gate: CancelGateJson | None,
+    gate: ShutGate | None,
     answer: AnswerJson | None,
 ) -> CancelJson:
     """Return the JSON form of a preview and of the engine's answer."""
     effects = list(preview.scope.effects.values())
     return CancelJson(
-        schema_version=SCHEMA_VERSION,
         run=preview.scope.run.name,
         kind=preview.scope.kind,
         dry_run=dry_run,

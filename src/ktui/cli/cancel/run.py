@@ -15,8 +15,8 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.cancel import CancelRequest, check_scope_given
 from ktui.cli.options.common import check_scope, find_on_brokers
-from ktui.cli.output.gate import gate_json, gate_line, shut_gate
-from ktui.cli.output.json_form import encode
+from ktui.cli.output.gate import gate_line, shut_gate
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.cli.process.send_command import (
     answer_json,
@@ -28,9 +28,9 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.other_runs import find_movers
@@ -260,7 +260,7 @@ class _Cancel(msgspec.Struct, frozen=True):
             self.preview,
             dry_run=self.request.dry_run,
             shuts_gate=self.shuts_gate,
-            gate=None if shut is None else gate_json(shut),
+            gate=shut,
             answer=reply,
         )
-        click.echo(encode(shape))
+        click.echo(encode_record(shape))

@@ -37,7 +37,7 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.catalog import live_and_resumable
+from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.late_requests import late_requests
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities

@@ -10,7 +10,7 @@ import msgspec
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.permissions import Grant, Permissions
-from ktui.execution.host.catalog import RunSummary
+from ktui.execution.forecast.run_progress import RunProgress
 from ktui.kafka.capabilities import BrokerAbilities, NeededApi
 from ktui.lab.layout import VERSIONS
 from ktui.planning.check.permissions import grant_command
@@ -264,7 +264,7 @@ def name_some(what: str, names: Sequence[int] | Sequence[str]) -> str:
     return f"{what}{'' if len(names) == 1 else 's'} {shown}{more}"
 
 
-def judge_extra_replicas(waiting: Iterable[RunSummary]) -> list[DoctorFinding]:
+def judge_extra_replicas(waiting: Iterable[RunProgress]) -> list[DoctorFinding]:
     """Name the runs without an engine whose partitions rest with extra replicas."""
     return [
         DoctorFinding(

@@ -30,12 +30,12 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
-from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, when_paused
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.canary_figure import CanaryFigure
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.heartbeat import Heartbeat
@@ -177,7 +177,7 @@ def command(  # noqa: PLR0913 - an option each
             journal.ask(Pause(by=PauseOrigin.SIGNAL), owned.holder.short)
         notices.begin(run, run.options.on_event or "" if on_event is None else on_event)
         path = run.options.metrics_file if metrics_file is None else metrics_file
-        metrics.begin(run, path, EarlierRuns.beside(state.run(name)))
+        metrics.begin(run, owned.holder, path, EarlierRuns.beside(state.run(name)))
         metrics.take(journal.entries())
         journal.log, journal.notices, journal.metrics = EngineLog(run), notices, metrics
         with record_run(state, run, cluster.name, clock, record=record) as recorded:

@@ -17,6 +17,8 @@ from ktui.durable import write_output
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.metrics import EngineTimes, metrics_text
+from ktui.execution.forecast.run_progress import run_progress
+from ktui.execution.host.ownership import Holder
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.time_left.copy_progress import Timelines
@@ -48,10 +50,11 @@ class RunMetrics:
         self._writing: threading.Thread | None = None
         self._problem = ""
 
-    def begin(self, run: Run, path: str, earlier: EarlierRuns) -> None:
+    def begin(self, run: Run, owner: Holder, path: str, earlier: EarlierRuns) -> None:
         """Write the metrics of a run from now on; an empty path writes none."""
         if path:
-            self._path, self._run, self._estimate = Path(path), run, Estimate(run, earlier)
+            self._path, self._run, self._owner = Path(path), run, owner
+            self._estimate = Estimate(run, earlier)
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
         """Learn from new entries of the journal, once the run has applied them."""
@@ -110,7 +113,9 @@ class RunMetrics:
         self._estimate.take(entries)
         self._estimate.update(self._polled, timelines)
         engine = EngineTimes(up, self._since, self._polled)
-        text = metrics_text(self._run, self._estimate.copied, engine)
+        owner, copied = self._owner if up else None, self._estimate.copied
+        progress = run_progress(self._run, owner, now=self._polled, copied=copied)
+        text = metrics_text(progress, engine)
         writing = threading.Thread(
             target=self._replace, args=(self._path, text.encode()), daemon=True
         )

@@ -5,23 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-import msgspec
-
 from ktui.cli.options.common import state_option
-from ktui.cli.output.json_form import utc
-from ktui.execution.cancel.gate import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.errors import RunRefused
+from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.findings import Finding, FindingKind, Severity
-
-
-class CancelGateJson(msgspec.Struct, frozen=True):
-    """The shut cancel gate of a cluster: by whom, when and why."""
-
-    cluster_id: str
-    at: str
-    who: str
-    reason: str
 
 
 def shut_gate(state: StateDir, cluster_id: str) -> ShutGate | None:
@@ -71,8 +59,3 @@ def gate_findings(state: StateDir, cluster_id: str, whose: str) -> tuple[Finding
         return ()
     sentence = f"nothing new is begun: {gate_line(shut, state, whose)}"
     return (Finding(Severity.WARNING, FindingKind.CANCEL_GATE_SHUT, (), sentence),)
-
-
-def gate_json(shut: ShutGate) -> CancelGateJson:
-    """Return the JSON form of a shut gate."""
-    return CancelGateJson(shut.cluster_id, utc(shut.at), shut.who, shut.reason)

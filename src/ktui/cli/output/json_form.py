@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Observation
 from ktui.execution.run.events import JournalEntry
 from ktui.json_text import encode, shown_json, utc
+from ktui.planning.objective import Objective
 from ktui.progress.partition_json import PartitionJson, partition_json
 from ktui.progress.timeline import Timeline
 
-__all__ = ["SCHEMA_VERSION", "ListJson", "encode", "event_line", "list_json", "shown_json", "utc"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "ListJson",
+    "encode",
+    "encode_record",
+    "event_line",
+    "list_json",
+    "record_object",
+    "shown_json",
+    "utc",
+]
 
 SCHEMA_VERSION = 1
 
@@ -53,6 +65,36 @@ def list_json(observation: Observation, timelines: Iterable[Timeline]) -> ListJs
 def failure_json(failure: Failure) -> FailureJson:
     """Return the JSON form of a missing part of an answer."""
     return FailureJson(failure.operation.value, failure.broker, failure.topic, failure.answer)
+
+
+def encode_record(record: Any) -> str:
+    """Return a record as the JSON object that a verb prints, indented for readers.
+
+    It has `schema_version`, then every field of the record, with times in UTC. The record itself
+    is the contract: golden files hold it.
+    """
+    return encode({"schema_version": SCHEMA_VERSION} | record_object(record))
+
+
+def record_object(value: Any) -> Any:
+    """Return a record as plain JSON values: an object with every field, also those with defaults.
+
+    An objective is its text ("p99<150ms"). A field that is unset is left out.
+    """
+    match value:
+        case Objective():
+            return str(value)
+        case msgspec.Struct():
+            names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+            values = ((name, getattr(value, field)) for name, field in names)
+            return {name: record_object(each) for name, each in values if each is not UNSET}
+        case datetime():
+            return utc(value)
+        case Mapping():
+            return {str(key): record_object(each) for key, each in value.items()}
+        case list() | tuple():
+            return [record_object(each) for each in value]
+    return value
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -29,8 +29,8 @@ from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.resources import SettingKey
-from ktui.execution.cancel.gate import CancelGateFile, shut_gate_in_words
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.cancel_gate import CancelGateFile, shut_gate_in_words
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run

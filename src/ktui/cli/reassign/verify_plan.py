@@ -34,7 +34,7 @@ from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign_log import read_cancels
-from ktui.execution.host.catalog import all_runs
+from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run

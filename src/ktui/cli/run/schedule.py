@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 import click
-import msgspec
 
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
 from ktui.cli.options.schedule import schedule_options
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.schedule_json import ScheduleJson, schedule_json
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.client import RunClient
@@ -19,14 +17,6 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.event_text import chosen_text, schedule_text
 from ktui.execution.run.run import Run
-
-
-class RunScheduleJson(msgspec.Struct, frozen=True):
-    """The output of `ktui schedule RUN --json` without a change."""
-
-    schema_version: int
-    run: str
-    schedule: ScheduleJson
 
 
 @click.command("schedule")
@@ -54,8 +44,8 @@ def command(name: str, *, schedule: SetSchedule, state: StateDir, json: bool) ->
 
 
 def _as_json(run: Run) -> str:
-    schedule = schedule_json(run.schedule, SystemClock().now())
-    return encode(RunScheduleJson(SCHEMA_VERSION, run.name, schedule))
+    begins_at = run.schedule.begins_at(SystemClock().now())
+    return encode_record({"run": run.name, "schedule": run.schedule, "begins_at": begins_at})
 
 
 def _as_text(run: Run) -> str:

@@ -9,14 +9,13 @@ import click
 
 from ktui.cli.context.errors import FAILED
 from ktui.cli.options import common
-from ktui.cli.output.json_form import encode, event_line
+from ktui.cli.output.json_form import encode_record, event_line
 from ktui.cli.run.runs import local_time
-from ktui.cli.run.status_facts import read_status
-from ktui.cli.run.status_json import status_json
 from ktui.cli.run.status_lines import follow_lines
 from ktui.cli.run.status_text import status_text
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
+from ktui.execution.forecast.run_details import read_details
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
@@ -61,15 +60,15 @@ def command(
         damage = client.read_begun().damage
         code = follow_lines(client)
     elif tool:
-        found = client.read_begun()
-        damage = found.damage
-        click.echo("\n".join(tool_commands(found.run)))
+        begun = client.read_begun()
+        damage = begun.damage
+        click.echo("\n".join(tool_commands(begun.run)))
     elif events:
         damage = _print_events(client.folder, json=json)
     else:
-        status = read_status(client, state)
-        damage = status.damage
-        click.echo(encode(status_json(status)) if json else status_text(status, state))
+        found = read_details(client, state)
+        damage = found.damage
+        click.echo(encode_record(found.details) if json else status_text(found.details, state))
     if damage is not None:
         click.echo(f"ktui: {clean(damage)}", err=True)
         code = FAILED

@@ -14,7 +14,7 @@ from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import end_lines, progress_line
-from ktui.execution.forecast.recorded_estimate import CopiedAsSeen
+from ktui.execution.forecast.recorded_estimate import ProgressAsSeen
 from ktui.execution.host.client import RunClient
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.event_text import event_sentence
@@ -49,7 +49,7 @@ class RunLines:
         self._clock = clock or SystemClock()
         self._follower = RunFollower(client.folder.journal, self._clock)
         earlier = EarlierRuns.beside(client.folder)
-        self._copied = CopiedAsSeen(client, earlier, self._clock)
+        self._seen = ProgressAsSeen(client, earlier, self._clock)
         self._progress, self._progress_s = "", 0.0
         self._over = False
 
@@ -92,7 +92,7 @@ class RunLines:
         return self._follower.refresh()
 
     def _progress_now(self) -> str:
-        return progress_line(self._follower.run, self._copied.now())
+        return progress_line(self._seen.of(self._follower.run))
 
     def _timed(self, words: str) -> str:
         return f"{self._clock.now().astimezone():%H:%M:%S} {clean(words)}"

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from ktui.cli.output.gate import gate_line
 from ktui.cli.output.table import table
 from ktui.cli.run.runs import local_time, state_in_words
-from ktui.cli.run.status_facts import StatusFacts
 from ktui.cluster.text import clean
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS
-from ktui.execution.forecast.progress_text import copied_text, least_text, outage_text
-from ktui.execution.forecast.wait_text import Waiting
-from ktui.execution.host.catalog import RunState, extra_replicas_text
+from ktui.execution.forecast.progress_text import outage_text, progress_lines
+from ktui.execution.forecast.run_details import PartitionInFlight, RunDetails, RunPartition
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.event_text import (
     KIND_IN_WORDS,
@@ -26,14 +24,9 @@ from ktui.execution.run.event_text import (
 )
 from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.held_text import held_text, reason_text
-from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
-from ktui.execution.run.states import Stage, State, count_stages
-from ktui.execution.run.throttle_status import throttle_status
-from ktui.execution.run.track import Track
 from ktui.planning.objective import Objective
 from ktui.quantities import as_count, as_duration, as_rate
-from ktui.speed.answer import Span
 
 _MOST_BROKERS = 5
 """The brokers that are shown with their rate under an objective."""
@@ -45,93 +38,90 @@ MOST_NOTES = 5
 """The last notes shown; `--events` has them all."""
 
 
-def status_text(status: StatusFacts, state: StateDir) -> str:
+def status_text(run: RunDetails, state: StateDir) -> str:
     """Describe a run: its settings, its progress, the steps in flight, and all trouble."""
-    run = status.run
     sections = [
-        _head(status, state),
-        _progress(status),
+        _head(run, state),
+        _progress(run),
         _in_flight(run),
-        _troubled(status),
-        _waiting(status.waits),
-        _cancelled(status),
+        _troubled(run),
+        _waiting(run),
+        _cancelled(run),
     ]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return "\n".join(map(clean, text.split("\n")))
 
 
-def _head(status: StatusFacts, state: StateDir) -> list[str]:
-    run = status.run
+def _head(run: RunDetails, state: StateDir) -> list[str]:
     batch = f", batch {run.batch:,}" if run.batch else ""
     facts = [
         *_origin(run),
-        *_ownership(status),
-        *_settings(status),
-        *_health(status),
-        *_cancel_gate(status, state),
+        *_ownership(run),
+        *_settings(run),
+        *_health(run),
+        *_cancel_gate(run, state),
         *_notes(run),
     ]
     width = max(len(name) for name, _ in facts)
     lines = [f"  {name:<{width}}  {value}" for name, value in facts]
-    return [f"run {run.name}: {state_in_words(status.state)}{batch}", *lines]
+    return [f"run {run.name}: {state_in_words(run.state)}{batch}", *lines]
 
 
-def _origin(run: Run) -> Iterator[tuple[str, str]]:
-    if run.started is not None:
-        yield "plan", f"{run.started.plan}, {as_count(run.started.partitions, 'partition')}"
-        for each in run.additions.plans:
-            count = as_count(each.added.partitions, "partition")
-            yield "added", f"{each.added.plan}, {count}, {local_time(each.at)}"
-        off = ", not owned: others are not kept from it" if run.ownership_off else ""
-        yield "cluster", f"{run.started.cluster_id}{off}"
-        yield "started", local_time(run.started_at)
+def _origin(run: RunDetails) -> Iterator[tuple[str, str]]:
+    if run.plan is None:
+        return
+    yield "plan", f"{run.plan}, {as_count(run.plan_partitions, 'partition')}"
+    for each in run.added:
+        count = as_count(each.partitions, "partition")
+        yield "added", f"{each.plan}, {count}, {local_time(each.at)}"
+    off = ", not owned: others are not kept from it" if run.ownership_off else ""
+    yield "cluster", f"{run.cluster_id}{off}"
+    yield "started", local_time(run.started_at)
 
 
-def _ownership(status: StatusFacts) -> Iterator[tuple[str, str]]:
-    run = status.run
-    if status.state is RunState.ENDED:
+def _ownership(run: RunDetails) -> Iterator[tuple[str, str]]:
+    if run.state is RunState.ENDED:
         yield "ended", local_time(run.ended_at)
-    elif status.owner is not None:
-        yield "owner", str(status.owner)
+    elif run.owner is not None:
+        yield "owner", str(run.owner)
     elif run.exported is not None:
         yield "exported", f"{local_time(run.at)}, {event_sentence(run.exported)}"
-    elif status.state is RunState.SUBMITTED:
+    elif run.state is RunState.SUBMITTED:
         yield "owner", "none: Kafka goes on alone; to end it: ktui reassign --verify"
     else:
         why = f" ({run.left})" if run.left else ""
         yield "owner", f"none{why}; to resume it: ktui resume {run.name}"
-    if status.silent is not None:
-        yield "engine", status.silent
-    if (extra := extra_replicas_text(run, status.owner)) is not None:
-        yield "replicas", extra
+    if run.silence is not None:
+        yield "engine", run.silence
+    if run.extra_replicas is not None:
+        yield "replicas", run.extra_replicas
 
 
-def _settings(status: StatusFacts) -> Iterator[tuple[str, str]]:
-    run = status.run
-    batch = f"{batch_noun(run.limits)} {run.limits_changed_at + 1:,}"
-    since = f", since {batch}" if run.limits_changed_at else ""
+def _settings(run: RunDetails) -> Iterator[tuple[str, str]]:
+    batch = f"{batch_noun(run.limits)} {run.limits_since_batch:,}"
+    since = f", since {batch}" if run.limits_since_batch > 1 else ""
     yield "limits", f"{limits_text(run.limits)}{since}"
-    yield from _throttle(run, owned=status.owned)
+    yield from _throttle(run)
     yield "options", ", ".join(_options(run))
     for by, reason in run.pauses.whole.items():
         yield "paused", f"by {by.words}{f': {reason}' if reason else ''}"
-    scope = scope_text(sorted(run.pauses.topics), sorted(run.pauses.partitions))
+    scope = scope_text(run.pauses.topics, run.pauses.partitions)
     if scope:
         yield "paused", scope
 
 
-def _throttle(run: Run, *, owned: bool) -> Iterator[tuple[str, str]]:
-    throttle = throttle_status(run)
+def _throttle(run: RunDetails) -> Iterator[tuple[str, str]]:
+    throttle, ended = run.throttle, run.state is RunState.ENDED
     if throttle.bounded:
         yield "throttle", throttle.words
-    if throttle.rates.objective is not None and not run.ended:
+    if throttle.rates.objective is not None and not ended:
         yield from _objective(throttle.rates.objective, throttle.held)
-    if throttle.chosen is not None and not run.ended:
+    if throttle.chosen is not None and not ended:
         yield "done by", _promise(run, throttle.chosen)
     if throttle.refusal:
         yield "throttle", f"refused: {throttle.refusal}"
-    if (why := throttle.remaining(owned=owned)) is not None:
-        yield "throttle", f"{why}; see: ktui throttle {run.name}"
+    if throttle.remains is not None:
+        yield "throttle", f"{throttle.remains}; see: ktui throttle {run.name}"
 
 
 def _objective(objective: Objective, held: RateHeld | None) -> Iterator[tuple[str, str]]:
@@ -146,15 +136,15 @@ def _objective(objective: Objective, held: RateHeld | None) -> Iterator[tuple[st
         yield f"broker {each.broker}", f"{as_rate(each.rate)}, {objective.name} {figure}{why}"
 
 
-def _promise(run: Run, chosen: RateChosen) -> str:
+def _promise(run: RunDetails, chosen: RateChosen) -> str:
     by = "" if run.schedule.by is None else local_minute(run.schedule.by)
-    rates = run.throttled.rates
-    named = bool(rates) and rates == run.throttled.bounded
+    rates = run.throttle.rates
+    named = bool(rates) and rates == run.throttle.bounded
     binds = f"; the throttle of {rates.words} is lower" if named and not chosen.late else ""
     return f"{by}: {chosen_text(chosen)}{binds}"
 
 
-def _options(run: Run) -> Iterator[str]:
+def _options(run: RunDetails) -> Iterator[str]:
     chosen = run.options
     yield f"on stall {chosen.on_stall} (after {as_duration(chosen.stall_timeout_s)})"
     yield f"on foreign change {chosen.on_foreign_change}"
@@ -175,129 +165,109 @@ def _options(run: Run) -> Iterator[str]:
     yield f"a poll every {chosen.poll_s:g} s"
 
 
-def _health(status: StatusFacts) -> Iterator[tuple[str, str]]:
-    run, recording = status.run, status.recording
-    if status.outage is not None:
-        yield "cluster", f"lost {outage_text(status.outage)}"
+def _health(run: RunDetails) -> Iterator[tuple[str, str]]:
+    if run.outage is not None:
+        yield "cluster", f"lost {outage_text(run.outage)}"
     if run.gate.until is not None:
         yield "waits", run.gate.reason
     elif run.gate.shut:
         yield "gate", f"shut: {run.gate.reason}"
-    if run.damage is not None:
-        yield "journal", f"recovered: {run.damage}"
-    if recording.on or recording.reason:
-        yield "recording", recording.reason or "on"
+    if run.problem is not None:
+        yield "journal", run.problem
+    if run.recording.on or run.recording.reason:
+        yield "recording", run.recording.reason or "on"
 
 
-def _cancel_gate(status: StatusFacts, state: StateDir) -> Iterator[tuple[str, str]]:
-    if status.cancel_gate is not None:
-        yield "gate", gate_line(status.cancel_gate, state, status.run.name)
+def _cancel_gate(run: RunDetails, state: StateDir) -> Iterator[tuple[str, str]]:
+    if run.cancel_gate is not None:
+        yield "gate", gate_line(run.cancel_gate, state, run.name)
 
 
-def _notes(run: Run) -> Iterator[tuple[str, str]]:
+def _notes(run: RunDetails) -> Iterator[tuple[str, str]]:
     for note in run.notes[-MOST_NOTES:]:
-        by = f", {note.event.who}" if note.event.who else ""
-        yield "note", f"{note.event.text} ({local_time(note.at)}{by})"
+        by = f", {note.who}" if note.who else ""
+        yield "note", f"{note.text} ({local_time(note.at)}{by})"
 
 
-def _progress(status: StatusFacts) -> list[str]:
-    run, copied = status.run, status.copied
-    done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
-    between = sum(t.state is State.QUEUED and t.under_way for t in run.tracks.values())
-    stages = count_stages(run.counts, between, {Stage.HELD_UP: run.held_up})
-    others = [f"{count:,} {stage}" for stage, count in stages.items() if stage is not Stage.DONE]
-    done = ", ".join((done, *others))
-    sizes = f", {copied_text(run, copied)}" if run.copies.whole else ""
-    rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
-    by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
-    known = None if run.held_up else copied.left_s  # nobody knows how long that lasts
-    left = "" if known is None else f", {_left(known)} left{by}"
-    least = [] if status.least is None else [f"at least {least_text(run, status.least)}"]
-    return [f"{done}{sizes}{left}", *least, table(("STATE", "PARTITIONS"), rows, right=(1,))]
+def _progress(run: RunDetails) -> list[str]:
+    rows = [(state.words, f"{count:,}") for state, count in run.counts.items() if count]
+    return [*progress_lines(run), table(("STATE", "PARTITIONS"), rows, right=(1,))]
 
 
-def _left(left_s: Span) -> str:
-    low, middle, high = map(as_duration, (left_s.low, left_s.middle, left_s.high))
-    return middle if low == high else f"{middle} ({low}-{high})"
-
-
-def _in_flight(run: Run) -> list[str]:
-    if not run.tracks_in_flight:
+def _in_flight(run: RunDetails) -> list[str]:
+    if not run.in_flight:
         return ["nothing is in flight"]
     header: tuple[str, ...] = (
         "PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE"
     )  # fmt: skip
-    tracks = run.tracks_in_flight.values()
-    rows = [_step_row(track) for track in tracks]
-    held_up = [track.held_up_by for track in tracks]
+    rows = [_step_row(each) for each in run.in_flight]
+    held_up = [each.held_up_by for each in run.in_flight]
     if any(held_up):
         header = (*header, "HELD UP")
         rows = [(*row, why or "-") for row, why in zip(rows, held_up, strict=True)]
     return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]
 
 
-def _step_row(track: Track) -> tuple[str, ...]:
-    begun = None if track.step is None else track.step.begun
+def _step_row(each: PartitionInFlight) -> tuple[str, ...]:
     return (
-        str(track.tp),
-        track.state.words,
-        "-" if track.batch is None else f"{track.batch:,}",
-        replica_list_text(track.replicas),
-        "-" if begun is None else replica_list_text(begun.replicas),
-        "-" if begun is None or begun.elect is None else str(begun.elect),
-        replica_list_text(track.target),
-        local_time(track.since),
+        str(each.tp),
+        each.state.words,
+        "-" if each.batch is None else f"{each.batch:,}",
+        replica_list_text(each.replicas),
+        replica_list_text(each.step_replicas),
+        "-" if each.elect is None else str(each.elect),
+        replica_list_text(each.target),
+        local_time(each.since),
     )
 
 
-def _troubled(status: StatusFacts) -> list[str]:
-    run = status.run
+def _troubled(run: RunDetails) -> list[str]:
     if not run.troubled:
         return []
     header = ("PARTITION", "STATE", "SINCE", "REPLICAS", "TARGET", "REASON")
     rows = [
         (
-            *_state(track),
-            replica_list_text(track.replicas),
-            replica_list_text(track.target),
-            status.reason(track) or "-",
+            *_state(each),
+            replica_list_text(each.replicas),
+            replica_list_text(each.target),
+            each.reason or "-",
         )
-        for track in run.troubled.values()
+        for each in run.troubled
     ]
     return [f"in trouble: {as_count(len(rows), 'partition')}", table(header, rows)]
 
 
-def _waiting(waits: Sequence[Waiting]) -> list[str]:
-    if not waits:
+def _waiting(run: RunDetails) -> list[str]:
+    if not run.waiting:
         return []
-    rows = [(*_state(each.track), each.reason.sentence) for each in waits]
+    rows = [(*_state(each), each.reason) for each in run.waiting]
     header = ("PARTITION", "STATE", "SINCE", "WHY")
     return ["waiting for their next step", *_first_rows(header, rows)]
 
 
-def _cancelled(status: StatusFacts) -> list[str]:
+def _cancelled(run: RunDetails) -> list[str]:
     """List the partitions that operators have cancelled, those still moving first."""
-    cancelled = sorted(status.cancelled, key=lambda each: each[0].state.ended)
+    cancelled = sorted(run.called_off, key=lambda each: each.state.ended)
     if not cancelled:
         return []
     header = ("PARTITION", "ASKED", "STATE", "SINCE", "REPLICAS", "ORIGINAL", "TARGET")
     rows = [
         (
-            str(track.tp),
-            KIND_IN_WORDS[kind],
-            track.state.words,
-            local_time(track.since),
-            replica_list_text(track.replicas),
-            replica_list_text(track.original),
-            replica_list_text(track.target),
+            str(each.tp),
+            KIND_IN_WORDS[each.cancel],
+            each.state.words,
+            local_time(each.since),
+            replica_list_text(each.replicas),
+            replica_list_text(each.original),
+            replica_list_text(each.target),
         )
-        for track, kind in cancelled
+        for each in cancelled
     ]
-    return [f"cancelled: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
+    return [f"called off: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
 
 
-def _state(track: Track) -> tuple[str, str, str]:
-    return str(track.tp), track.state.words, local_time(track.since)
+def _state(each: RunPartition) -> tuple[str, str, str]:
+    return str(each.tp), each.state.words, local_time(each.since)
 
 
 def _first_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

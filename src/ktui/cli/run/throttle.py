@@ -27,12 +27,11 @@ from ktui.cli.options.throttle import (
     parse_objective_option,
     parse_rates_option,
 )
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table
-from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.ports import ClusterReader, ConfigScope
+from ktui.cluster.ports import ClusterReader, ConfigScope, SettingsAnswer
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import settled
 from ktui.execution.errors import RunRefused
@@ -42,6 +41,7 @@ from ktui.execution.host.undo import undo_throttle
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import (
+    StandingSetting,
     ThrottleStatus,
     name_resources,
     prior_value_text,
@@ -59,14 +59,6 @@ from ktui.quantities import as_rate
 _T = TypeVar("_T")
 MOST_ENTRIES = 10
 """Entries shown of a list; --json has all."""
-
-
-class RunThrottleJson(msgspec.Struct, frozen=True):
-    """The output of `ktui throttle RUN --json` without a change."""
-
-    schema_version: int
-    run: str
-    throttle: ThrottleJson
 
 
 _CHECKED_WITHIN_S = 5.0
@@ -146,44 +138,42 @@ def command(  # noqa: PLR0913 - one for each option
     if leave_behind:
         _leave_behind(client, json=json)
         return
-    throttle = _at_present(client.read().run)
+    run = client.read().run
+    settings = _at_present(run, throttle_status(run).settings)
     owned = client.owner is not None  # asked last: without an engine, the throttle may stay
+    throttle = msgspec.structs.replace(throttle_status(run, owned=owned), settings=settings)
     if json:
-        shown = throttle_json(throttle, owned=owned)
-        click.echo(encode(RunThrottleJson(SCHEMA_VERSION, name, shown)))
+        click.echo(encode_record({"run": name, "throttle": throttle}))
     else:
-        click.echo(_as_text(name, throttle, owned=owned))
+        click.echo(_as_text(name, throttle))
 
 
-def _at_present(run: Run) -> ThrottleStatus:
-    """Return a run's throttle, with the rates that its brokers have now in place of its own.
+def _at_present(run: Run, settings: tuple[StandingSetting, ...]) -> tuple[StandingSetting, ...]:
+    """Return a run's settings, with the rates that its brokers have now in place of its own.
 
     The run itself reads them before each step, and else every 30 s.
     """
-    status = throttle_status(run)
-    rates = [key for key in status.settings if key[0].scope is ConfigScope.BROKER]
+    rates = [each.setting for each in settings if each.scope is ConfigScope.BROKER]
     if not rates:
-        return status
+        return settings
     resources, names = {key[0] for key in rates}, {key[1] for key in rates}
     unread = "what its brokers have now could not be read"
     found = _asked(run, unread, lambda reader: reader.settings(resources, names))
     if found is None:
-        return status
-    # A broker reports a rate only once somebody has set it.
-    present = {
-        key: None if (there := found.settings[key[0]].get(key[1])) is None else there.own
-        for key in rates
-        if key[0] in found.settings
-    }
-    foreign = {key: value for key, value in status.foreign.items() if key not in present}
-    settings = dict(status.settings)
-    for key, own in present.items():
-        ours = settings[key]
-        if own is None and not ours.unsure:
-            settings[key] = msgspec.structs.replace(ours, values=frozenset())
-        elif own is not None and own not in ours.values:
-            foreign[key] = own
-    return msgspec.structs.replace(status, foreign=foreign, settings=settings)
+        return settings
+    return tuple(_found_now(each, found) for each in settings)
+
+
+def _found_now(ours: StandingSetting, found: SettingsAnswer) -> StandingSetting:
+    resource, key = ours.setting
+    if ours.scope is not ConfigScope.BROKER or resource not in found.settings:
+        return ours
+    there = found.settings[resource].get(key)  # a broker reports a rate only once it is set
+    own = None if there is None else there.own
+    if own is None and ours.sure:
+        return msgspec.structs.replace(ours, ours=(), theirs=None)
+    theirs = None if own is None or own in ours.ours else own
+    return msgspec.structs.replace(ours, theirs=theirs)
 
 
 def _asked(run: Run, unread: str, read: Callable[[ClusterReader], Awaitable[_T]]) -> _T | None:
@@ -279,38 +269,37 @@ def _check_over(run: Run) -> None:
         )
 
 
-def _as_text(run: str, throttle: ThrottleStatus, *, owned: bool) -> str:
-    blocks = ["\n".join(_facts(run, throttle, owned=owned))]
+def _as_text(run: str, throttle: ThrottleStatus) -> str:
+    blocks = ["\n".join(_facts(run, throttle))]
     if throttle.settings:
-        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), list(_rows(throttle))))
+        rows = list(map(_row, throttle.settings))
+        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), rows))
     return "\n\n".join(blocks)
 
 
-def _facts(run: str, throttle: ThrottleStatus, *, owned: bool) -> Iterator[str]:
+def _facts(run: str, throttle: ThrottleStatus) -> Iterator[str]:
     none = "" if throttle.settings else "; not set on any broker or topic now"
     yield f"throttle of {run}: {throttle.words}{none}"
     if throttle.refusal:
         yield f"refused: {clean(throttle.refusal)}"
     if throttle.waits:
         yield f"{throttle.waits}. If that never changes: ktui throttle {run} --leave-behind"
-    if not owned and throttle.stays:
+    if throttle.stays:
         yield f"{throttle.stays}; to resume it: ktui resume {run}"
 
 
-def _rows(throttle: ThrottleStatus) -> Iterator[tuple[str, ...]]:
-    for (resource, name), ours in throttle.settings.items():
-        if resource.scope is ConfigScope.BROKER:
-            there = " or ".join(map(_rate, sorted(ours.values)))
-        else:
-            there = join_some(sorted(ours.values), most=MOST_ENTRIES)
-        sure = " (not confirmed)" if ours.unsure else ""
-        on = f"{resource.scope} {resource.name}"
-        mine = f"{there or 'none'}{sure}"
-        if resource.scope is ConfigScope.BROKER and not (ours.values or ours.unsure):
-            mine = "none: somebody else deleted it"
-        if (theirs := throttle.foreign.get((resource, name))) is not None:
-            mine = f"none: somebody else set {clean(_rate(theirs))}"
-        yield on, name, mine, clean(_rate(prior_value_text(ours.before)))
+def _row(each: StandingSetting) -> tuple[str, ...]:
+    of_broker = each.scope is ConfigScope.BROKER
+    there = " or ".join(map(_rate, each.ours)) if of_broker else ""
+    mine = there or join_some(each.ours, most=MOST_ENTRIES) or "none"
+    if not each.sure:
+        mine += " (not confirmed)"
+    if of_broker and each.sure and not each.ours:
+        mine = "none: somebody else deleted it"
+    if each.theirs is not None:
+        mine = f"none: somebody else set {clean(_rate(each.theirs))}"
+    before = clean(_rate(prior_value_text(each.before)))
+    return f"{each.scope} {each.name}", each.key, mine, before
 
 
 def _rate(text: str) -> str:

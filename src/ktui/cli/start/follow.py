@@ -24,7 +24,7 @@ from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
-from ktui.execution.forecast.recorded_estimate import CopiedAsSeen
+from ktui.execution.forecast.recorded_estimate import ProgressAsSeen
 from ktui.execution.host.attached_engine import AttachedEngine
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.event_command import EventCommand
@@ -139,7 +139,7 @@ class _Following:
         self._pause_asked: int | None = None
         """The number of our pause command."""
         earlier = EarlierRuns.beside(engine.run)
-        self._copied = CopiedAsSeen(RunClient(engine.run), earlier, self._clock)
+        self._progress = ProgressAsSeen(RunClient(engine.run), earlier, self._clock)
 
     def to_the_end(self) -> int:
         with RunFollower(self._engine.run.journal) as follower:
@@ -150,7 +150,7 @@ class _Following:
                 if self._interrupts.count and self._pause_asked is None:
                     self._pause()
                 self._report_new(follower)
-                self._line.show(self._progress(follower))
+                self._line.show(progress_line(self._progress.of(follower.run)))
                 time.sleep(_POLL_S)
             self._report_new(follower)
             return self._end(follower)
@@ -172,9 +172,6 @@ class _Following:
             for entry in entries:
                 click.echo(event_line(self._engine.run.name, entry))
             sys.stdout.flush()
-
-    def _progress(self, follower: RunFollower) -> str:
-        return progress_line(follower.run, self._copied.now())
 
     def _pause(self) -> None:
         """Pause the run: the engine submits nothing more, and leaves once nothing is in flight."""

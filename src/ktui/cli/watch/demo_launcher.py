@@ -20,10 +20,10 @@ from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.access import BrokerAccess
 from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
-from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.canary_figure import CanaryFigure
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
 from ktui.execution.host.ownership import LiveRun, Ownership, own_run

@@ -45,8 +45,6 @@ from ktui.speed.answer import Span
 
 WINDOW = timedelta(minutes=10)
 """The period for the rate; bytes copied earlier say nothing about it."""
-BY_EARLIER_RUNS = "by earlier runs"
-"""The note beside a time left that does not come from the run's own rate yet."""
 LEAST = timedelta(seconds=8)
 """The shortest period for a rate."""
 STANDSTILL = timedelta(seconds=20)

@@ -7,8 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.execution.forecast.estimate import CopiedBytes
-from ktui.execution.run.run import Run
+from ktui.execution.forecast.run_progress import RunProgress
 from ktui.execution.run.states import State
 
 FIRST_BYTES = b"# HELP ktui_"
@@ -42,11 +41,10 @@ class _Metric(msgspec.Struct, frozen=True):
             yield f"ktui_{self.name}{{{_labels((*labels, *own))}}} {_number(value)}"
 
 
-def metrics_text(run: Run, copied: CopiedBytes, engine: EngineTimes) -> str:
+def metrics_text(progress: RunProgress, engine: EngineTimes) -> str:
     """Return the metrics of a run; those that are not known are left out."""
-    cluster_id = "" if run.started is None else run.started.cluster_id
-    labels = (("run", run.name), ("cluster_id", cluster_id))
-    metrics = (*_engine(engine), *_partitions(run), *_copies(copied), *_throttle(run), *_holds(run))
+    labels = (("run", progress.name), ("cluster_id", progress.cluster_id or ""))
+    metrics = (*_engine(engine), *_partitions(progress), *_copies(progress), *_holds(progress))
     return "".join(f"{line}\n" for metric in metrics for line in metric.lines(labels))
 
 
@@ -59,28 +57,26 @@ def _engine(engine: EngineTimes) -> Iterator[_Metric]:
                engine.polled.timestamp())  # fmt: skip
 
 
-def _partitions(run: Run) -> Iterator[_Metric]:
-    counts: dict[Labels, float] = {
-        (("state", state.value),): float(run.counts[state]) for state in State
+def _partitions(run: RunProgress) -> Iterator[_Metric]:
+    states: dict[Labels, float] = {
+        (("state", state.value),): float(count) for state, count in run.counts.items()
     }
-    yield _Metric("run_partitions", "Partitions of the run by state.", counts)
-    yield _one("run_steps_in_flight", "Steps in flight.", run.in_flight)
+    yield _Metric("run_partitions", "Partitions of the run by state.", states)
+    yield _one("run_steps_in_flight", "Steps in flight.", run.steps_in_flight)
     yield _one("run_stalled_partitions", "Partitions whose step makes no progress.",
                run.counts[State.STALLED])  # fmt: skip
-    yield _one("run_ended", "Whether every partition has reached its end.", run.ended)
+    yield _one("run_ended", "Whether every partition has reached its end.",
+               run.ended_at is not None)  # fmt: skip
 
 
-def _copies(copied: CopiedBytes) -> Iterator[_Metric]:
-    left_s = None if copied.left_s is None else copied.left_s.middle
-    yield _one("run_copied_bytes", "Bytes copied, of the sizes at the start.", copied.done)
-    yield _one("run_left_bytes", "Bytes left to copy.", copied.whole - copied.done)
-    yield _one("run_copied_ratio", "Share of the bytes that is copied, 0 to 1.", copied.share)
-    yield _one("run_copy_rate_bytes_per_second", "Bytes copied a second.", copied.bytes_s)
+def _copies(run: RunProgress) -> Iterator[_Metric]:
+    left_s = None if run.time_left is None else run.time_left.time_s.middle
+    yield _one("run_copied_bytes", "Bytes copied, of the sizes at the start.", run.bytes_done)
+    yield _one("run_left_bytes", "Bytes left to copy.", run.bytes_left)
+    yield _one("run_copied_ratio", "Share of the bytes that is copied, 0 to 1.", run.share)
+    yield _one("run_copy_rate_bytes_per_second", "Bytes copied a second.", run.bytes_s)
     yield _one("run_left_seconds", "Estimated seconds until the end.", left_s)
-
-
-def _throttle(run: Run) -> Iterator[_Metric]:
-    rates = run.throttled.in_force
+    rates = run.throttle.in_force
     by_broker = {"other" if rates.brokers else "every": rates.every}
     by_broker |= {str(each.broker): each.bytes_s for each in rates.brokers}
     yield _Metric(
@@ -90,11 +86,11 @@ def _throttle(run: Run) -> Iterator[_Metric]:
     )
 
 
-def _holds(run: Run) -> Iterator[_Metric]:
-    yield _one("run_paused", "Whether the whole run is paused.", bool(run.pauses.whole))
+def _holds(run: RunProgress) -> Iterator[_Metric]:
+    yield _one("run_paused", "Whether the whole run is paused.", run.paused is not None)
     yield _one("run_gate_shut", "Whether the health gate or the cancel gate is shut.",
-               run.gate.shut or run.cancel_gate.shut)  # fmt: skip
-    chosen = run.throttled.chosen
+               run.gate.shut or run.cancel_gate_by is not None)  # fmt: skip
+    chosen = run.throttle.chosen
     yield _one("run_late", "Whether the run cannot be done by the time of --by, at any rate.",
                chosen is not None and chosen.late)  # fmt: skip
     yield _one("run_cluster_lost", "Whether the cluster does not answer.", run.outage is not None)

@@ -1,22 +1,40 @@
-"""Describe a run in one line, and its end, for terminals and logs without the live view."""
+"""The words of a run's progress and of its end: the same in every text, line, list and screen."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
 
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
+from ktui.execution.forecast.run_progress import UNPREDICTABLE, RunProgress
+from ktui.execution.host.catalog import RunState
 from ktui.execution.run.event_text import chosen_text
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import ClusterLost, Run
-from ktui.execution.run.states import UNWELL, State
-from ktui.execution.run.throttle_status import throttle_status
+from ktui.execution.run.states import STAGES, Stage, State
+from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.time_left.least_left import LeastLeft
+from ktui.pacing.limits import Limits
+from ktui.planning.names import join_all
 from ktui.preview.text import how_much_longer, why_no_less
-from ktui.quantities import as_bytes, as_count, as_duration
+from ktui.quantities import as_bytes, as_count, as_duration, as_rate
+from ktui.speed.answer import how_long_text, span_text, time_text
 
 MOST_NAMED = 10
-CALLED_OFF = (State.STOPPED, State.ROLLING_BACK, State.ROLLED_BACK)
+STAGES_TOLD = (
+    Stage.FAILED,
+    Stage.LEFT_OUT,
+    Stage.STALLED,
+    Stage.BLOCKED,
+    Stage.FOREIGN,
+    Stage.HELD_UP,
+    Stage.BEHIND,
+    Stage.CALLED_OFF,
+    Stage.READY,
+    Stage.COPYING,
+    Stage.WAITING,
+    Stage.QUEUED,
+)
+"""The order in which partitions that are not done are counted: what needs an eye comes first."""
 
 
 class RunEnding(enum.Enum):
@@ -43,45 +61,96 @@ def run_ending(run: Run) -> RunEnding:
     return RunEnding.LEFT
 
 
-def progress_line(run: Run, copied: CopiedBytes = NOT_KNOWN) -> str:
-    """Describe a run's progress in one line, with the time left if it is known."""
-    parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
-    in_flight = ((run.in_flight - run.held_up, "moving"), (run.held_up, "held up"))
-    parts += [f"{count:,} {words}" for count, words in in_flight if count]
-    if run.batch:
-        parts.append(f"batch {run.batch:,}")
-    if run.copies.whole:
-        parts.append(copied_text(run, copied))
-    parts += [f"{run.counts[s]:,} {s.words}" for s in (*CALLED_OFF, *UNWELL) if run.counts[s]]
-    parts += _throttle(run)
-    if run.outage is not None:
-        parts.append(f"cluster lost {outage_text(run.outage)}")
-    if reason := run.pauses.reason:
-        parts.append(f"paused: {reason}")
-    elif run.cancel_gate.shut:
-        parts.append(f"cancel gate shut by {run.cancel_gate.reason}")
-    elif run.gate.until is not None:
-        parts.append(f"waiting: {run.gate.reason}")
-    elif run.gate.shut:
-        parts.append(f"gate shut: {run.gate.reason}")
-    elif copied.left_s is not None and not run.held_up:  # nobody knows how long that lasts
-        by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
-        parts.append(f"{as_duration(copied.left_s.middle)} left{by}")
-    return ", ".join(parts)
+def progress_line(progress: RunProgress) -> str:
+    """Describe the progress of a run in one line, where there is no room for more."""
+    return f"{progress.name}: {', '.join(_line_parts(progress))}"
 
 
-def copied_text(run: Run, copied: CopiedBytes) -> str:
-    """Describe how much has been copied; finished steps count where nothing else is known."""
-    done = max(copied.done, run.copies.done)
-    return f"{as_bytes(done)} of {as_bytes(run.copies.whole)} copied"
+def _line_parts(progress: RunProgress) -> Iterator[str]:
+    yield counts_text(progress)
+    if progress.batch:
+        yield f"batch {progress.batch:,}"
+    if progress.bytes:
+        yield copied_text(progress)
+    yield from _throttle(progress.throttle)
+    if progress.outage is not None:
+        yield f"cluster lost {outage_text(progress.outage)}"
+    if (why := hold_text(progress)) is not None:
+        yield why
+    elif progress.time_left is not None:
+        yield time_text(progress.time_left, left=True)
 
 
-def least_text(run: Run, least: LeastLeft) -> str:
-    """Describe how close a run is to the least time that its limits allow, and what sets that."""
-    time = as_duration(least.bound.time_s.middle)
-    why = why_no_less(least.bound, run.limits)
+def progress_lines(progress: RunProgress) -> list[str]:
+    """Describe the progress of a run in full: counts and bytes, the time left, the least time."""
+    facts = [counts_text(progress)]
+    if progress.bytes:
+        rate = f", now at {as_rate(progress.bytes_s)}" if progress.bytes_s else ""
+        facts.append(f"{copied_text(progress)}{rate}")
+    lines = [", ".join(facts)]
+    if progress.time_left is not None:
+        lines.append(how_long_text(progress.time_left, left=True))
+    elif unknown := unknown_text(progress):
+        lines.append(unknown)
+    if progress.least is not None:
+        lines.append(least_text(progress.least, progress.limits))
+    return lines
+
+
+def counts_text(progress: RunProgress) -> str:
+    """Count the partitions by stage: "10 of 35 done, 2 blocked, 5 copying, 18 queued"."""
+    done = f"{progress.done:,} of {progress.partitions:,} done"
+    counts = ((progress.stages.get(stage), stage) for stage in STAGES_TOLD)
+    told = (
+        f"{count:,} {stage}{_how(progress) if stage is Stage.CALLED_OFF else ''}"
+        for count, stage in counts
+        if count
+    )
+    return ", ".join([done, *told])
+
+
+def _how(progress: RunProgress) -> str:
+    """Say how partitions are called off, which matters: " (2 stopped, 1 rolling back)"."""
+    states = [state for state, stage in STAGES.items() if stage is Stage.CALLED_OFF]
+    counts = [(n, state.words) for state in states if (n := progress.counts.get(state, 0))]
+    if len(counts) == 1:
+        return f" ({counts[0][1]})"
+    return f" ({', '.join(f'{n:,} {words}' for n, words in counts)})"
+
+
+def copied_text(progress: RunProgress) -> str:
+    """Describe how much has been copied: "14 GiB of 41 GiB copied"."""
+    return f"{as_bytes(progress.bytes_done)} of {as_bytes(progress.bytes)} copied"
+
+
+def unknown_text(progress: RunProgress) -> str:
+    """Say why nobody knows how long a run that goes on takes; empty for one that does not."""
+    if progress.state is not RunState.RUNNING or progress.time_left is not None:
+        return ""
+    counts = ((progress.stages.get(stage, 0), stage) for stage in UNPREDICTABLE)
+    held = [f"{count:,} {stage}" for count, stage in counts if count]
+    return f"time left unknown{f': {join_all(held)}' if held else ''}"
+
+
+def hold_text(progress: RunProgress) -> str | None:
+    """Say what keeps the whole run from beginning anything; None if nothing does."""
+    if progress.paused is not None:
+        return f"paused: {progress.paused}"
+    if progress.cancel_gate_by is not None:
+        return f"cancel gate shut by {progress.cancel_gate_by}"
+    if progress.gate.until is not None:
+        return f"waiting: {progress.gate.reason}"
+    return f"gate shut: {progress.gate.reason}" if progress.gate.shut else None
+
+
+def least_text(least: LeastLeft, limits: Limits) -> str:
+    """Describe the least time that the limits allow for the rest, what sets it, and how close.
+
+    "at least 28 min, as broker 5 gets 18 GiB; the run takes 6% longer than that".
+    """
+    time = f"at least {span_text(least.bound.time_s)}{least.rates.words}"
     longer = how_much_longer(least.times)
-    return f"{time} for the rest{least.rates.words}, {why}; it takes {longer}"
+    return f"{time}, {why_no_less(least.bound, limits)}; the run takes {longer}"
 
 
 def outage_text(outage: ClusterLost) -> str:
@@ -117,8 +186,7 @@ def end_lines(run: Run) -> list[str]:
     return [f"run {run.name} has ended: {counts}{_took(run)}", *named, *more]
 
 
-def _throttle(run: Run) -> Iterator[str]:
-    throttle = throttle_status(run)
+def _throttle(throttle: ThrottleStatus) -> Iterator[str]:
     if throttle.waits is not None:
         yield throttle.waits
     elif throttle.bounded:

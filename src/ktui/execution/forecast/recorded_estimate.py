@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from ktui.cluster.clock import Clock
-from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes, Estimate
+from ktui.execution.forecast.estimate import NOT_KNOWN, Estimate
+from ktui.execution.forecast.run_progress import RunProgress, run_progress
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.history import SeenPoll, replay_recording
 from ktui.execution.host.state_dir import RunDir
@@ -70,8 +71,8 @@ def estimate_as_seen(
     return estimate
 
 
-class CopiedAsSeen:
-    """How much of a run has been copied, as its engine has seen it; read again every few seconds.
+class ProgressAsSeen:
+    """The progress of a run, as its engine has seen it; estimated again every few seconds.
 
     Args:
         client: the run.
@@ -84,9 +85,10 @@ class CopiedAsSeen:
     ) -> None:
         self._client, self._prior_of, self._clock = client, prior_of, clock
         self._copied, self._read_s = NOT_KNOWN, -math.inf
+        self._progress: RunProgress | None = None
 
-    def now(self) -> CopiedBytes:
-        """Return what has been copied.
+    def of(self, run: Run) -> RunProgress:
+        """Return the progress of the run, which is read from the same journal.
 
         Raises:
             RunProblem: the journal cannot be read.
@@ -95,7 +97,10 @@ class CopiedAsSeen:
             entries = self._client.read().entries
             seen = estimate_as_seen(self._client.folder, entries, self._prior_of, self._clock)
             self._copied, self._read_s = seen.copied, self._clock.monotonic()
-        return self._copied
+            self._progress = None
+        if self._progress is None or self._progress.seq != run.seq:
+            self._progress = run_progress(run, self._client.owner, copied=self._copied)
+        return self._progress
 
 
 def _is_fresh(seen: SeenPoll, run: Run, clock: Clock) -> bool:

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-
-import msgspec
+from collections.abc import Iterator
 
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.heartbeat import last_poll_at, silence
 from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
-from ktui.execution.run.run import ClusterLost, Note, Run
-from ktui.execution.run.states import State
-from ktui.execution.run.throttle_status import name_resources, throttle_status
+from ktui.execution.run.events import Ended
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_status import name_resources
 from ktui.planning.names import closest_names, join_named, join_some, shortened
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.quantities import as_count
 
 
 def check_one_throttle(
@@ -168,52 +161,12 @@ class RunState(enum.StrEnum):
         return "waits for resume" if self is RunState.RESUMABLE else f"is {self.value}"
 
 
-_LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
+LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
+"""The states of a run that has an engine, and has not ended."""
 
 
 class UnknownRun(RunRefused):
     """There is no run of that name."""
-
-
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One run in a list of runs. An unreadable one has only the name and the problem."""
-
-    name: str
-    state: RunState
-    cluster_id: str | None = None
-    plan: str | None = None
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
-    holder: Holder | None = None
-    outage: ClusterLost | None = None
-    """Since when the process has had no answer from the cluster; None without a process."""
-    open_requests: tuple[OpenRequest, ...] = ()
-    """Unanswered requests, which may take effect even though the run has ended."""
-    last_look_at: datetime | None = None
-    """When a process of the run last polled the cluster, if that was recorded."""
-    silence: str | None = None
-    """For how long the process has not polled, in words, if that is too long."""
-    partitions: int = 0
-    counts: Mapping[State, int] = {}
-    """How many partitions are in each state; states without any are left out."""
-    throttle: ThrottleRates = NO_THROTTLE
-    """The rates that the run is to have."""
-    throttle_left: str | None = None
-    """Which throttles stay set although nothing is left to move, or no process owns the run, and
-    why."""
-    extra_replicas: str | None = None
-    """How many partitions keep extra replicas since no process owns the run, in words."""
-    recording: Recording = NOT_RECORDED
-    """Whether the process records its observations, and why it has stopped."""
-    note: Note | None = None
-    """The last note of an operator."""
-    problem: str | None = None
-    """What is wrong with the run's folder or journal."""
-
-    @property
-    def over(self) -> int:
-        """How many partitions have ended, one way or another."""
-        return sum(count for state, count in self.counts.items() if state.ended)
 
 
 def find_run(state_dir: StateDir, name: str) -> RunDir:
@@ -237,45 +190,6 @@ def find_run(state_dir: StateDir, name: str) -> RunDir:
     )
 
 
-def all_runs(state_dir: StateDir) -> list[RunSummary]:
-    """Summarize every run, the last one started first; folders that are no run come last.
-
-    Raises:
-        StateDirProblem: the state directory cannot be read.
-    """
-    runs = [summarize_run(run) for run in state_dir.run_dirs()]
-    removed = [
-        run for run in map(summarize_run, state_dir.removed_runs()) if run.holder is not None
-    ]
-    return sorted([*runs, *removed], key=_sort_key)
-
-
-def live_and_resumable(
-    state_dir: StateDir, cluster_id: str
-) -> tuple[list[RunSummary], list[RunSummary]]:
-    """Return the live runs of a cluster, and those that wait to be resumed.
-
-    Raises:
-        StateDirProblem: the state directory cannot be read.
-    """
-    runs = [run for run in all_runs(state_dir) if run.cluster_id == cluster_id]
-    live = [run for run in runs if run.state in _LIVE]
-    return live, [run for run in runs if run.state is RunState.RESUMABLE]
-
-
-def summarize_run(run: RunDir) -> RunSummary:
-    """Summarize one run. This never fails because of the run."""
-    owner = None
-    try:
-        owner = holder(run)
-        with RunFollower(run.journal) as follower:
-            follower.refresh()
-    except RunProblem as problem:
-        words = str(problem) if owner is None else f"{problem}; and {owner} still owns the run"
-        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=words)
-    return _summary(follower.run, owner, follower.damage, last_poll_at(run))
-
-
 def run_state(run: Run, owner: Holder | None) -> RunState:
     """Return the state of a run and its owner as a whole."""
     if run.ended:
@@ -289,61 +203,3 @@ def run_state(run: Run, owner: Holder | None) -> RunState:
     if run.gate.until is not None and not run.cancel_gate.shut:
         return RunState.WAITING
     return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING
-
-
-def _summary(
-    run: Run, owner: Holder | None, damage: str | None, last_poll: datetime | None
-) -> RunSummary:
-    if run.started is None:
-        nothing = "nothing was ever written to its journal: its start was cut off"
-        problem = damage or nothing
-        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=problem)
-    throttle = throttle_status(run)
-    return RunSummary(
-        name=run.name,
-        state=run_state(run, owner),
-        cluster_id=run.started.cluster_id,
-        plan=run.started.plan,
-        started_at=run.started_at,
-        ended_at=run.ended_at,
-        holder=owner,
-        outage=None if owner is None else run.outage,
-        open_requests=run.open_requests,
-        last_look_at=last_poll,
-        silence=silence(run, owner, last_poll, SystemClock().now()),
-        partitions=max(run.started.partitions, len(run.tracks)),
-        counts={state: run.counts[state] for state in State if run.counts[state]},
-        throttle=throttle.bounded,
-        throttle_left=throttle.remaining(owned=owner is not None),
-        extra_replicas=extra_replicas_text(run, owner),
-        recording=recording_now(run, owner),
-        note=run.notes[-1] if run.notes else None,
-        problem=damage or run.damage,
-    )
-
-
-def extra_replicas_text(run: Run, owner: Holder | None) -> str | None:
-    """Say how many partitions a run without an engine leaves with extra replicas; None for none.
-
-    Between two steps a partition has more replicas than before and after the run, and nothing but
-    the run takes them away.
-    """
-    left = run_state(run, owner) is RunState.RESUMABLE
-    count = run.with_extra_replicas if left else 0
-    if not count:
-        return None
-    have = "has" if count == 1 else "have"
-    return (
-        f"{as_count(count, 'partition')} {have} more replicas than before and after the run, until "
-        "it is resumed or rolled back"
-    )
-
-
-def recording_now(run: Run, owner: Holder | None) -> Recording:
-    """Return whether a run is being recorded: without a process it is not."""
-    return NOT_RECORDED if owner is None and run.recording.on else run.recording
-
-
-def _sort_key(run: RunSummary) -> tuple[bool, float, str]:
-    started = run.started_at
-    return (started is None, 0.0 if started is None else -started.timestamp(), run.name)

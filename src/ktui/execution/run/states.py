@@ -67,7 +67,9 @@ class Stage(enum.StrEnum):
     WAITING = "waiting"
     """Between two steps."""
     BLOCKED = "blocked"
-    """No step is possible now: for lack of a broker, or as somebody else reassigns it."""
+    """No step is possible now, as for lack of a broker."""
+    FOREIGN = "foreign"
+    """Someone else is reassigning it."""
     STALLED = "stalled"
     HELD_UP = "held up"
     """A step is in flight, and a replica cannot copy now, as onto a broker that is down."""
@@ -88,7 +90,7 @@ STAGES: Mapping[State, Stage] = MappingProxyType(
     {
         State.QUEUED: Stage.QUEUED,
         State.BLOCKED: Stage.BLOCKED,
-        State.FOREIGN: Stage.BLOCKED,
+        State.FOREIGN: Stage.FOREIGN,
         State.REFUSED: Stage.BLOCKED,
         State.STALLED: Stage.STALLED,
         State.ADDING: Stage.COPYING,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
-from ktui.cluster.ports import ConfigScope, ConfigSource, Setting
+from ktui.cluster.ports import ConfigResource, ConfigScope, ConfigSource, Setting
 from ktui.cluster.resources import SettingKey
 from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.run import Run
@@ -15,6 +15,28 @@ from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.quantities import as_count, as_rate
+
+
+class StandingSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of a broker or topic that holds, or may hold, a value of the run."""
+
+    scope: ConfigScope
+    name: str
+    """The broker or topic."""
+    key: str
+    ours: tuple[str, ...]
+    """Of a list, the run's entries. Of a rate, its value, or each value that may be set."""
+    sure: bool
+    """Whether Kafka has confirmed the value; False while an answer is pending or was lost."""
+    theirs: str | None = None
+    """The rate that somebody else has set in place of the run's, as Kafka's own text."""
+    before: Setting | None = None
+    """The value before the run; None where the broker did not know the setting."""
+
+    @property
+    def setting(self) -> SettingKey:
+        """The resource, and the key in it."""
+        return ConfigResource(self.scope, self.name), self.key
 
 
 class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,18 +49,18 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The rate at which the objective holds; None without one, or before the first."""
     bounded: ThrottleRates = NO_THROTTLE
     """The lowest of the desired rates, the chosen and the held one."""
+    in_force: ThrottleRates = NO_THROTTLE
+    """The same with the budget shared out: the rates that brokers are set to."""
     leaders: bool = False
     """Whether the sending side of leaders is throttled, too."""
-    refusal: str = ""
-    """Why Kafka refused the last change; empty if it accepted them all."""
-    foreign: Mapping[SettingKey, str] = {}
-    """The rates that somebody else has set in place of the run's."""
-    settings: Mapping[SettingKey, SetByRun] = {}
+    refusal: str | None = None
+    """Why Kafka refused the last change; None if it accepted them all."""
+    settings: tuple[StandingSetting, ...] = ()
     """The settings that the run has changed or may have changed, brokers before topics."""
     waits: str | None = None
     """Why a run with nothing left to move has not ended; None if it does not wait so."""
     stays: str | None = None
-    """The settings that a run without an engine leaves, and why; None for none."""
+    """The settings that a run without an engine leaves, and why; None for none, and with one."""
 
     @property
     def words(self) -> str:
@@ -48,31 +70,44 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def stands_on(self) -> str:
         """The brokers and topics whose settings the run has changed; empty for none."""
-        return name_resources(self.settings)
+        return name_resources([each.setting for each in self.settings])
 
-    def remaining(self, *, owned: bool) -> str | None:
-        """Return which settings remain although nothing moves, and why; None for none.
-
-        Args:
-            owned: whether the run has an engine.
-        """
-        return self.waits or (None if owned else self.stays)
+    @property
+    def remains(self) -> str | None:
+        """Which settings remain although nothing moves, and why; None for none."""
+        return self.waits or self.stays
 
 
-def throttle_status(run: Run) -> ThrottleStatus:
-    """Return the throttle of a run as its journal has it."""
-    changed = run.throttled.changed
+def throttle_status(run: Run, *, owned: bool = False) -> ThrottleStatus:
+    """Return the throttle of a run as its journal has it.
+
+    Args:
+        run: the run.
+        owned: whether it has an engine.
+    """
+    throttled, changed = run.throttled, run.throttled.changed
     return ThrottleStatus(
-        rates=run.throttled.rates,
-        chosen=run.throttled.chosen,
-        held=run.throttled.held_at,
-        bounded=run.throttled.bounded,
+        rates=throttled.rates,
+        chosen=throttled.chosen,
+        held=throttled.held_at,
+        bounded=throttled.bounded,
+        in_force=throttled.in_force,
         leaders=run.options.throttle_leaders,
-        refusal=run.throttled.refusal,
-        foreign=run.throttled.foreign,
-        settings=changed,
+        refusal=throttled.refusal or None,
+        settings=tuple(
+            StandingSetting(
+                scope=resource.scope,
+                name=resource.name,
+                key=key,
+                ours=tuple(sorted(ours.values)),
+                sure=not ours.unsure,
+                theirs=throttled.foreign.get((resource, key)),
+                before=ours.before,
+            )
+            for (resource, key), ours in changed.items()
+        ),
         waits=_why_waiting(run, changed) if changed else None,
-        stays=_why_left(run, changed) if changed else None,
+        stays=_why_left(run, changed) if changed and not owned else None,
     )
 
 
@@ -100,7 +135,7 @@ def _why_left(run: Run, changed: Collection[SettingKey]) -> str | None:
     return f"{where}: it could not be removed"
 
 
-def name_resources(keys: Iterable[SettingKey]) -> str:
+def name_resources(keys: Collection[SettingKey]) -> str:
     """Name the brokers and topics of settings: "brokers 4 and 5 and topic orders"."""
     brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
     topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}

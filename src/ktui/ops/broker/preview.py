@@ -8,6 +8,7 @@ from ktui.cluster.cordon import CORDONED
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import NoCordon
 from ktui.execution.forecast.progress_text import progress_line
+from ktui.execution.forecast.run_progress import run_progress
 from ktui.ops.broker.removal import REFUSED, RemovalRequest, Stage, place
 from ktui.ops.broker.runs import DEMOTE, DRAIN, Purpose, left_text, made_run, plan_text
 from ktui.planning.intents.layout import Layout
@@ -117,7 +118,7 @@ class RemovalPreview:
         for name in names:
             run = made_run(self._request.state, name)
             if run is not None and not run.ended:
-                yield stage, f"goes on: {progress_line(run)}"
+                yield stage, f"goes on: {progress_line(run_progress(run))}"
                 return
         broker = self._broker
         try:

@@ -13,8 +13,8 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
-from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir
@@ -194,7 +194,7 @@ class CancelController:
         if shut is not None:
             return f"by {shut.who}"
         status = self._run.status
-        who = status is not None and status.owned and status.cancel_gate
+        who = status is not None and status.owned and status.cancel_gate_by
         return f"by {who}" if who else ""
 
     @property

@@ -47,7 +47,7 @@ def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
 
 def _run_title(status: RunStatus) -> str:
     """Return the terminal's title while a run is shown."""
-    share = "" if status.copied.share is None else f"{figures.as_share(status.copied.share)}, "
+    share = "" if status.share is None else f"{figures.as_share(status.share)}, "
     return f"{share}run {status.name}, {status.over:,}/{status.partitions:,} ended"
 
 

@@ -12,10 +12,11 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.estimate import CopiedBytes, Estimate
+from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.recorded_estimate import estimate_as_seen
+from ktui.execution.forecast.run_progress import RunProgress, run_progress, with_more
 from ktui.execution.forecast.waits import Waits
-from ktui.execution.host.catalog import RunState, run_state
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.engine_death import engine_death
 from ktui.execution.host.ownership import Holder, holder
@@ -23,10 +24,9 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import Stage, State
+from ktui.execution.run.states import State
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits, LimitsProblem, Mode
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
@@ -40,61 +40,24 @@ _ENOUGH_BEGUN = 0.1
 """Above this share of steps begun, the number of batches can be estimated."""
 
 
-class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the lines at the top show it."""
+class RunStatus(RunProgress, frozen=True, kw_only=True):
+    """A run as the lines at the top show it: its progress, and what only this view knows."""
 
-    name: str
-    state: RunState
-    why: str = ""
-    """The person who paused the run, or the reason why its gate is shut or its engine left."""
-    died: str = ""
-    """How its engine died; empty if it lives, or left by itself."""
-    cancel_gate: str = ""
-    """The one who had shut the cluster's cancel gate at the engine's last check; empty if open."""
-    by_cancel_gate: bool = False
-    """Whether that gate, and nothing else, lets no step begin."""
-    limits: Limits = Limits()
     coming: Limits | None = None
     """Limits that were requested, and are not in force yet."""
-    batch: int = 0
-    batches: int | None = None
-    partitions: int = 0
-    counts: Mapping[State, int] = {}
-    stages: Mapping[Stage, int] = {}
-    """The partitions by stage."""
-    not_started: int = 0
-    """Of those that were stopped, the ones that had not begun."""
-    in_flight: int = 0
-    rolling_back: int = 0
-    """Partitions that are to be rolled back, or about to be: their step is being cancelled."""
-    copied: CopiedBytes = CopiedBytes()
-    throttle: ThrottleNow = ThrottleNow()
-    by: datetime | None = None
-    """When the run is to have ended."""
-    holder: Holder | None = None
-    ended_at: datetime | None = None
-    problem: str | None = None
-    """The problem of the run's journal; None for none."""
+    traffic: ThrottleNow = ThrottleNow()
 
     @property
-    def over(self) -> int:
-        """The number of partitions that have ended, one way or another."""
-        return sum(count for state, count in self.counts.items() if state.ended)
-
-    @property
-    def stopped(self) -> int:
-        """The number of partitions that were stopped on their way."""
-        return self.counts.get(State.STOPPED, 0) - self.not_started
-
-    @property
-    def only_rolls_back(self) -> bool:
-        """Whether all that is left of the run is to roll partitions back."""
-        return 0 < self.rolling_back == self.partitions - self.over
-
-    @property
-    def owned(self) -> bool:
-        """Whether an engine owns the run."""
-        return self.holder is not None and self.state is not RunState.ENDED
+    def why(self) -> str:
+        """Who paused the run, why its gate is shut, or why its engine left."""
+        match self.state:
+            case RunState.PAUSED:
+                return self.paused or ""
+            case RunState.GATED | RunState.WAITING:
+                return self.gate.reason if self.gate.shut else "the cancel gate; O opens it"
+            case RunState.RESUMABLE:
+                return self.left or ""
+        return ""
 
 
 class AttachedRun:
@@ -254,31 +217,22 @@ class AttachedRun:
     @property
     def status(self) -> RunStatus:
         """The run's present status."""
-        run, state = self.run, run_state(self.run, self._holder)
-        return RunStatus(
-            name=self.name,
-            state=state,
-            why=_why(run, state),
-            died=self._death if state is RunState.RESUMABLE else "",
-            cancel_gate=run.cancel_gate.reason if run.cancel_gate.shut else "",
-            by_cancel_gate=state is RunState.GATED and not run.gate.shut,
-            limits=run.limits,
-            coming=self._coming(),
-            batch=run.batch,
-            batches=_batches(run, self.rows),
-            partitions=len(run.tracks),
-            counts={each: run.counts[each] for each in State if run.counts[each]},
+        run, traffic, copied = self.run, self._throttle, self._estimate.copied
+        if traffic.too_low:  # nobody knows when that is mended
+            copied = msgspec.structs.replace(copied, left_s=None)
+        progress = run_progress(
+            run,
+            self._holder,
+            now=self.now,
+            copied=copied,
             stages=self.rows.count_stages(self._timelines),
-            not_started=_not_started(run),
-            in_flight=run.in_flight,
-            rolling_back=sum(t.cancel is CancelKind.ROLLBACK for t in run.cancelling.values()),
-            copied=self._estimate.copied,
-            throttle=self._throttle,
-            by=run.schedule.by,
-            holder=self._holder,
-            ended_at=run.ended_at,
-            problem=self._problem or run.damage,
+            problem=self._problem,
         )
+        died = self._death if progress.state is RunState.RESUMABLE else ""
+        progress = msgspec.structs.replace(
+            progress, batches=_batches(run, self.rows), died=died or None
+        )
+        return with_more(RunStatus, progress, coming=self._coming(), traffic=traffic)
 
     def _coming(self) -> Limits | None:
         """Return the limits that were requested and not answered yet."""
@@ -299,25 +253,6 @@ def limits_after(limits: Limits, commands: Sequence[Command | None]) -> Limits |
             except LimitsProblem:
                 continue
     return None if coming == limits else coming
-
-
-def _not_started(run: Run) -> int:
-    """Count the partitions that were stopped before they had begun."""
-    if not run.counts[State.STOPPED]:
-        return 0
-    return sum(t.state is State.STOPPED and not t.begun for t in run.tracks.values())
-
-
-def _why(run: Run, state: RunState) -> str:
-    if state is RunState.PAUSED:
-        return run.pauses.reason or ""
-    if state is RunState.GATED:
-        return run.gate.reason if run.gate.shut else "the cancel gate; O opens it"
-    if state is RunState.WAITING:
-        return run.gate.reason
-    if state is RunState.RESUMABLE:
-        return run.left or ""
-    return ""
 
 
 def _batches(run: Run, rows: RunRows) -> int | None:

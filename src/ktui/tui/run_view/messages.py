@@ -149,7 +149,7 @@ def pause_consequences(status: RunStatus, *, paused: bool) -> str:
     if paused:
         why = f" It is paused {status.why}." if status.why else ""
         return f"{left} not finished yet: the run goes on with them under the limits in force.{why}"
-    in_flight = figures.as_count(status.in_flight, "step")
+    in_flight = figures.as_count(status.steps_in_flight, "step")
     return (
         f"Nothing new is submitted; {left} not finished yet."
         f" Nothing is cancelled: {in_flight} in flight will finish. Press p again to continue."

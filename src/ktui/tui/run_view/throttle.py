@@ -11,7 +11,7 @@ from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.execution.run.throttle_status import ThrottleStatus, prior_value_text, throttle_status
+from ktui.execution.run.throttle_status import prior_value_text
 from ktui.planning.names import join_named
 from ktui.progress.flows import BrokerFlow, Flows
 from ktui.progress.inflow import Inflow, inflows
@@ -25,10 +25,8 @@ _ROOM = 0.95
 
 
 class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
-    """The throttle as the lines at the top show it."""
+    """The traffic under a run's throttle, as the lines at the top show it."""
 
-    run: ThrottleStatus = ThrottleStatus()
-    """The throttle by the run's journal."""
     into: tuple[BrokerInflow, ...] = ()
     """The brokers into which the run copies, those with the most first."""
     bytes_s: float | None = None
@@ -100,7 +98,6 @@ def throttle_now(
     written = [each for each in into.values() if each.fastest_bytes_s]
     too_low, enough = _too_low(run, progress, into, None if before is None else before.enough)
     return ThrottleNow(
-        run=throttle_status(run),
         into=tuple(sorted(known, key=lambda each: -(each.flow.in_s or 0.0))),
         bytes_s=flows.bytes_s,
         fastest=max(written, key=lambda each: each.fastest_bytes_s or 0.0, default=None),

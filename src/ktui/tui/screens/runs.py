@@ -18,10 +18,11 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from ktui.execution.errors import RunProblem
-from ktui.execution.forecast.progress_text import least_text
-from ktui.execution.host.catalog import RunState, RunSummary, all_runs
+from ktui.execution.forecast.progress_text import progress_lines
+from ktui.execution.forecast.run_progress import RunProgress, all_runs, with_least
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.states import State
+from ktui.execution.run.states import Stage
 from ktui.tui.draw.roles import role_style
 from ktui.tui.draw.titled_rule import border_title, panel_title, titled_rule
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
@@ -38,7 +39,7 @@ _NOT_RESUMED = {
     RunState.ENDED: "has ended",
     RunState.EXPORTED: "was exported, and goes on where it is imported",
 }
-_HEADINGS = ("run", "state", "done", "failed", "cancelled", "started")
+_HEADINGS = ("run", "state", "done", "failed", "called off", "started")
 _AROUND = 2
 """Cells of padding that the table adds to each cell."""
 _LEAST_NAME = 12
@@ -96,9 +97,7 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
     def __init__(self, state_dir: StateDir, *, place: str, may_resume: str | None) -> None:
         super().__init__()
         self._state_dir, self._place, self._problem = state_dir, place, may_resume
-        self._runs: Mapping[str, RunSummary] = {}
-        self._least: tuple[str, str] | None = None
-        """The attached run, and how close it is to the least possible time."""
+        self._runs: Mapping[str, RunProgress] = {}
         self._read = False
         self._refused: tuple[str, str] | None = None
         """The run whose last request was refused, and why."""
@@ -130,19 +129,22 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         except RunProblem as problem:
             self.query_one("#runs-empty", Static).update(Content(str(problem)))
             return
-        self._runs, self._read = {run.name: run for run in runs}, True
-        self._least = await self._read_least()
+        attached = await self._attached()
+        self._runs = {run.name: run for run in runs}
+        if attached is not None and attached.name in self._runs:
+            self._runs[attached.name] = attached
+        self._read = True
         self._draw()
 
-    async def _read_least(self) -> tuple[str, str] | None:
+    async def _attached(self) -> RunProgress | None:
+        """Return the run that the view follows, of which it knows more than its journal says."""
         attached = services(self).attached
         if attached is None:
             return None
-        status = attached.status
-        if status.state is not RunState.RUNNING or status.copied.left_s is None:
-            return None
-        least = await asyncio.to_thread(attached.least_left)
-        return None if least is None else (attached.name, least_text(attached.run, least))
+        progress: RunProgress = attached.status
+        if progress.time_left is None:
+            return progress
+        return with_least(progress, await asyncio.to_thread(attached.least_left))
 
     @on(Resize)
     def _draw(self) -> None:
@@ -169,7 +171,7 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         return Text(words, style=role_style(self.app.theme_variables, role), no_wrap=True)
 
     @property
-    def selected(self) -> RunSummary | None:
+    def selected(self) -> RunProgress | None:
         """The run under the cursor."""
         table = self.query_one(RunTable)
         if not table.row_count:
@@ -187,8 +189,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         title = panel_title(f"run {run.name}", None, Content.styled(word, f"${role}"))
         panel.border_title = border_title(title)
         lines = _facts(run)
-        if self._least is not None and self._least[0] == run.name:
-            lines.append(f"at least {self._least[1]}")
         facts = Content("\n".join(lines))
         if self._refused is not None and self._refused[0] == run.name:
             refused = Content.styled(f"! {self._refused[1]}", "$warning")
@@ -252,29 +252,26 @@ def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
     return [max(_LEAST_NAME, min(name, left)), *others]
 
 
-def _row(run: RunSummary) -> list[tuple[str, str]]:
+def _row(run: RunProgress) -> list[tuple[str, str]]:
     word, role = state_words(run.state)
-    done, failed = run.counts.get(State.DONE, 0), run.counts.get(State.FAILED, 0)
-    cancelled = sum(run.counts.get(state, 0) for state in (State.STOPPED, State.ROLLED_BACK))
+    failed, called_off = (run.stages.get(s, 0) for s in (Stage.FAILED, Stage.CALLED_OFF))
     started = "" if run.started_at is None else f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
     return [
         (run.name, "foreground"),
         (word, role),
-        (f"{done:,}/{run.partitions:,}", "foreground"),
+        (f"{run.done:,}/{run.partitions:,}", "foreground"),
         (f"{failed:,}", "stalled" if failed else "dim"),
-        (f"{cancelled:,}", "cancelled" if cancelled else "dim"),
+        (f"{called_off:,}", "cancelled" if called_off else "dim"),
         (started, "dim"),
     ]
 
 
-def _facts(run: RunSummary) -> list[str]:
-    counts = ", ".join(f"{n:,} {State(state).words}" for state, n in run.counts.items())
-    lines = [
-        f"plan {run.plan or '-'}   cluster {run.cluster_id or '-'}",
-        f"{run.over:,} of {run.partitions:,} ended{f': {counts}' if counts else ''}",
-    ]
-    if run.holder is not None:
-        lines.append(f"engine: {run.holder}")
+def _facts(run: RunProgress) -> list[str]:
+    lines = [f"plan {run.plan or '-'}   cluster {run.cluster_id or '-'}"]
+    if run.state is not RunState.UNREADABLE:
+        lines += progress_lines(run)
+    if run.owner is not None:
+        lines.append(f"engine: {run.owner}")
     elif run.state is RunState.RESUMABLE:
         lines.append(f"no engine; R, or: ktui resume {run.name}")
     elif run.state is RunState.SUBMITTED:

@@ -159,13 +159,13 @@ def _of_throttle(run: RunStatus | None) -> Iterator[Trouble]:
     """Yield the throttle problem that keeps the run from its end."""
     if run is None or run.state is RunState.ENDED:
         return
-    refusal = run.throttle.run.refusal
-    if run.throttle.too_low:
-        yield Trouble(run.throttle.too_low, (Help("show_throttle", "raise throttle"),))
+    refusal = run.throttle.refusal
+    if run.traffic.too_low:
+        yield Trouble(run.traffic.too_low, (Help("show_throttle", "raise throttle"),))
     elif refusal:
         yield Trouble(f"throttle refused: {refusal}", (Help("show_throttle", "change throttle"),))
-    elif run.throttle.broken:
-        yield Trouble(run.throttle.broken, (Help("show_throttle", "see throttle"),))
+    elif run.traffic.broken:
+        yield Trouble(run.traffic.broken, (Help("show_throttle", "see throttle"),))
 
 
 def _reduced(status: Status) -> Iterator[Trouble]:

@@ -13,8 +13,8 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.resources import broker_resource
-from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.ownership import own_run
 from ktui.planning.check.placement import read_pool
 from ktui.planning.replication_factor import BrokerPool

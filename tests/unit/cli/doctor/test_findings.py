@@ -15,7 +15,8 @@ from ktui.cli.doctor.findings import (
 )
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.host.catalog import RunState, RunSummary
+from ktui.execution.forecast.run_progress import RunProgress
+from ktui.execution.host.catalog import RunState
 from ktui.progress.health import Health
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -190,8 +191,8 @@ def test_extra_replicas_beside_a_live_run_are_no_warning() -> None:
 
 def test_a_killed_run_whose_partitions_keep_an_extra_replica_is_named_with_the_way_out() -> None:
     words = "13 partitions have more replicas than before and after the run"
-    waits = RunSummary(name="drain", state=RunState.RESUMABLE, extra_replicas=words)
-    usual = RunSummary(name="other", state=RunState.RESUMABLE)
+    waits = RunProgress(name="drain", state=RunState.RESUMABLE, extra_replicas=words)
+    usual = RunProgress(name="other", state=RunState.RESUMABLE)
 
     (found,) = judge_extra_replicas([usual, waits])
 

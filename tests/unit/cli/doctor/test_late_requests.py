@@ -9,7 +9,7 @@ import pytest
 from ktui.cli.doctor.findings import Level
 from ktui.cli.doctor.ownership_findings import judge_late
 from ktui.cluster.partition import Reassignment
-from ktui.execution.host.catalog import summarize_run
+from ktui.execution.forecast.run_progress import read_progress
 from ktui.execution.host.late_requests import late_requests
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
@@ -91,4 +91,4 @@ def test_a_request_that_was_answered_is_never_late(tmp_path: Path) -> None:
 def test_the_summary_of_an_ended_run_lists_its_open_requests(tmp_path: Path) -> None:
     state = a_run(tmp_path, ended=True)
 
-    assert summarize_run(state.run("drain")).open_requests == ENDED.open
+    assert read_progress(state.run("drain")).open_requests == ENDED.open

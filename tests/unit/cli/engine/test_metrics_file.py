@@ -10,6 +10,7 @@ import pytest
 from ktui.cli.engine import metrics
 from ktui.cli.engine.metrics import EVERY_S, RunMetrics
 from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.simulated.clock import VirtualClock
@@ -32,7 +33,7 @@ def test_metrics_are_written_again_after_a_failure_of_an_unknown_kind(
     clock, file = VirtualClock(), tmp_path / "drain.prom"
     with written(tmp_path / "journal.db", a_start(2)) as journal, RunMetrics(clock) as writing:
         run = Run("drain").fold(journal.entries())
-        writing.begin(run, str(file), EarlierRuns(StateDir(tmp_path / "state")))
+        writing.begin(run, this_process(), str(file), EarlierRuns(StateDir(tmp_path / "state")))
         with monkeypatch.context() as broken:
             broken.setattr(owner, name, fails)
             writing.write_if_due({})

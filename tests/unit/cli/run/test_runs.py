@@ -193,7 +193,7 @@ def test_json_of_runs_is_one_object_with_every_run(here: StateDir) -> None:
     assert next(iter(listed_run)) == "schema_version"
     assert listed_run["state_dir"] == str(here.path)
     (run,) = listed_run["runs"]
-    assert run["name"] == "live"
+    assert run["run"] == "live"
     assert run["state"] == "running"
     assert run["cluster_id"] == CLUSTER
     assert run["started_at"] == "2026-01-01T00:00:00.000Z"

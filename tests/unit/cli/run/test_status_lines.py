@@ -43,7 +43,7 @@ def test_each_change_is_one_line_and_what_happened_before_is_not_repeated(folder
         then = words(lines.next())
         nothing = lines.next()
 
-        assert first == ["drain: 0 of 2 done"]
+        assert first == ["drain: 0 of 2 done, 2 queued"]
         assert then == [
             "orders-0: batch 1: 1,2,3 -> 1,2,3,4 (+4)",
             "orders-0: step finished: 1,2,3,4, leader 1",

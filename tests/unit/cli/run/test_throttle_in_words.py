@@ -16,7 +16,8 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.forecast.progress_text import end_lines, progress_line
-from ktui.execution.host.ownership import own_run
+from ktui.execution.forecast.run_progress import run_progress
+from ktui.execution.host.ownership import own_run, this_process
 from ktui.execution.run.events import (
     Configure,
     Configured,
@@ -54,7 +55,7 @@ def test_status_shows_why_the_rates_of_an_objective_moved_last_in_words_and_in_j
     assert json_of(call(run, "--json"))["throttle"]["held"] == {
         "rate": 4_000_000,
         "figure": 212.0,
-        "reason": None,
+        "reason": "",
         "windows": 20,
         "kept": 19,
         "why": reason,
@@ -92,7 +93,12 @@ def test_json_of_throttle_and_status_has_the_settings(tmp_path: Path) -> None:
 
     assert answer == {"schema_version": 1, "run": "drain-b3", "throttle": status["throttle"]}
     throttle = answer["throttle"]
-    assert throttle["rates"] == {"every": 50_000_000, "brokers": [], "budget": None, "slo": None}
+    assert throttle["rates"] == {
+        "every": 50_000_000,
+        "brokers": [],
+        "budget": None,
+        "objective": None,
+    }
     assert (throttle["leaders"], throttle["refusal"], throttle["waits"]) == (False, None, None)
     assert throttle["stays"] is None
     assert throttle["settings"] == [
@@ -187,8 +193,8 @@ def test_following_a_run_ends_with_the_throttles_that_stay(
 def test_the_progress_line_of_a_run_has_its_throttle(tmp_path: Path) -> None:
     run = run_of(a_run(tmp_path, *throttled()))
 
-    assert progress_line(run) == (
-        "drain-b3: 0 of 2 done, 1 moving, batch 1, throttle 50 MB/s into each broker"
+    assert progress_line(run_progress(run, this_process())) == (
+        "drain-b3: 0 of 2 done, 1 copying, 1 queued, batch 1, throttle 50 MB/s into each broker"
     )
 
 
@@ -200,13 +206,13 @@ def test_ktui_runs_shows_where_a_throttle_is_left(tmp_path: Path) -> None:
     (parsed_run,) = json_of(CliRunner().invoke(ktui, [*arguments, "--json"]))["runs"]
 
     assert listed[1].startswith("drain-b3 waiting for resume, throttle left")
-    assert parsed_run["throttle"] == {
+    assert parsed_run["throttle"]["bounded"] == {
         "every": 50_000_000,
         "brokers": [],
         "budget": None,
-        "slo": None,
+        "objective": None,
     }
-    assert parsed_run["throttle_left"].startswith("its throttle may stay on broker 4")
+    assert parsed_run["throttle"]["stays"].startswith("its throttle may stay on broker 4")
 
 
 def test_a_run_that_waits_only_for_a_broker_is_shown_with_that_broker_and_the_way_out(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import JournalProblem
-from ktui.execution.host.catalog import all_runs
+from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import AnyRunEvent, StateEntered
 from ktui.execution.run.states import State

@@ -10,6 +10,8 @@ import pytest
 
 from ktui.cli.engine.log import EngineLog
 from ktui.execution.forecast.progress_text import progress_line
+from ktui.execution.forecast.run_progress import run_progress
+from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import Cancel, JournalEntry, Outage
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.simulated import events as acts
@@ -68,8 +70,12 @@ def test_the_progress_line_shows_since_when_the_cluster_is_lost_and_why() -> Non
     run = a_run(Outage(lost=True, reason="no answer"))
 
     since = AT.astimezone().isoformat(" ", timespec="seconds")
-    assert progress_line(run).endswith(f", cluster lost since {since}, no answer")
-    assert "lost" not in progress_line(a_run(Outage(lost=True), Outage(lost=False)))
+    assert progress_line(run_progress(run, this_process())).endswith(
+        f", cluster lost since {since}, no answer"
+    )
+    assert "lost" not in progress_line(
+        run_progress(a_run(Outage(lost=True), Outage(lost=False)), this_process())
+    )
 
 
 def test_an_outage_of_one_process_does_not_carry_over_to_the_next() -> None:

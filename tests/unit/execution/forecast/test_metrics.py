@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes
 from ktui.execution.forecast.metrics import FIRST_BYTES, EngineTimes, metrics_text
+from ktui.execution.forecast.run_progress import run_progress
+from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import JournalEntry, StateEntered, ThrottleChanged
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
-from ktui.speed.answer import Span
+from ktui.speed.answer import Basis, HowLong, Span
 from support.journals.journals import CLUSTER, a_start, step
 
 ENGINE = EngineTimes(up=True, since=FIRST_MOMENT, polled=FIRST_MOMENT + timedelta(seconds=1.5))
@@ -28,6 +30,10 @@ def a_run(name: str = "drain") -> Run:
     throttled = ThrottleChanged(old=NO_THROTTLE, new=rates)
     events = enumerate([*a_start(), throttled, step(0), stalled], start=1)
     return Run(name).fold(JournalEntry(seq, FIRST_MOMENT, event) for seq, event in events)
+
+
+def metrics_of(run: Run) -> str:
+    return metrics_text(run_progress(run, this_process()), ENGINE)
 
 
 def read(text: str) -> dict[str, float]:
@@ -43,9 +49,13 @@ def read(text: str) -> dict[str, float]:
 
 
 def test_a_run_is_seen_with_its_states_bytes_time_left_and_throttle() -> None:
-    copied = CopiedBytes(300, 1_000, 12.5, Span(40, 56, 80))
+    left = HowLong(time_s=Span(40, 56, 80), basis=Basis())
+    known = run_progress(a_run(), this_process())
+    known = msgspec.structs.replace(
+        known, bytes_done=300, bytes=1_000, bytes_s=12.5, time_left=left
+    )
 
-    samples = read(metrics_text(a_run(), copied, ENGINE))
+    samples = read(metrics_text(known, ENGINE))
 
     assert samples['ktui_run_partitions{state="stalled"}'] == 1
     assert samples["ktui_run_stalled_partitions"] == 1
@@ -62,7 +72,7 @@ def test_a_run_is_seen_with_its_states_bytes_time_left_and_throttle() -> None:
 
 
 def test_what_is_not_known_is_left_out_and_not_shown_as_zero() -> None:
-    samples = read(metrics_text(a_run(), NOT_KNOWN, ENGINE))
+    samples = read(metrics_of(a_run()))
 
     assert "ktui_run_left_seconds" not in samples
     assert "ktui_run_copied_ratio" not in samples
@@ -70,7 +80,7 @@ def test_what_is_not_known_is_left_out_and_not_shown_as_zero() -> None:
 
 
 def test_each_metric_is_described_once_before_its_values() -> None:
-    text = metrics_text(a_run(), NOT_KNOWN, ENGINE)
+    text = metrics_of(a_run())
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
 
     assert text.encode().startswith(FIRST_BYTES)
@@ -80,7 +90,7 @@ def test_each_metric_is_described_once_before_its_values() -> None:
 
 @given(st.text())
 def test_any_name_is_escaped_so_that_it_can_be_read_back(name: str) -> None:
-    text = metrics_text(a_run(name), NOT_KNOWN, ENGINE)
+    text = metrics_of(a_run(name))
     line = next(each for each in text.split("\n") if each.startswith("ktui_engine_up"))
     sample = SAMPLE.fullmatch(line)
     assert sample is not None

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.forecast.estimate import CopiedBytes
+from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
+from ktui.execution.forecast.run_progress import run_progress
+from ktui.execution.host.ownership import this_process
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -49,6 +51,11 @@ def now_in(partition: int, state: State, reason: str = "") -> StateEntered:
     return StateEntered(topic="orders", partition=partition, state=state, reason=reason)
 
 
+def line(run: Run, copied: CopiedBytes = NOT_KNOWN) -> str:
+    """The line of progress of a run with an engine."""
+    return progress_line(run_progress(run, this_process(), copied=copied))
+
+
 LEFT = CopiedBytes(left_s=Span(120.0, 130.0, 140.0))
 ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
 ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
@@ -58,45 +65,46 @@ def test_the_progress_line_tells_what_moves_from_what_waits_for_a_broker_that_is
     down = now_in(1, State.ADDING, "broker 4 is down")
     run = a_run(step(0, 7), step(1, 7), down)
 
-    assert ", 1 moving, 1 held up, batch 7" in progress_line(run)
-    assert "left" not in progress_line(run, LEFT)
+    assert line(run).startswith("drain: 0 of 4 done, 1 held up, 1 copying, 2 queued, batch 7")
+    assert "left" not in line(run, LEFT)
 
 
 def test_the_progress_line_shows_how_far_the_run_is() -> None:
-    run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7), now_in(3, State.BLOCKED))
+    run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7))
 
-    assert progress_line(run, LEFT) == (
-        "drain: 1 of 4 done, 2 moving, batch 7, 1.0 GiB of 4.0 GiB copied, 1 blocked, 2m 10s left"
+    assert line(run, LEFT) == (
+        "drain: 1 of 4 done, 2 copying, 1 queued, batch 7, 1.0 GiB of 4.0 GiB copied, "
+        "about 2.2 min left (2 to 2.3), by this run"
+    )
+    blocked = a_run(step(1, 7), now_in(3, State.BLOCKED))
+    assert line(blocked, LEFT) == (
+        "drain: 0 of 4 done, 1 blocked, 1 copying, 2 queued, batch 7, 0 B of 4.0 GiB copied"
     )
 
 
 def test_the_progress_line_counts_what_steps_in_flight_have_copied() -> None:
     copied = msgspec.structs.replace(LEFT, done=3 * 2**30)
-    assert ", 3.0 GiB of 4.0 GiB copied, " in progress_line(a_run(step(1, 7)), copied)
+    assert ", 3.0 GiB of 4.0 GiB copied, " in line(a_run(step(1, 7)), copied)
 
 
 def test_the_progress_line_marks_a_time_left_based_on_earlier_runs() -> None:
     reported = msgspec.structs.replace(LEFT, by_earlier_runs=True)
-    assert progress_line(a_run(step(1, 7)), reported).endswith(", 2m 10s left by earlier runs")
+    shown = line(a_run(step(1, 7)), reported)
+    assert shown.endswith(", about 2.2 min left (2 to 2.3), by earlier moves")
 
 
 def test_a_partition_given_up_does_not_count_as_done() -> None:
     run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), EngineLeft(reason="told to"))
 
-    assert progress_line(run).startswith("drain: 1 of 4 done, ")
-    assert progress_line(run).endswith(", 1 failed, 1 changed elsewhere")
+    assert line(run).startswith("drain: 1 of 4 done, 1 failed, 1 left out, ")
     assert "1 of 4 partitions done" in end_lines(run)[0]
 
 
 def test_the_progress_line_shows_why_the_run_is_held() -> None:
     gate = StepGate(shut=True, reason="2 partitions outside the run are offline")
 
-    assert progress_line(a_run(gate)).endswith(
-        "gate shut: 2 partitions outside the run are offline"
-    )
-    assert progress_line(a_run(gate, Paused(by=PauseOrigin.OPERATOR))).endswith(
-        "paused: by the operator"
-    )
+    assert line(a_run(gate)).endswith("gate shut: 2 partitions outside the run are offline")
+    assert line(a_run(gate, Paused(by=PauseOrigin.OPERATOR))).endswith("paused: by the operator")
 
 
 def test_cancelled_partitions_are_counted_separately_and_never_as_done() -> None:
@@ -109,8 +117,7 @@ def test_cancelled_partitions_are_counted_separately_and_never_as_done() -> None
         over(3),
     )
 
-    assert progress_line(run).startswith("drain: 1 of 4 done, ")
-    assert progress_line(run).endswith(", 2 stopped, 1 rolling back")
+    assert line(run).startswith("drain: 1 of 4 done, 3 called off (1 rolling back, 2 stopped), ")
 
     for event in (now_in(3, State.DONE), Ended(counts={})):
         run.apply(JournalEntry(run.seq + 1, AT, event))
@@ -123,7 +130,7 @@ def test_cancelled_partitions_are_counted_separately_and_never_as_done() -> None
 def test_the_progress_line_names_who_shut_the_cancel_gate() -> None:
     run = a_run(CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain"))
 
-    assert progress_line(run, LEFT).endswith(
+    assert line(run, LEFT).endswith(
         "cancel gate shut by ada@ops1 (1) at 14:00, to stop all of run drain"
     )
 
@@ -140,7 +147,7 @@ def test_each_added_replica_counts_as_copied_when_its_step_completes() -> None:
     assert run.copies.done == 0
     run.apply(JournalEntry(5, AT, over(0)))
     assert (run.copies.done, run.copies.whole) == (GIB, 2 * GIB)
-    assert "1.0 GiB of 2.0 GiB copied" in progress_line(run)
+    assert "1.0 GiB of 2.0 GiB copied" in line(run)
 
     run.apply(JournalEntry(6, AT, now_in(0, State.DONE)))
     assert (run.copies.done, run.copies.whole) == (2 * GIB, 2 * GIB)
@@ -161,7 +168,7 @@ def test_a_partition_changed_elsewhere_is_neither_copied_nor_left_to_copy() -> N
 
 
 def test_the_progress_line_names_what_interrupted_the_run() -> None:
-    reported = progress_line(a_run(Paused(by=PauseOrigin.SIGNAL)))
+    reported = line(a_run(Paused(by=PauseOrigin.SIGNAL)))
 
     assert reported.endswith("paused: by an interrupt (Ctrl-C)")
 

@@ -109,9 +109,10 @@ async def test_status_and_early_and_late_views_show_the_same_bytes_and_time_left
     alone = Estimate(run.follower.run)
     alone.take(run.journal)
     alone.update(run.clock.now())
-    for copied in (early.status.copied, late.status.copied):
-        assert copied.done == pytest.approx(status.done, rel=0.03)
-        assert middle(copied) == pytest.approx(middle(status), rel=0.1)
+    for shown in (early.status, late.status):
+        assert shown.bytes_done == pytest.approx(status.done, rel=0.03)
+        assert shown.time_left is not None
+        assert shown.time_left.time_s.middle == pytest.approx(middle(status), rel=0.1)
     assert middle(alone.copied) != pytest.approx(middle(status), rel=0.2)  # the journal says less
     await run.aclose()
     await engines.aclose()

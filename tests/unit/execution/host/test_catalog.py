@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.host.catalog import RunState, RunSummary, UnknownRun, all_runs, find_run
+from ktui.execution.forecast.run_progress import RunProgress, all_runs
+from ktui.execution.host.catalog import RunState, UnknownRun, find_run
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEntered, StepGate
-from ktui.execution.run.states import State
+from ktui.execution.run.states import Stage, State
 from support.journals.journals import CLUSTER, a_start, ended, step, written
 
 
@@ -31,7 +32,7 @@ def now_in(partition: int, state: State) -> StateEntered:
     return StateEntered(topic="orders", partition=partition, state=state)
 
 
-def only(here: StateDir) -> RunSummary:
+def only(here: StateDir) -> RunProgress:
     (run,) = all_runs(here)
     return run
 
@@ -51,9 +52,13 @@ def test_an_unowned_run_can_be_resumed(here: StateDir) -> None:
     assert run.cluster_id == CLUSTER
     assert run.plan == "drain.json"
     assert run.started_at is not None
-    assert run.holder is None
+    assert run.owner is None
     assert (run.over, run.partitions) == (2, 3)
-    assert run.counts == {State.DONE: 1, State.FAILED: 1, State.QUEUED: 1}
+    assert {state: n for state, n in run.counts.items() if n} == {
+        State.DONE: 1,
+        State.FAILED: 1,
+        State.QUEUED: 1,
+    }
     assert run.problem is None
 
 
@@ -74,7 +79,7 @@ def test_an_owned_run_is_shown_in_its_current_state(
     run = a_run(here, "drain-b3", [*a_start(), *events])
     with own_run(run) as owned:
         assert only(here).state is state
-        assert only(here).holder == owned.holder
+        assert only(here).owner == owned.holder
 
 
 def test_a_paused_unowned_run_can_be_resumed(here: StateDir) -> None:
@@ -94,7 +99,7 @@ def test_a_damaged_run_is_shown_up_to_its_damage(here: StateDir) -> None:
     damaged = only(here)
 
     assert damaged.state is RunState.RESUMABLE
-    assert damaged.counts == {State.ADDING: 1, State.QUEUED: 2}
+    assert damaged.stages == {Stage.COPYING: 1, Stage.QUEUED: 2}
     assert damaged.problem is not None
     assert "event 5 is damaged" in damaged.problem
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.cancel.foreign_log import CancelLog, read_cancels
-from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.forecast.run_progress import all_runs
+from ktui.execution.host.cancel_gate import CancelGateFile
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import refuse_unknown

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import RunProblem
+from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host import ownership, state_dir
-from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import OwnedElsewhere, holder, live_runs, lock_starts, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.file import sqlite_side_files
@@ -26,7 +27,8 @@ OWNER = """
 import subprocess, sys
 from pathlib import Path
 from ktui.execution.host.ownership import own_run
-from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.forecast.run_progress import all_runs
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir
 owned = own_run(RunDir(Path(sys.argv[1])))
 child = subprocess.Popen(["sleep", "600"], close_fds=False)

@@ -13,7 +13,8 @@ from ktui import __version__
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.errors import JournalProblem
-from ktui.execution.host.catalog import RunState, summarize_run
+from ktui.execution.forecast.run_progress import read_progress
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, Command
 from ktui.execution.journal.event_table import GENESIS, chain_hash
@@ -121,7 +122,7 @@ def test_a_run_with_an_option_of_a_newer_ktui_is_reported_and_not_resumed(tmp_pa
     linked = chain_hash(GENESIS, 1, at.encode(), body.encode()).hex()
     Golden("", [(1, at, body, linked)], [], {}).put_into(run.journal)
 
-    listed = summarize_run(run)
+    listed = read_progress(run)
 
     assert listed.state is RunState.UNREADABLE
     assert "it has a field `options.rack` that only a newer ktui knows" in str(listed.problem)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.forecast.progress_text import progress_line
+from ktui.execution.forecast.run_progress import run_progress
+from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import LeaveThrottles
 from ktui.execution.run.events import Ended, SettingsGivenUp
 from ktui.simulated import events
@@ -32,7 +34,7 @@ def test_a_run_whose_partitions_have_ended_waits_for_a_broker_and_reports_it(
     assert (
         "all partitions have ended; its throttle is still set on broker 4, which is down or "
         "refuses the change"
-    ) in progress_line(run)
+    ) in progress_line(run_progress(run, this_process()))
 
 
 def test_a_broker_without_changed_settings_is_not_waited_for(tmp_path: Path) -> None:

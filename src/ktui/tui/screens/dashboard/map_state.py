@@ -75,6 +75,7 @@ _OF_STAGE = {
     Stage.QUEUED: MapState.QUEUED,
     Stage.WAITING: MapState.WAITING,
     Stage.BLOCKED: MapState.BLOCKED,
+    Stage.FOREIGN: MapState.FOREIGN,
     Stage.STALLED: MapState.STALLED,
     Stage.HELD_UP: MapState.HELD_UP,
     Stage.BEHIND: MapState.BEHIND,
@@ -86,7 +87,6 @@ _OF_STAGE = {
     Stage.LEFT_OUT: MapState.FOREIGN,
 }
 _OF_STATE = {
-    State.FOREIGN: MapState.FOREIGN,
     State.STOPPED: MapState.STOPPED,
     State.ROLLED_BACK: MapState.ROLLED_BACK,
     State.TOPIC_GONE: MapState.STOPPED,

@@ -17,7 +17,7 @@ from textual.widgets import Checkbox, Input, Static
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.catalog import live_and_resumable
+from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
 from ktui.pacing.limits import Limits, Order, Shape

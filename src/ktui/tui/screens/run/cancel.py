@@ -338,7 +338,7 @@ class CancelScreen(Dialog[DialogChoice | None]):
     def _copying_time(self) -> str:
         """Return how long a rollback copies at the present rate; empty where that is not known."""
         to_copy = 0 if self._preview is None else self._preview.scope.to_copy
-        rate = self._attached.status.copied.bytes_s
+        rate = self._attached.status.bytes_s
         if not to_copy or not rate:
             return ""
         return f" (about {figures.as_duration(to_copy / rate)} at {figures.as_copying(rate)})"

@@ -16,7 +16,6 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.undo import Undo
 from ktui.execution.journal.commands import Command
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_status import throttle_status
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
@@ -189,7 +188,7 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         if status is None or status.state is RunState.ENDED:
             return self.ENDED
         if not status.owned:
-            left = None if self.attached is None else throttle_status(self.attached.run).stays
+            left = status.throttle.stays
             words = "The run has no engine" + (f"; {left}" if left else "")
             return f"{words}. Resume it first: ktui resume {status.name}"
         busy = self._asking or self._asked is not None

@@ -86,7 +86,7 @@ class LimitsScreen(RunChangeScreen):
 
     def standing(self, status: RunStatus) -> str:
         """Return when a change takes effect."""
-        in_flight_steps = figures.as_count(status.in_flight, "step")
+        in_flight_steps = figures.as_count(status.steps_in_flight, "step")
         return (
             f"Binds at the next step: {in_flight_steps} in flight stay as they are."
             " A field that is empty stays as it is."

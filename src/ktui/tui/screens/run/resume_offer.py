@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from ktui.execution.host.catalog import RunSummary
+from ktui.execution.forecast.run_progress import RunProgress
 from ktui.tui.draw import format as figures
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import give_ids
@@ -47,7 +47,7 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
     ]  # fmt: skip
     give_ids("offer", BINDINGS)
 
-    def __init__(self, waiting: Sequence[RunSummary], problem: str | None) -> None:
+    def __init__(self, waiting: Sequence[RunProgress], problem: str | None) -> None:
         super().__init__(f"Run {waiting[0].name} waits to be resumed")
         self._waiting, self._problem = waiting, problem
 
@@ -76,7 +76,7 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
         self.dismiss(ResumeChoice[choice])
 
 
-def _words(run: RunSummary) -> str:
+def _words(run: RunProgress) -> str:
     since = "" if run.started_at is None else f", started at {figures.as_time(run.started_at)}"
     return (
         f"{run.over:,} of its {figures.as_count(run.partitions, 'partition')} have ended{since}."

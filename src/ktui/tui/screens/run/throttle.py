@@ -17,7 +17,6 @@ from textual.widgets import Static
 from ktui.execution.host.undo import Undo, undo_throttle
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_status import throttle_status
 from ktui.progress.inflow import Inflow
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces
@@ -151,7 +150,7 @@ class ThrottleScreen(RunChangeScreen):
 
     def draw(self, attached: AttachedRun) -> None:
         """Show the desired and the set rates, and what is copied in."""
-        run, words = attached.run, attached.status.throttle.run.words
+        run, words = attached.run, attached.status.throttle.words
         self.entitle(f"throttle of run {attached.name}")
         self.query_one("#throttle-now", Static).update(f"in force: {words}")
         rows = throttle_table(rates_now(run, attached.inflows), self.line_cells - 2)
@@ -182,11 +181,10 @@ class ThrottleScreen(RunChangeScreen):
 
     def standing(self, status: RunStatus) -> str:
         """Return when a change takes effect, or what the run still waits for."""
-        attached = self.attached
-        if attached is not None and (waits := throttle_status(attached.run).waits):
+        if waits := status.throttle.waits:
             leave_behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
             return f"{waits[:1].upper()}{waits[1:]}. {leave_behind}"
-        in_flight_steps = figures.as_count(status.in_flight, "step")
+        in_flight_steps = figures.as_count(status.steps_in_flight, "step")
         return f"Enter puts it in force at once, also for the {in_flight_steps} in flight."
 
     def changed(self, run: Run) -> bool:

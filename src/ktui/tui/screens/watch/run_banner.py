@@ -11,8 +11,7 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
-from ktui.execution.host.catalog import RunState
+from ktui.execution.host.catalog import LIVE, RunState
 from ktui.execution.host.other_runs import OtherRun
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import Stage, State
@@ -26,6 +25,7 @@ from ktui.pacing.limits import (
     is_limited,
 )
 from ktui.planning.objective import Objective
+from ktui.speed.answer import HowLong, how_long_parts
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded
 from ktui.tui.draw.gauge import rate_gauge
@@ -48,7 +48,6 @@ _STATES = {
     RunState.ENDED: ("ENDED", "in-sync"),
     RunState.UNREADABLE: ("UNREADABLE", "stalled"),
 }
-_GOES_ON = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
 GOES_ON_ALONE = "Kafka goes on alone; it ends by: ktui reassign --verify"
 _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
@@ -79,25 +78,27 @@ class _Rank(enum.IntEnum):
     """How soon a part gives way: the last ones first. Those without a rank never do."""
 
     # the first line
-    ETA = 1
+    TIME = 1
     SHARE = 2
     WHY = 3
     COUNTS = 4
     STAGES = 5
     SPREAD = 6
     SIZES = 7
-    BATCH = 8
-    BAR = 9
+    ETA = 8
+    BATCH = 9
+    PACE = 10
+    BAR = 11
     # the second line
-    THROTTLE = 11
-    LIMIT = 12
-    GAUGE = 13
-    SHAPE = 14
-    COPYING = 15
-    IN_FLIGHT = 16
-    FASTEST = 17
-    LABEL = 18
-    MORE_GAUGES = 19
+    THROTTLE = 12
+    LIMIT = 13
+    GAUGE = 14
+    SHAPE = 15
+    COPYING = 16
+    IN_FLIGHT = 17
+    FASTEST = 18
+    LABEL = 19
+    MORE_GAUGES = 20
 
 
 class ShownAbove(NamedTuple):
@@ -225,9 +226,9 @@ def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[Head
     if status.why and status.state is not RunState.RESUMABLE and not says_all:
         yield HeaderPart((Piece(status.why, role),), rank=_Rank.WHY)
     if status.state is RunState.SUBMITTED:
-        yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=_Rank.ETA)
+        yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=_Rank.TIME)
     elif status.state is RunState.EXPORTED:
-        yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=_Rank.ETA)
+        yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=_Rank.TIME)
     yield from _remaining_throttle(status)
     yield from _promise(status, now)
     if status.state is not RunState.ENDED and status.batch:
@@ -236,12 +237,12 @@ def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[Head
             (Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=_Rank.BATCH
         )
     yield from _counts(status, _in_other_words(status, above, rolls_back=back is not None))
-    yield from _copied(status.copied, ended=status.state is RunState.ENDED)
+    yield from _copied(status)
     if status.state is RunState.ENDED:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
         yield HeaderPart((Piece(at, "dim"),), rank=_Rank.SHARE)
     elif status.state is RunState.RUNNING or (back is not None and status.only_rolls_back):
-        yield from _eta(NOT_KNOWN if _stuck(status) else status.copied, now)
+        yield from _time_left(status.time_left, now)
 
 
 def _rolling_back(status: RunStatus) -> Piece | None:
@@ -250,22 +251,21 @@ def _rolling_back(status: RunStatus) -> Piece | None:
     Partitions are rolled back while the run is paused too, and while a gate is shut.
     """
     left, done = status.rolling_back, status.counts.get(State.ROLLED_BACK, 0)
-    if not left or status.state not in _GOES_ON:
+    if not left or status.state not in LIVE:
         return None
     return Piece(f"ROLLING BACK {done:,}/{done + left:,}", "next-leader", bold=True)
 
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
     """Show on which brokers the run's throttle remains although nothing moves any more."""
-    throttle = status.throttle.run
-    if throttle.waits is not None and status.owned:
-        words = f"all over but its throttle on {throttle.stands_on}"
+    if status.throttle.waits is not None and status.owned:
+        words = f"all over but its throttle on {status.throttle.stands_on}"
         yield HeaderPart((Piece(words, "falling-behind"),))
 
 
 def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
     """Show by when the run is to be done; prominently where it cannot be."""
-    chosen, by = status.throttle.run.chosen, status.by
+    chosen, by = status.throttle.chosen, status.schedule.by
     if by is None or status.state is RunState.ENDED:
         return
     at = figures.as_clock(by, now)
@@ -274,7 +274,7 @@ def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         words = Piece(f"CANNOT BE DONE BY {at}: {soonest} AT THE SOONEST", "stalled", bold=True)
         yield HeaderPart((words,))
     else:
-        yield HeaderPart((Piece("done by ", "dim"), Piece(at)), rank=_Rank.ETA)
+        yield HeaderPart((Piece("done by ", "dim"), Piece(at)), rank=_Rank.TIME)
 
 
 def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> set[State]:
@@ -284,7 +284,7 @@ def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -
 
 
 def _counts(status: RunStatus, elsewhere: Container[State]) -> Iterator[HeaderPart]:
-    counts, done = status.counts, status.counts.get(State.DONE, 0)
+    counts, done = status.counts, status.done
     if done or State.ROLLED_BACK not in elsewhere:
         yield HeaderPart((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
     failed = counts.get(State.FAILED, 0)
@@ -305,44 +305,37 @@ def _counts(status: RunStatus, elsewhere: Container[State]) -> Iterator[HeaderPa
         yield HeaderPart((words,), rank=_Rank.COUNTS)
 
 
-def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:
-    if copied.share is None:
+def _copied(status: RunStatus) -> Iterator[HeaderPart]:
+    if status.share is None:
         return
-    if ended:  # a share would leave out what was called off
-        yield HeaderPart((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=_Rank.SIZES)
+    if status.state is RunState.ENDED:  # a share would leave out what was called off
+        words = f"{figures.as_bytes(status.bytes_done)} copied"
+        yield HeaderPart((Piece(words),), rank=_Rank.SIZES)
         return
-    sizes = f"{figures.as_bytes(copied.done)} of {figures.as_bytes(copied.whole)}"
+    sizes = f"{figures.as_bytes(status.bytes_done)} of {figures.as_bytes(status.bytes)}"
     yield HeaderPart((Piece(sizes),), rank=_Rank.SIZES)
-    full = int(copied.share * _BAR_CELLS)
+    full = int(status.share * _BAR_CELLS)
     bar = (
         Piece("▕", "dim"),
         Piece("█" * full, "moving"),
         Piece("·" * (_BAR_CELLS - full), "dim"),
     )
     yield HeaderPart((*bar, Piece("▏", "dim")), rank=_Rank.BAR)
-    yield HeaderPart((Piece(figures.as_share(copied.share)),), rank=_Rank.SHARE)
+    yield HeaderPart((Piece(figures.as_share(status.share)),), rank=_Rank.SHARE)
 
 
-def _stuck(status: RunStatus) -> bool:
-    """Return whether nobody can predict when some partitions go on or end."""
-    return bool(status.throttle.too_low) or any(map(status.counts.get, _STOPPING_THE_RUN))
-
-
-def _eta(copied: CopiedBytes, now: datetime) -> Iterator[HeaderPart]:
-    """Show when the run may end, in a part, and how sure that is, in another."""
-    left = copied.left_s
-    if left is None:
-        yield HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), rank=_Rank.ETA)
+def _time_left(time_left: HowLong | None, now: datetime) -> Iterator[HeaderPart]:
+    """Show how long the rest takes, on what grounds and what sets the pace, and the time then."""
+    if time_left is None:
+        yield HeaderPart((Piece("time left unknown", "dim"),), rank=_Rank.TIME)
         return
-    low, middle, high = (
-        figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
-        for seconds in (left.low, left.middle, left.high)
-    )
-    yield HeaderPart((Piece("ETA ", "dim"), Piece(middle)), rank=_Rank.ETA)
-    spread = f"({low}-{high})" if low != high else ""
-    by = BY_EARLIER_RUNS if copied.by_earlier_runs else ""
-    if words := " ".join(filter(None, (spread, by))):
-        yield HeaderPart((Piece(words, "dim"),), rank=_Rank.SPREAD, gap=1)
+    middle, grounds, pace = how_long_parts(time_left, left=True)
+    yield HeaderPart((Piece(middle),), rank=_Rank.TIME)
+    yield HeaderPart((Piece(grounds, "dim"),), rank=_Rank.SPREAD, gap=0)
+    yield HeaderPart((Piece(pace, "dim"),), rank=_Rank.PACE, gap=0)
+    end = now + timedelta(seconds=min(time_left.time_s.middle, _FAR_S))
+    eta = Piece(figures.as_clock(end, now))
+    yield HeaderPart((Piece("ETA ", "dim"), eta), rank=_Rank.ETA)
 
 
 def _second(status: RunStatus) -> Iterator[HeaderPart]:
@@ -360,37 +353,39 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
     then = "" if next_words == words else f" ({next_words} next)"
     yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
     yield from _throttle(status)
-    if status.throttle.bytes_s and status.state is not RunState.ENDED:
-        rate = figures.as_copying(status.throttle.bytes_s)
+    if status.traffic.bytes_s and status.state is not RunState.ENDED:
+        rate = figures.as_copying(status.traffic.bytes_s)
         yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=_Rank.COPYING)
-    if status.in_flight:
-        yield HeaderPart((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=_Rank.IN_FLIGHT)
+    if status.steps_in_flight:
+        yield HeaderPart(
+            (Piece(f"{status.steps_in_flight:,} in flight", "dim"),), rank=_Rank.IN_FLIGHT
+        )
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     """Show the rate in force, a gauge per broker, and the partition with the fastest writes."""
-    throttle, ended = status.throttle, status.state is RunState.ENDED
-    if ended:
+    throttle, traffic = status.throttle, status.traffic
+    if status.state is RunState.ENDED:
         return
-    left = bool(throttle.run.settings) and status.state is RunState.RESUMABLE
+    left = bool(throttle.settings) and status.state is RunState.RESUMABLE
     if left:
-        stays = f"its throttle stays on {throttle.run.stands_on}"
+        stays = f"its throttle stays on {throttle.stands_on}"
         yield HeaderPart((Piece(stays, "falling-behind"),))
-    if throttle.run.bounded:
+    if throttle.bounded:
         rank: int = _Rank.LABEL if left else _Rank.THROTTLE
-        yield HeaderPart((Piece("throttle ", "dim"), Piece(_rates(throttle.run))), rank=rank)
-    for place, into in enumerate(throttle.into[:_MOST_GAUGES]):
-        if not throttle.run.bounded and not into.flow.in_s:
+        yield HeaderPart((Piece("throttle ", "dim"), Piece(_rates(throttle))), rank=rank)
+    for place, into in enumerate(traffic.into[:_MOST_GAUGES]):
+        if not throttle.bounded and not into.flow.in_s:
             continue
-        rank = _Rank.GAUGE if throttle.run.bounded and not place else _Rank.MORE_GAUGES + place
+        rank = _Rank.GAUGE if throttle.bounded and not place else _Rank.MORE_GAUGES + place
         yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
-    if throttle.run.rates.objective is not None:
-        yield _objective(throttle.run.rates.objective, throttle.run.held)
-    if not throttle.run.bounded:
+    if throttle.rates.objective is not None:
+        yield _objective(throttle.rates.objective, throttle.held)
+    if not throttle.bounded:
         return
-    if throttle.fastest is not None:
-        inbound = figures.as_rate(throttle.fastest.fastest_bytes_s)
-        which = Piece(f" {throttle.fastest.fastest}", "dim")
+    if traffic.fastest is not None:
+        inbound = figures.as_rate(traffic.fastest.fastest_bytes_s)
+        which = Piece(f" {traffic.fastest.fastest}", "dim")
         yield HeaderPart(
             (Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=_Rank.FASTEST
         )

@@ -1,0 +1,283 @@
+"""All of a run at one moment: its progress, and the partitions that are worth a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.forecast.estimate import Estimate
+from ktui.execution.forecast.recorded_estimate import estimate_as_seen
+from ktui.execution.forecast.run_progress import (
+    RunNote,
+    RunProgress,
+    run_progress,
+    with_least,
+    with_more,
+)
+from ktui.execution.forecast.wait_text import wait_reasons
+from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.heartbeat import last_poll_at
+from ktui.execution.host.other_runs import Movers, find_movers
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.additions import AddedPlan
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Exported, OnConflict, PauseOrigin
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+
+
+class RunPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition of a run."""
+
+    topic: str
+    partition: int
+    state: State
+    since: datetime | None
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class WaitingPartition(RunPartition, frozen=True, kw_only=True):
+    """A partition that waits for its next step, and the reason."""
+
+    waits_for: str
+    """The cause of the wait ("paused", "health gate shut"), or the full limit ("partitions")."""
+    reason: str
+
+
+class PlacedPartition(RunPartition, frozen=True, kw_only=True):
+    """A partition with its replicas."""
+
+    replicas: Brokers
+    """The replicas now; of one with a step in flight, those before the step."""
+    target: Brokers
+    """The replicas that the plan asks for."""
+    original: Brokers
+
+
+class PartitionInFlight(PlacedPartition, frozen=True, kw_only=True):
+    """A partition with a step in flight (KIP-435's current batch)."""
+
+    batch: int | None
+    step: int
+    """The number of the partition's step, from 1."""
+    step_replicas: Brokers
+    """The replicas that the step asked for."""
+    adding: Brokers = ()
+    removing: Brokers = ()
+    elect: int | None = None
+    held_up_by: str | None = None
+    """What the step waits for, as a broker that is down."""
+
+
+class TroubledPartition(PlacedPartition, frozen=True, kw_only=True):
+    """A partition in trouble, or given up."""
+
+    reason: str
+
+
+class CancelledPartition(PlacedPartition, frozen=True, kw_only=True):
+    """A partition that an operator has cancelled."""
+
+    cancel: CancelKind
+
+
+PlacedT = TypeVar("PlacedT", bound=PlacedPartition)
+
+
+class RunPauses(msgspec.Struct, frozen=True, kw_only=True):
+    """All pauses of a run: of the whole run with origin and reason, of topics and partitions."""
+
+    whole: dict[PauseOrigin, str] = {}
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class ExtraPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """An extra plan that has joined the run."""
+
+    at: datetime
+    plan: str
+    plan_sha256: str
+    partitions: int
+    """The number of its partitions that joined."""
+    on_conflict: OnConflict
+    who: str
+
+
+class RunDetails(RunProgress, frozen=True, kw_only=True):
+    """All that is known of a run: what `ktui status` shows."""
+
+    plan_partitions: int = 0
+    """Partitions of the plan that the run was started with."""
+    exported: Exported | None = None
+    """The export by which the run goes on in another state directory."""
+    options: RunOptions = RunOptions()
+    pauses: RunPauses = RunPauses()
+    cancel_gate: ShutGate | None = None
+    """The cluster's cancel gate, if it is shut now; None while it is open."""
+    added: tuple[ExtraPlan, ...] = ()
+    """The extra plans that have joined the run, in order."""
+    in_flight: tuple[PartitionInFlight, ...] = ()
+    waiting: tuple[WaitingPartition, ...] = ()
+    """The partitions that have begun and wait for a step, then the next one to begin."""
+    troubled: tuple[TroubledPartition, ...] = ()
+    called_off: tuple[CancelledPartition, ...] = ()
+    notes: tuple[RunNote, ...] = ()
+
+
+class FoundRun(msgspec.Struct, frozen=True):
+    """A run as it was read, and the damage that its journal has now."""
+
+    details: RunDetails
+    damage: str | None
+
+
+def read_details(client: RunClient, state: StateDir) -> FoundRun:
+    """Read all that is known of a run.
+
+    Raises:
+        RunProblem: its journal cannot be read.
+    """
+    owner, found = client.owner, client.read()
+    run, clock, earlier = found.run, SystemClock(), EarlierRuns(state)
+    now = clock.now()
+    if owner is not None:
+        estimate = estimate_as_seen(client.folder, found.entries, earlier, clock)
+    else:
+        estimate = Estimate(run, earlier)
+        estimate.take(found.entries)
+        estimate.update(now)
+    progress = run_progress(
+        run,
+        owner,
+        now=now,
+        copied=estimate.copied,
+        last_poll=last_poll_at(client.folder),
+        problem=found.damage,
+    )
+    if progress.time_left is not None:
+        progress = with_least(progress, estimate.least_left())
+    waits = wait_reasons(run, estimate.time_needed(), now, owned=owner is not None)
+    waiting = (
+        WaitingPartition(
+            topic=each.track.tp.topic,
+            partition=each.track.tp.partition,
+            state=each.track.state,
+            since=each.track.since,
+            waits_for=each.code,
+            reason=each.reason.sentence,
+        )
+        for each in waits
+    )
+    cluster_id = progress.cluster_id
+    gate = None if cluster_id is None else CancelGateFile(state, cluster_id).state()
+    details = run_details(run, progress, tuple(waiting), gate, _movers(run, state))
+    return FoundRun(details, found.damage)
+
+
+def run_details(
+    run: Run,
+    progress: RunProgress,
+    waiting: tuple[WaitingPartition, ...] = (),
+    cancel_gate: ShutGate | None = None,
+    movers: Movers | None = None,
+) -> RunDetails:
+    """Return all of a run.
+
+    Args:
+        run: the run.
+        progress: its progress.
+        waiting: the partitions that wait, and why.
+        cancel_gate: who has shut the cluster's cancel gate; None while it is open.
+        movers: which other run of the state directory moves what the run finds to be foreign.
+    """
+    tracks = run.tracks.values()
+    return with_more(
+        RunDetails,
+        progress,
+        plan_partitions=0 if run.started is None else run.started.partitions,
+        exported=run.exported,
+        options=run.options,
+        pauses=RunPauses(
+            whole=dict(run.pauses.whole),
+            topics=tuple(sorted(run.pauses.topics)),
+            partitions=tuple(sorted(run.pauses.partitions)),
+        ),
+        cancel_gate=cancel_gate,
+        added=tuple(map(_extra_plan, run.additions.plans)),
+        in_flight=tuple(map(_in_flight, run.tracks_in_flight.values())),
+        waiting=waiting,
+        troubled=tuple(_troubled(track, movers or {}) for track in run.troubled.values()),
+        called_off=tuple(
+            _placed(CancelledPartition, track, cancel=track.cancel)
+            for track in tracks
+            if track.cancel is not None
+        ),
+        notes=tuple(map(RunNote.of, run.notes)),
+    )
+
+
+def _extra_plan(plan: AddedPlan) -> ExtraPlan:
+    added = plan.added
+    return ExtraPlan(
+        at=plan.at,
+        plan=added.plan,
+        plan_sha256=added.plan_sha256,
+        partitions=added.partitions,
+        on_conflict=added.on_conflict,
+        who=added.who,
+    )
+
+
+def _placed(kind: type[PlacedT], track: Track, **more: Any) -> PlacedT:
+    return kind(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        since=track.since,
+        replicas=track.replicas,
+        target=track.target,
+        original=track.original,
+        **more,
+    )
+
+
+def _in_flight(track: Track) -> PartitionInFlight:
+    begun = None if track.step is None else track.step.begun
+    return _placed(
+        PartitionInFlight,
+        track,
+        batch=track.batch,
+        step=track.steps,
+        step_replicas=track.replicas if begun is None else begun.replicas,
+        adding=() if begun is None else begun.adding,
+        removing=() if begun is None else begun.removing,
+        elect=None if begun is None else begun.elect,
+        held_up_by=track.held_up_by or None,
+    )
+
+
+def _troubled(track: Track, movers: Mapping[TopicPartition, str]) -> TroubledPartition:
+    """Return a partition in trouble; another run of ours that moves it is called by its name."""
+    mover = movers.get(track.tp) if track.state is State.FOREIGN else None
+    reason = track.reason if mover is None else f"run {mover} is reassigning it"
+    return _placed(TroubledPartition, track, reason=reason)
+
+
+def _movers(run: Run, state: StateDir) -> Movers:
+    if run.started is None or not run.counts[State.FOREIGN]:
+        return {}
+    return find_movers(state, run.started.cluster_id, run.name)
