@@ -21,7 +21,6 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
@@ -147,7 +146,7 @@ async def _running() -> AsyncIterator[tuple[SimulatedCluster, RunDir]]:
         engines = SimulatedEngines(cluster, StateDir(Path(folder)))
         wanted = NewRun(
             name="bench", plan=_plan(cluster), plan_name="bench.json", limits=LIMITS,
-            allowed=Allowances(), throttle=NO_THROTTLE,
+            allowed=Allowances(),
         )  # fmt: skip
         started = await engines.start(wanted)
         try:

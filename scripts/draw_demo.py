@@ -24,12 +24,13 @@ from ktui.cli.rehearse.live import LivePlan, rehearsal_app
 from ktui.cli.rehearse.start_command import StartCommand
 from ktui.cli.watch.demo import Playing, demo_app
 from ktui.cluster.pausable_clock import PausableClock
+from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import resolve_state_dir
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.rehearsal.prepare import PlanToRehearse, prepare
+from ktui.rehearsal.prepare import prepare
 from ktui.rehearsal.twin import Twin
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
@@ -180,7 +181,7 @@ def live_plan(scenario: Scenario, name: str) -> LivePlan:
         raise SystemExit("the scenario has no plan")
     twin = Twin(name="prod.yaml", spec=scenario.spec)
     targets = of.targets.items()
-    wanted = PlanToRehearse(
+    wanted = NewRun(
         plan=Plan(tuple(PartitionTarget(tp.topic, tp.partition, to) for tp, to in targets)),
         name=name,
         plan_name=f"{name}.json",

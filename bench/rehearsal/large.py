@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bench.checks import check_count
+from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.rehearsal.play import Rehearsal
-from ktui.rehearsal.prepare import PlanToRehearse, prepare
+from ktui.rehearsal.prepare import prepare
 from ktui.rehearsal.twin import Twin, twin_of
 from ktui.rehearsal.twins import cores, rehearse
 from ktui.simulated.clock import FIRST_MOMENT
@@ -63,7 +64,7 @@ def _measure(case: Case) -> None:
 
 def rehearsal_of(plan: Plan, twin: Twin, limits: Limits) -> Rehearsal:
     """Return the rehearsal of a plan that a start would accept."""
-    wanted = PlanToRehearse(
+    wanted = NewRun(
         plan=plan,
         name="large",
         plan_name="large.json",

@@ -13,7 +13,8 @@ from datetime import datetime
 from multiprocessing import resource_tracker
 
 from ktui.execution.errors import RunProblem
-from ktui.rehearsal.prepare import PlanToRehearse, Prepared, prepare
+from ktui.execution.host.launch import NewRun
+from ktui.rehearsal.prepare import Prepared, prepare
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.rehearsal.twins import (
     LOST_PROCESS,
@@ -27,7 +28,7 @@ from ktui.rehearsal.twins import (
 
 
 async def rehearse_in_background(
-    to_rehearse: PlanToRehearse,
+    wanted: NewRun,
     twin: Twin,
     *,
     start: datetime,
@@ -38,7 +39,7 @@ async def rehearse_in_background(
     Cancelling this ends the processes.
 
     Args:
-        to_rehearse: the plan.
+        wanted: the run.
         twin: the cluster with its range of copy rates.
         start: the wall time of the twins at the start of the run.
         finished: is called for each twin that has been played.
@@ -51,7 +52,7 @@ async def rehearse_in_background(
     """
     loop = asyncio.get_running_loop()
     async with _processes(min(cores(), len(twin.paces))) as pool:
-        prepared = await loop.run_in_executor(pool, prepare, to_rehearse, twin)
+        prepared = await loop.run_in_executor(pool, prepare, wanted, twin)
         if prepared.rehearsal is None:
             return prepared, ()
 

@@ -6,11 +6,9 @@ import asyncio
 
 import msgspec
 
+from ktui.execution.host.launch import NewRun
 from ktui.execution.run.first_events import first_events
-from ktui.execution.run.options import RunOptions
-from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Allowances, ClusterSnapshot
-from ktui.planning.check.internal_left_out import leave_out_internal
+from ktui.planning.check.findings import ClusterSnapshot, Finding
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 from ktui.preview.facts import ClusterFacts
@@ -21,21 +19,6 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 
 
-class PlanToRehearse(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and how it would be carried out."""
-
-    plan: Plan
-    name: str
-    """The name of the run."""
-    plan_name: str
-    """The name of the plan's file."""
-    limits: Limits
-    options: RunOptions
-    allowed: Allowances
-    exclude_internal: bool = False
-    """Whether Kafka's own topics are left out."""
-
-
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, checked against a twin."""
 
@@ -44,16 +27,18 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """None where the plan has problems, or nothing to do."""
 
 
-def prepare(to_rehearse: PlanToRehearse, twin: Twin) -> Prepared:
-    """Check a plan against a twin, and return its rehearsal, yet without a time or a fault."""
-    wanted = to_rehearse
-    plan, left_out = (
-        leave_out_internal(wanted.plan) if wanted.exclude_internal else (wanted.plan, ())
-    )
+def prepare(wanted: NewRun, twin: Twin, left_out: tuple[Finding, ...] = ()) -> Prepared:
+    """Check a run against a twin, and return its rehearsal, yet without a time or a fault.
+
+    Args:
+        wanted: the run.
+        twin: the twin.
+        left_out: what was left out of its plan before.
+    """
+    plan = wanted.plan
     seen = asyncio.run(_snapshot(plan, twin, measure=wanted.options.throttles))
-    terms = wanted.options.terms(wanted.limits, wanted.allowed, wanted.name)
     base = PreviewBase(plan, ClusterFacts(seen=seen, cluster=twin.name), source=wanted.plan_name)
-    preview = base.under(terms).with_findings(*left_out)
+    preview = base.under(wanted.terms).with_findings(*left_out)
     if preview.idle or preview.problems:
         return Prepared(preview=preview, rehearsal=None)
     first = first_events(

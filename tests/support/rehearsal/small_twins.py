@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Allowances
@@ -12,7 +13,7 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.rehearsal.faults import parse_fault
 from ktui.rehearsal.play import Rehearsal, play
 from ktui.rehearsal.played import Played
-from ktui.rehearsal.prepare import PlanToRehearse, prepare
+from ktui.rehearsal.prepare import prepare
 from ktui.rehearsal.twin import Pace, Twin, twin_of
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
@@ -47,7 +48,7 @@ def rehearsal_of(
 ) -> Rehearsal:
     """Return the rehearsal of a plan without problems, with its faults."""
     prepared = prepare(
-        PlanToRehearse(
+        NewRun(
             plan=plan,
             name="moves",
             plan_name="moves.json",

@@ -12,6 +12,7 @@ from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -47,7 +48,7 @@ def a_new_run(
         plan_name=f"{name}.json",
         limits=limits,
         allowed=Allowances(replication_factor_change=True, below_min_isr=True),
-        throttle=parse_throttle_rates(throttle),
+        options=RunOptions(throttle=parse_throttle_rates(throttle)),
     )
 
 

@@ -7,17 +7,17 @@ import multiprocessing
 
 import pytest
 
+from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import default_limits
 from ktui.planning.check.findings import Allowances
 from ktui.rehearsal.background import rehearse_in_background
-from ktui.rehearsal.prepare import PlanToRehearse
 from ktui.rehearsal.twin import Pace
 from ktui.rehearsal.twins import rehearse
 from ktui.simulated.clock import FIRST_MOMENT
 from support.rehearsal.small_twins import ONTO_4, TWIN, rehearsal_of
 
-WANTED = PlanToRehearse(
+WANTED = NewRun(
     plan=ONTO_4,
     name="moves",
     plan_name="moves.json",

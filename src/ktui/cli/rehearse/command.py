@@ -18,11 +18,13 @@ from ktui.cli.rehearse.start_command import StartCommand, options_as_given
 from ktui.cli.twin.report import Report, rehearsal_json, rehearsal_text
 from ktui.cli.twin.taking import twin_notes, twin_of_cluster
 from ktui.cluster.text import clean
+from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name
 from ktui.planning.check.findings import Allowances
+from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.quantities import as_count
-from ktui.rehearsal.prepare import PlanToRehearse, Prepared, prepare
+from ktui.rehearsal.prepare import Prepared, prepare
 from ktui.rehearsal.thresholds import Thresholds, check
 from ktui.rehearsal.twin import Twin, load_twin, twin_of
 from ktui.rehearsal.twins import rehearse
@@ -72,18 +74,16 @@ def command(
     if how.rate is not None:
         twin = twin.at(float(how.rate))
     faults = how.faults(twin.spec)
-    prepared = prepare(
-        PlanToRehearse(
-            plan=plan,
-            name=default_name(path),
-            plan_name=clean(path.name),
-            limits=how.limits,
-            options=how.options,
-            allowed=allowed,
-            exclude_internal=how.exclude_internal,
-        ),
-        twin,
+    to_move, left_out = leave_out_internal(plan) if how.exclude_internal else (plan, ())
+    new = NewRun(
+        name=default_name(path),
+        plan=to_move,
+        plan_name=clean(path.name),
+        limits=how.limits,
+        options=how.options,
+        allowed=allowed,
     )
+    prepared = prepare(new, twin, left_out)
     for finding in prepared.preview.findings:
         print_note(finding_line(plan_source, finding))
     if prepared.rehearsal is None:

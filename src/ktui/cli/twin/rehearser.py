@@ -16,7 +16,6 @@ from ktui.fileproblem import FileProblem
 from ktui.planning.plan import Plan
 from ktui.quantities import as_duration
 from ktui.rehearsal.background import rehearse_in_background
-from ktui.rehearsal.prepare import PlanToRehearse
 from ktui.rehearsal.thresholds import Thresholds, check
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.rehearsal.twins import RehearsedTwin
@@ -73,14 +72,7 @@ class ClusterRehearser:
 
         finished()
         prepared, twins = await rehearse_in_background(
-            PlanToRehearse(
-                plan=wanted.plan,
-                name=wanted.name,
-                plan_name=wanted.plan_name,
-                limits=wanted.limits,
-                options=options,
-                allowed=wanted.allowed,
-            ),
+            msgspec.structs.replace(wanted, options=options),
             twin,
             start=self._clock.now(),
             finished=finished,

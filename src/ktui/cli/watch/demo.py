@@ -35,6 +35,7 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir, default_name
+from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
@@ -249,7 +250,9 @@ async def _start_paced_run(
         plan_name=f"{name}.json",
         limits=scenario.limits,
         allowed=Allowances(replication_factor_change=True, below_min_isr=True, slow=True),
-        throttle=NO_THROTTLE if throttle is None else ThrottleRates(int(throttle)),
+        options=RunOptions(
+            throttle=NO_THROTTLE if throttle is None else ThrottleRates(int(throttle))
+        ),
     )
     try:
         run = await engines.start(new_run)

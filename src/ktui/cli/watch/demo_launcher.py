@@ -138,14 +138,14 @@ class SimulatedEngines:
             poll_s=USUAL_POLL_S,
             canary=True,  # an objective may be set at any time, and has no other figure here
         )
-        first = prepare_run(wanted, facts, options)
+        first = prepare_run(msgspec.structs.replace(wanted, options=options), facts)
 
         def check_live(live: Sequence[LiveRun]) -> None:
             if live and not wanted.concurrent:
                 raise RunProblem(f"run {live[0].name} is live on this cluster. Wait for its end")
             check_gate_open(self._state_dir, cluster_id, "--cluster")
 
-        throttled, name = bool(wanted.throttle), wanted.name
+        throttled, name = bool(options.throttle), wanted.name
         with reserve_start(
             self._state_dir, cluster_id, name, throttled=throttled, beside=check_live
         ):

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import cached_property
 
+import msgspec
+
 from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.permissions import find_missing_for_throttle
@@ -126,12 +128,9 @@ class ProcessEngines:
         reader = fact_reader(self._cluster, self._reader, self._state, None)
         facts = await reader.read(wanted.plan, canary=canary)
         cluster_id = facts.cluster_id
-        first = prepare_run(
-            wanted,
-            facts,
-            with_event_command(options, self._context.on_event),
-            connection=self._names,
-        )
+        options = with_event_command(options, self._context.on_event)
+        new = msgspec.structs.replace(wanted, options=options)
+        first = prepare_run(new, facts, connection=self._names)
         launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
         engine = await asyncio.to_thread(launch_new_run, launch, first)
         return engine.run

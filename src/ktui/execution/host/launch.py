@@ -21,13 +21,12 @@ from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances, Severity
 from ktui.planning.plan import Plan
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.preview.facts import ClusterFacts
+from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import start_findings
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to be started."""
+    """A run to be started, or to be rehearsed first."""
 
     name: str
     plan: Plan
@@ -35,30 +34,19 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the plan's file."""
     limits: Limits
     allowed: Allowances
-    throttle: ThrottleRates = NO_THROTTLE
-    throttle_leaders: bool = False
-    canary: bool = False
-    """Whether a canary measures the objective of the throttle."""
-    urgent_first: bool = False
-    """Whether partitions with too few replicas in sync go before all others."""
+    options: RunOptions = RunOptions()
     concurrent: bool = False
     """Whether the run may go on beside another live run of the cluster."""
 
     @property
-    def options(self) -> RunOptions:
-        """The options of a run for which no others were chosen."""
-        return RunOptions(
-            urgent_first=self.urgent_first,
-            throttle=self.throttle,
-            throttle_leaders=self.throttle_leaders,
-            canary=self.canary,
-        )
+    def terms(self) -> Terms:
+        """The terms on which a preview of its plan depends."""
+        return self.options.terms(self.limits, self.allowed, self.name)
 
 
 def prepare_run(
     new: NewRun,
     facts: ClusterFacts,
-    options: RunOptions,
     *,
     connection: Mapping[str, str] | None = None,
 ) -> list[AnyRunEvent]:
@@ -67,17 +55,16 @@ def prepare_run(
     Args:
         new: the run.
         facts: the cluster, read just now.
-        options: the options of the run.
         connection: the options that name the cluster on a command line.
 
     Raises:
         RunRefused: the plan cannot be carried out, and every problem is named; or nothing measures
             the objective.
     """
+    options = new.options
     if (problem := options.figure_problem(options.throttle.objective)) is not None:
         raise RunRefused(f"nothing was sent: {problem}")
-    terms = options.terms(new.limits, new.allowed, new.name)
-    findings = start_findings(new.plan, facts, terms)
+    findings = start_findings(new.plan, facts, new.terms)
     problems = [each.sentence for each in findings if each.severity is Severity.PROBLEM]
     if problems:
         raise RunRefused(f"nothing was sent: {'; '.join(problems)}")

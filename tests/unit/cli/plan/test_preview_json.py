@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from support.cli.golden import GOLDEN, assert_golden
 from support.cli.made_plan import cluster, plan
 from support.cli.plan_sandbox import PlanSandbox, check
 from support.cli.start_sandbox import StartSandbox
 from support.simulated.moving_clusters import a_cluster
-
-GOLDEN = Path(__file__).parent / "golden"
-
-
-def assert_golden(name: str, output: str, plan_file: str) -> None:
-    """Compare a JSON object with its golden file, apart from paths and estimated seconds."""
-    expected = json.loads((GOLDEN / f"{name}.json").read_text())
-    assert without_seconds(json.loads(output.replace(plan_file, "plan.json"))) == expected
-
-
-def without_seconds(value: Any, key: str = "") -> Any:
-    """Leave out how long it takes, which other tests hold."""
-    if key in {"time_s", "copying_s", "waiting_s", "after_s", "ends_at"} and value is not None:
-        return "estimated"
-    if isinstance(value, dict):
-        return {name: without_seconds(part, name) for name, part in value.items()}
-    if isinstance(value, list):
-        return [without_seconds(part) for part in value]
-    return value
 
 
 def test_plan_check_prints_the_preview_itself(plan_sandbox: PlanSandbox) -> None:
@@ -61,7 +41,7 @@ def test_a_plan_that_is_made_comes_with_the_same_preview(plan_sandbox: PlanSandb
     assert_golden("drain", result.stdout, "drain-3.json")
 
 
-@pytest.mark.parametrize("name", ["check", "dry-run", "drain"])
+@pytest.mark.parametrize("name", ["check", "dry-run", "drain", "add"])
 def test_every_preview_has_the_keys_of_a_check(name: str) -> None:
     shown = json.loads((GOLDEN / f"{name}.json").read_text())
     keys = json.loads((GOLDEN / "check.json").read_text()).keys() - {"partitions"}

@@ -27,6 +27,7 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
+from support.cli.golden import assert_golden
 from support.cli.plan_sandbox import found
 from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import ended, owned, started, step, written
@@ -203,6 +204,14 @@ def test_json_of_a_dry_run_of_add_has_the_fate_of_each_partition(live: AddSandbo
     }  # fmt: skip
     assert result["how_long"]["batches"] > 0
     assert not live.asked
+
+
+def test_a_dry_run_of_add_prints_the_preview_of_a_check_and_what_becomes_of_each_partition(
+    live: AddSandbox,
+) -> None:
+    result = live.add("--dry-run", "--json", audit_0=(4, 2, 3), orders_0=(5, 2, 3))
+
+    assert_golden("add", result.stdout, json.loads(result.stdout)["plan"])
 
 
 def test_json_of_add_has_the_answer_of_the_run(live: AddSandbox) -> None:

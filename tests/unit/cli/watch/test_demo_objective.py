@@ -11,6 +11,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import RateHeld
+from ktui.execution.run.options import RunOptions
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.pacing.limits import default_limits
 from ktui.planning.check.findings import Allowances
@@ -39,7 +40,7 @@ async def _held(slo: str, folder: Path) -> list[RateHeld]:
             plan_name="drain.json",
             limits=default_limits(),
             allowed=Allowances(),
-            throttle=rates,
+            options=RunOptions(throttle=rates),
         )
     )
     await clock.sleep(180)

@@ -14,6 +14,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -34,8 +35,7 @@ async def test_the_view_starts_no_run_whose_canary_may_not_write(tmp_path: Path)
         plan_name="night.json",
         limits=Limits(),
         allowed=Allowances(),
-        throttle=parse_throttle_rates("slo=p99<150ms"),
-        canary=True,
+        options=RunOptions(throttle=parse_throttle_rates("slo=p99<150ms"), canary=True),
     )
 
     with pytest.raises(RunRefused, match="Write on topic ktui-canary-night is not granted"):

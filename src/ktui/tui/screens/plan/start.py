@@ -20,6 +20,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
+from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.planning.check.permissions import TO_START
 from ktui.planning.objective import canary_in_words
@@ -203,7 +204,7 @@ class StartScreen(PlanScreen):
             return  # the form shows the error beside its field
         number = self.previews = self.previews + 1
         wanted = self._new_run(chosen, self._run_name or self._default_name, limits)
-        terms = wanted.options.terms(limits, wanted.allowed, wanted.name)
+        terms = wanted.terms
         preview = await chosen.preview(terms)
         if number != self.previews or chosen is not self._chosen:
             return  # something else was chosen in the meantime
@@ -219,7 +220,7 @@ class StartScreen(PlanScreen):
         if self._chosen is None or limits is None:
             return ""
         wanted = self._new_run(self._chosen, self._run_name or self._default_name, limits)
-        return wanted.options.canary_of(wanted.name, wanted.throttle)
+        return wanted.terms.canary
 
     def show_preview(
         self, preview: PlanPreview | None, in_run: Sequence[ColouredLine] = ()
@@ -343,10 +344,12 @@ class StartScreen(PlanScreen):
             plan_name=chosen.path.name,
             limits=limits,
             allowed=self.query_one(PlanAllowances).allowed,
-            throttle=self._throttle.rates() or NO_THROTTLE,
-            throttle_leaders=self._throttle.leaders,
-            canary=self._throttle.canary,
-            urgent_first=chosen.generated is not None,
+            options=RunOptions(
+                throttle=self._throttle.rates() or NO_THROTTLE,
+                throttle_leaders=self._throttle.leaders,
+                canary=self._throttle.canary,
+                urgent_first=chosen.generated is not None,
+            ),
             concurrent=self._concurrent,
         )
 
