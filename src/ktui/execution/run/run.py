@@ -383,7 +383,7 @@ class Run(msgspec.Struct, eq=False):
         track.step = OpenStep(event, at, first)
         if event.alters:
             track.sent, track.open_alter, track.open_nodes = event.replicas, True, ()
-            track.open_cancel = False
+            track.unanswered_cancels = 0
         self.tracks_in_flight[event.tp] = track
         if raises_epoch(event.step):
             self.cuts.add(at.timestamp())
@@ -395,8 +395,8 @@ class Run(msgspec.Struct, eq=False):
         if event.request is Request.ALTER:
             track.open_alter = event.verdict is Verdict.UNKNOWN
             track.taken = track.taken or event.verdict is Verdict.ACCEPTED
-        elif event.request is Request.CANCEL:
-            track.open_cancel = event.verdict is Verdict.UNKNOWN
+        elif event.request is Request.CANCEL and event.verdict is not Verdict.UNKNOWN:
+            track.unanswered_cancels = max(0, track.unanswered_cancels - 1)
         if event.verdict is Verdict.UNKNOWN and event.request is not Request.ELECT:
             track.open_nodes += () if event.node is None else (event.node,)
         if event.request is not Request.CANCEL:
@@ -419,7 +419,7 @@ class Run(msgspec.Struct, eq=False):
 
     def _cancel(self, event: Cancel, at: datetime) -> None:
         track = self.tracks[event.tp]
-        track.open_cancel = True
+        track.unanswered_cancels += 1
         if track.step is not None:
             track.step.cancels += 1
         self._move(track, State.STOPPING, at, event.reason)

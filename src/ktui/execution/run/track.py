@@ -58,8 +58,9 @@ class Track(msgspec.Struct):
     """The replicas that its last alter asked for."""
     open_alter: bool = False
     """Whether the answer to its last alter is pending, or was lost."""
-    open_cancel: bool = False
-    """Whether the answer to a cancel is pending, or was lost."""
+    unanswered_cancels: int = 0
+    """The cancels of its last step whose answers are pending, or were lost. The answer to a later
+    one settles none of them."""
     open_nodes: Brokers = ()
     """The brokers that got requests of its last step and did not answer, where known."""
     refusals: int = 0
@@ -92,6 +93,11 @@ class Track(msgspec.Struct):
     def target(self) -> Brokers:
         """The final target by the plans; an operator may have cancelled it."""
         return (self.then or self.planned).target
+
+    @property
+    def open_cancel(self) -> bool:
+        """Whether a cancel of its last step may still take effect, as far as answers show."""
+        return self.unanswered_cancels > 0
 
     @property
     def step_cancelled_by_operator(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ktui.cluster.ports import Verdict
 from ktui.execution.run.events import Answered, AnyRunEvent, Cancel, JournalEntry, Request
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.unanswered import left_open
 from ktui.simulated import events as acts
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals.journals import a_start, step
@@ -19,6 +21,7 @@ from support.runs.stories import Story
 from support.simulated.moving_clusters import cancel, tp
 
 RF3 = (1, 2, 3)
+ACCEPTED = Answered(topic="orders", partition=0, request=Request.ALTER, verdict=Verdict.ACCEPTED)
 
 
 def test_an_unsent_cancel_does_not_claim_the_cancel_of_somebody_else(
@@ -63,3 +66,19 @@ def test_a_cancel_counts_as_the_runs_own_unless_it_was_refused() -> None:
     assert not cancelled(asked, refused)
     assert cancelled(asked, unknown, asked, refused)
     assert not cancelled(asked, refused, asked, refused)
+
+
+def test_a_process_that_takes_over_knows_a_lost_cancel_though_a_later_one_was_answered() -> None:
+    asked = Cancel(topic="orders", partition=0, reason="broker 4 offline for 60 s")
+    what = partial(Answered, topic="orders", partition=0, request=Request.CANCEL)
+    lost, answered = what(verdict=Verdict.UNKNOWN, node=6), what(verdict=Verdict.ACCEPTED)
+
+    def known(*events: AnyRunEvent) -> dict[Any, Any]:
+        numbered = enumerate([*a_start(), step(0), ACCEPTED, *events], start=1)
+        return left_open(
+            Run("run").fold(JournalEntry(n, FIRST_MOMENT, event) for n, event in numbered)
+        )
+
+    assert known(asked, answered) == {}
+    assert known(asked, lost, asked, answered) == {tp("orders-0"): (6,)}
+    assert known(asked, lost, asked, answered, step(0), ACCEPTED) == {}
