@@ -28,6 +28,7 @@ from bench import (
 from bench.clusters import lab_with_a_dead_broker
 from bench.forecast import ablation as forecast_ablation
 from bench.forecast import before_start as forecast_before_start
+from bench.forecast import plans as forecast_plans
 from bench.forecast import record as forecast_record
 from bench.forecast import report as forecast_report
 from bench.objective import latency
@@ -66,6 +67,7 @@ ALONE: dict[str, Callable[[], None]] = {
 ON_DEMAND: dict[str, Callable[[], None]] = {
     "forecast-ablate": forecast_ablation.run,
     "forecast-before-start": forecast_before_start.run,
+    "forecast-plans": forecast_plans.run,
     "forecast-record": forecast_record.run,
     "pipeline": pipeline.run,
     "pipeline-follow": following.run,

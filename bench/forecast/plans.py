@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from bench.checks import check_count
-from bench.forecast.real_runs import Machine
+from bench.forecast.real_runs import LABS, Kind, Machine
 from bench.forecast.stored import StoredRun, real
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.earlier_runs import shown_by_journal
@@ -282,10 +282,10 @@ def _blocks(series: Sequence[_Series], rng: random.Random) -> Iterator[float]:
         yield from each[begin : begin + _BLOCK]
 
 
-@cache
 def labs() -> tuple[str, ...]:
     """Return the frozen labs with runs without a throttle."""
-    return tuple(name for name in _runs() if recorded_rates(name).alone)
+    varied = [lab for lab in LABS if lab.frozen and lab.kind is not Kind.LONG]
+    return tuple(lab.name for machine in Machine for lab in varied if lab.machine is machine)
 
 
 @cache

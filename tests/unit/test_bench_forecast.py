@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean, median
 
 import pytest
+from bench.forecast import plans
 from bench.forecast.ablation import learnt_on
 from bench.forecast.baselines import LINEAR, SmoothedRate
 from bench.forecast.before_start import checks
@@ -115,3 +116,11 @@ def test_checks_leave_out_runs_in_which_something_happened_that_nobody_could_kno
     lab = real(Machine.BUSY, frozen=True).clusters["frozen-2"]
     names = [each.stored.name for each in checks(lab)]
     assert names == ["four-at-once", "written-to", "one-on-each-broker", "all-at-once"]
+
+
+@pytest.mark.parametrize("number", [1, 22, 24])
+def test_a_check_with_one_earlier_run_known_says_what_the_run_then_takes(number: int) -> None:
+    """The brokers of the cluster copy as those of real runs did, second by second."""
+    played = plans.play(number)
+
+    assert played.good, played
