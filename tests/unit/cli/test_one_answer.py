@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import pytest
 from bench.forecast.priors import EarlierRuns as Sampled
@@ -24,16 +24,22 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, StepBegun
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import default_limits, parse_limits
+from ktui.ops.preview import FactReader
+from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.pipeline.what_if.model import fit
 from ktui.pipeline.what_if.play import playable_run, simulate_cell
+from ktui.planning.check.permissions import TO_START
 from ktui.planning.plan import plan_as_json
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
+from ktui.preview.facts import Terms
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.speed.copies import SENDING
+from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.run_view.plan_choice import read_chosen_plan
+from ktui.tui.run_view.plan_request import PlanRequest
 from support.cli.named_cluster import NamedCluster
 from support.recordings.drained_recordings import RecordedRun
 from support.runs.engine_runs import Replicas, plan_of
@@ -47,7 +53,7 @@ COUNT = 20
 
 def spec(*, alone: float = 20.0 * MB) -> ClusterSpec:
     """Return a cluster whose brokers copy as forecasts have it, at rates that nobody knows."""
-    sizes = [(200 + 61 * n % 700) * MB for n in range(COUNT)]
+    sizes = [(140 + 61 * n % 460) * MB for n in range(COUNT)]
     return ClusterSpec(
         name="prod-id",
         brokers=tuple(
@@ -82,6 +88,14 @@ class Asked(NamedTuple):
     targets: dict[TopicPartition, Replicas]
     limits: Mapping[str, object] = MappingProxyType({})
     throttle: str = ""
+
+    @property
+    def in_force(self) -> Limits:
+        return parse_limits(self.limits, default_limits(self.limits))
+
+    @property
+    def rates(self) -> ThrottleRates:
+        return parse_throttle_rates(self.throttle) if self.throttle else NO_THROTTLE
 
 
 def moved(topic: str, to: dict[int, Replicas]) -> dict[TopicPartition, Replicas]:
@@ -138,7 +152,7 @@ class Sandbox:
         assert result.exit_code == 0, (result.output, result.exception)
         return json.loads(result.stdout)
 
-    def before(self, asked: Asked) -> dict[str, float]:
+    def before(self, asked: Asked) -> dict[str, float | None]:
         """Return what is said before a start, by who says it."""
         words = self.words(asked)
         check = self.answer("plan", "check", *words)
@@ -146,10 +160,21 @@ class Sandbox:
         rehearsed = self.answer("rehearse", *words, "--measure", "0")
         (usual,) = (twin for twin in rehearsed["twins"] if twin["pace"] == "usual")
         return {
+            "start screen": asyncio.run(self._start_screen_s(asked)),
             "check": check["how_long"]["time_s"]["middle"],
             "dry run": dry_run["how_long"]["time_s"]["middle"],
             "rehearsal": usual["summary"]["time_s"],
         }
+
+    async def _start_screen_s(self, asked: Asked) -> float | None:
+        reader = SimulatedCluster(spec(), self._clock).reader()
+        engines = cast(
+            "EngineLauncher",
+            SimpleNamespace(facts=FactReader(reader=reader, state=self.state, clock=self._clock)),
+        )
+        chosen = await read_chosen_plan(PlanRequest(path="plan.json"), engines, TO_START)
+        preview = await chosen.preview(Terms(limits=asked.in_force, throttle=asked.rates))
+        return None if preview.how_long is None else preview.how_long.time_s.middle
 
     def run(self, name: str, asked: Asked) -> RanRun:
         """Carry a plan out as a run of the state directory."""
@@ -161,8 +186,8 @@ class Sandbox:
             cluster,
             folder.path,
             asked.targets,
-            parse_limits(asked.limits, default_limits(asked.limits)),
-            throttle=_throttle(asked),
+            asked.in_force,
+            throttle=asked.rates,
         )
         run.name, run.recorder, run.asked = (
             name,
@@ -218,10 +243,6 @@ class RanRun(NamedTuple):
         assert model is not None
         run = playable_run(self.name, (each.event for each in self.entries))
         return simulate_cell(run.moves(), run.cell, model, own=True).predicted_s
-
-
-def _throttle(asked: Asked) -> ThrottleRates:
-    return parse_throttle_rates(asked.throttle) if asked.throttle else NO_THROTTLE
 
 
 @pytest.fixture
