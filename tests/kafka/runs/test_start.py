@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from ktui.execution.host.kept_speed import read_kept
 from ktui.execution.run.events import (
     Answered,
     Continued,
@@ -26,8 +27,9 @@ from ktui.execution.run.events import (
 )
 from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
+from ktui.lab.processes import wait_for
 from support.cli.plan_sandbox import found
-from support.cli.shell import Done, Shell, ended
+from support.cli.shell import LIMIT_S, Done, Shell, ended
 from support.kafka.reassign_tool import listed
 from support.kafka.slow_topic import NEW, OLD, PARTITIONS, SlowTopic
 from support.views.terminal import Terminal
@@ -146,6 +148,28 @@ def test_a_killed_engine_is_reported_and_the_run_is_resumed(
     assert len(shell.events("drain", Owned)) == 2
     adding = [step for step in shell.events("drain", StepBegun) if step.adding]
     assert sorted(step.partition for step in adding) == list(range(PARTITIONS))
+
+
+def test_a_check_rests_on_what_a_killed_engine_has_shown(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    before = shell.ktui("plan", "check", plan)
+    follower = shell.begin("start", plan, *SLOW)
+    assert wait_for(lambda: has_shown(shell), seconds=LIMIT_S)
+    os.kill(shell.owner("drain").pid, signal.SIGKILL)
+    ended(follower)
+
+    after = shell.ktui("plan", "check", plan)
+
+    assert ", assumed" in before.stdout
+    assert "by 1 earlier run" in after.stdout
+    assert resumed(shell, topic).returncode == 0
+
+
+def has_shown(shell: Shell) -> bool:
+    """Whether the engine has kept how fast its copies were."""
+    kept = read_kept(shell.run_dir("drain").speed)
+    return kept is not None and any(one.bytes for one in kept.received)
 
 
 def test_a_run_that_lives_is_not_started_or_resumed_again_and_goes_on_when_its_terminal_is_killed(

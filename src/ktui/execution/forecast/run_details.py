@@ -152,7 +152,7 @@ def read_details(client: RunClient, state: StateDir) -> FoundRun:
         RunProblem: its journal cannot be read.
     """
     owner, found = client.owner, client.read()
-    run, clock, earlier = found.run, SystemClock(), EarlierRuns(state)
+    run, clock, earlier = found.run, SystemClock(), EarlierRuns.beside(client.folder)
     now = clock.now()
     if owner is not None:
         estimate = estimate_as_seen(client.folder, found.entries, earlier, clock)
