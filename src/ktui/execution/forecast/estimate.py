@@ -41,7 +41,7 @@ from ktui.execution.time_left.least_left import LeastLeft
 from ktui.execution.time_left.needed import TimeNeeded
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
-from ktui.speed.answer import Span
+from ktui.speed.answer import Basis, Source, Span
 
 WINDOW = timedelta(minutes=10)
 """The period for the rate; bytes copied earlier say nothing about it."""
@@ -73,6 +73,8 @@ class CopiedBytes(msgspec.Struct, frozen=True):
     anything to copy, it follows from the number of partitions."""
     by_earlier_runs: bool = False
     """Whether `left_s` rests on earlier runs, for this one has not run for long enough."""
+    basis: Basis = Basis(Source.THIS_RUN)
+    """What `left_s` rests on."""
 
     @property
     def share(self) -> float | None:
@@ -253,7 +255,8 @@ class Estimate:
         else:
             left_s = self._forecast.left_s()
         left = self._with_schedule(left_s)
-        return CopiedBytes(done, whole, bytes_s, left, by_earlier_runs=own is None)
+        basis = Basis(Source.THIS_RUN) if own is not None else self._forecast.basis
+        return CopiedBytes(done, whole, bytes_s, left, by_earlier_runs=own is None, basis=basis)
 
     def least_left(self) -> LeastLeft | None:
         """Compare the time left, which is known, with the least that the limits allow.

@@ -17,8 +17,8 @@ from ktui.execution.time_left.needed import TimeNeeded
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.speed.answer import Span
-from ktui.speed.capacity import MANY, Capacity, CapacityMemory, spread_of
+from ktui.speed.answer import Basis, Source, Span
+from ktui.speed.capacity import MANY, Capacity, CapacityMemory, Case, spread_of
 from ktui.speed.copies import Pair
 from ktui.speed.shown import SpeedShown, received_by
 
@@ -127,6 +127,16 @@ class TimeLeftForecast:
         prior, in_force = self._prior, self._run.throttled.in_force
         step_s = None if prior is None else prior.step_s
         return TimeNeeded(self._run, self._likely.under(in_force), step_s, known=self.known)
+
+    @property
+    def basis(self) -> Basis:
+        """What the forecast rests on: this run, earlier ones, or nothing."""
+        if self.known:
+            return Basis(Source.THIS_RUN)
+        tracks, run = self._run.tracks.values(), self._run
+        onto = tuple(broker for broker, count in run.copies.onto.items() if count > 0)
+        case = Case(onto, max((track.planned.size for track in tracks), default=0))
+        return self._likely.under(run.throttled.in_force, case).basis
 
     @property
     def together_bytes_s(self) -> float:
