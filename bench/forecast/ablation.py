@@ -26,11 +26,11 @@ from bench.forecast.scores import (
 )
 from bench.forecast.stored import RunSet, real, simulated_runs
 from ktui.execution.forecast import estimate
-from ktui.execution.time_left import bundles, copy_progress, forecast
+from ktui.execution.time_left import copy_progress, forecast
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 from ktui.progress import rates
 from ktui.progress.moves import catchup, eta
-from ktui.speed import capacity, copies
+from ktui.speed import bundles, capacity, copies
 from ktui.speed.answer import Span
 
 

@@ -5,6 +5,7 @@ A simulation costs about 0.1 ms a step. Of many partitions, some stand for the o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,16 +14,10 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.bundles import (
-    Bundle,
-    BundledCopies,
-    bundled,
-    by_leader,
-    go_together,
-)
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import WantedPartition
+from ktui.speed.bundles import Bundle, BundledCopies, Onto, bundled, go_together
 from ktui.speed.capacity import Rates
 from ktui.speed.simulate import (
     RestOfRun,
@@ -64,9 +59,9 @@ def simulate_remaining(
     rest = _rest_of(run)
     left = RestOfRun(
         [
-            _in_flight(each, each.track.step, headway)
+            _in_flight(each, each.one.step, headway)
             for each in rest.in_flight
-            if each.track.step is not None
+            if each.one.step is not None
         ],
         [
             *(wanted_after(track, track.planned.size * grown) for track in rest.begun),
@@ -76,7 +71,7 @@ def simulate_remaining(
     beside = StepOverhead(round(joining_s * rest.steps), round(headway.other_s * rest.steps))
     copies = BundledCopies(
         rates.copies(),
-        {tp: by_leader(others) for tp, others in rest.together.items()},
+        {tp: Counter(map(_leader, others)) for tp, others in rest.together.items()},
         {tp: 1 + len(others) for tp, others in rest.in_turn.items()},
     )
     limits, least_s = run.limits, 0.0
@@ -101,10 +96,10 @@ _Others = Mapping[TopicPartition, Sequence[Track]]
 class _Rest(NamedTuple):
     """The partitions of a run that are not at their ends, those that are many in bundles."""
 
-    in_flight: Sequence[Bundle]
+    in_flight: Sequence[Bundle[Track]]
     begun: Sequence[Track]
     """Those between two of their steps."""
-    fresh: Sequence[Bundle]
+    fresh: Sequence[Bundle[Track]]
     """Those without a step so far."""
     together: _Others
     """Those that are copied at the same time."""
@@ -120,27 +115,41 @@ class _Rest(NamedTuple):
 
 
 def _rest_of(run: Run) -> _Rest:
-    in_flight = bundled(list(filter(goes_to_target, run.tracks_in_flight.values())))
+    in_flight = _bundled(list(filter(goes_to_target, run.tracks_in_flight.values())))
     waiting = [
         t for t in run.tracks.values() if not (t.state.ended or t.tp in run.tracks_in_flight)
     ]
     not_begun = [track for track in waiting if not track.under_way]
-    fresh = bundled(not_begun)
+    fresh = _bundled(not_begun)
     together, in_turn = _many(in_flight), _many(fresh)
-    if go_together(not_begun, run.limits):
+    if go_together([track.planned.size for track in not_begun], run.limits):
         together, in_turn = together | in_turn, {}
     return _Rest(in_flight, [t for t in waiting if t.under_way], fresh, together, in_turn)
 
 
-def _many(bundles: Iterable[Bundle]) -> dict[TopicPartition, Sequence[Track]]:
+def _bundled(tracks: Sequence[Track]) -> list[Bundle[Track]]:
+    return bundled(tracks, lambda track: track.planned.size, _onto)
+
+
+def _onto(track: Track) -> Onto:
+    planned = track.planned
+    return sorted({*planned.target} - {*planned.original}), planned.target
+
+
+def _leader(track: Track) -> int:
+    planned = track.planned
+    return planned.original[0] if planned.leader is None else planned.leader
+
+
+def _many(bundles: Iterable[Bundle[Track]]) -> dict[TopicPartition, Sequence[Track]]:
     """Return the partitions that stand for others, and these."""
-    return {each.track.tp: each.others for each in bundles if each.others}
+    return {each.one.tp: each.others for each in bundles if each.others}
 
 
-def _wanted(bundle: Bundle, grown: float, together: _Others) -> WantedPartition:
+def _wanted(bundle: Bundle[Track], grown: float, together: _Others) -> WantedPartition:
     """Return a partition with the bytes that count for it under V and W."""
-    count = 1 + len(together.get(bundle.track.tp, ()))
-    return wanted_after(bundle.track, bundle.size * count * grown)
+    count = 1 + len(together.get(bundle.one.tp, ()))
+    return wanted_after(bundle.one, bundle.size * count * grown)
 
 
 def goes_to_target(track: Track) -> bool:
@@ -148,8 +157,8 @@ def goes_to_target(track: Track) -> bool:
     return track.step is not None and not track.step.cancelled_by_operator
 
 
-def _in_flight(bundle: Bundle, step: OpenStep, headway: CopyProgress) -> StepInFlight:
-    track, begun, count = bundle.track, step.begun, 1 + len(bundle.others)
+def _in_flight(bundle: Bundle[Track], step: OpenStep, headway: CopyProgress) -> StepInFlight:
+    track, begun, count = bundle.one, step.begun, 1 + len(bundle.others)
     left = headway.left(track.tp, step)
     if bundle.others:
         steps = [(each.tp, each.step) for each in (track, *bundle.others)]

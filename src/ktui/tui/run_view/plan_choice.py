@@ -114,7 +114,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
     async def preview(self, terms: Terms) -> PlanPreview:
         """Preview the plan under some terms."""
-        return self.known(await asyncio.to_thread(self.base.under, terms))
+        return self.known(await asyncio.to_thread(self.base.under, terms, roughly=True))
 
     @property
     def undone(self) -> list[ColouredLine]:

@@ -17,11 +17,11 @@ from ktui.execution.run.events import (
     StepBegun,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.time_left import bundles
 from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.simulate_rest import simulate_remaining
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.speed import bundles
 from ktui.speed.capacity import Capacity
 from support.journals.journals import owned, started
 from support.journals.scripted_runs import AT, GB

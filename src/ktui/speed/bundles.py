@@ -1,0 +1,184 @@
+"""Bundles: of very many partitions some stand for the others, so that a simulation is quick.
+
+The largest partitions are simulated one by one, for the time of the last ones depends on them. The
+others are bundled by the brokers that they go to, so that each broker keeps what it receives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
+from itertools import pairwise
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import WantedPartition
+from ktui.pacing.limits import Limits
+from ktui.speed.capacity import Rates
+from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair
+from ktui.speed.simulate import (
+    POLL_S,
+    RestOfRun,
+    SimulatedOutcome,
+    StepOverhead,
+    simulate_rest_of_run,
+)
+
+_MOST = 400
+"""The most partitions and bundles simulated, of those in flight and of those that wait.
+
+With 5, forecasts of runs miss by two thirds more (bench/forecast/ablation.py); a simulation takes
+0.1 to 0.3 ms for each.
+"""
+T = TypeVar("T")
+Onto = tuple[Sequence[int], Sequence[int]]
+"""The brokers that receive a partition, and after these all of its target."""
+
+
+class Bundle(NamedTuple, Generic[T]):
+    """A partition, and others onto about the same brokers that it stands for."""
+
+    one: T
+    size: float
+    """The mean size of all of them, in bytes."""
+    others: Sequence[T] = ()
+
+
+def bundled(
+    partitions: Sequence[T], size_of: Callable[[T], int], onto: Callable[[T], Onto]
+) -> list[Bundle[T]]:
+    """Return partitions in their order; of more than `_MOST`, the smaller ones in bundles."""
+    if len(partitions) <= _MOST:
+        return [Bundle(one, size_of(one)) for one in partitions]
+    numbers, sizes = range(len(partitions)), [size_of(one) for one in partitions]
+    alone = set(nlargest(_MOST // 4, numbers, key=sizes.__getitem__))
+    rest = sorted((n for n in numbers if n not in alone), key=lambda n: onto(partitions[n]))
+    parts = _MOST - len(alone)
+    edges = [part * len(rest) // parts for part in range(parts + 1)]
+    found: dict[int, Bundle[T]] = {n: Bundle(partitions[n], sizes[n]) for n in alone}
+    for begin, end in pairwise(edges):
+        of = rest[begin:end]
+        mean = sum(sizes[n] for n in of) / len(of)
+        middle = of[len(of) // 2]
+        others = [partitions[n] for n in of if n != middle]
+        found[middle] = Bundle(partitions[middle], mean, others)
+    return [found[n] for n in sorted(found)]
+
+
+def go_together(sizes: Sequence[int], limits: Limits) -> bool:
+    """Whether the partitions of a bundle are copied at the same time, not one after the other.
+
+    They are where no limit keeps half of all that wait from going on at a time.
+    """
+    if limits.per_broker or limits.per_leader or limits.bytes_per_broker or limits.brokers:
+        return False
+    of_bytes, size = limits.bytes_in_flight, sum(sizes)
+    large = None if of_bytes is None or not size else of_bytes * len(sizes) / size
+    at_once = (limits.partitions, limits.replica_movements, limits.cuts_per_minute, large)
+    return all(most is None or 2 * most >= len(sizes) for most in at_once)
+
+
+def simulate_in_bundles(
+    wanted: Sequence[WantedPartition],
+    limits: Limits,
+    rates: Rates,
+    joining_s: int,
+    inbound: Mapping[TopicPartition, int] | None = None,
+) -> SimulatedOutcome:
+    """Simulate a run roughly, in a time that does not grow with the number of partitions.
+
+    Args:
+        wanted: the run's partitions, in the plan's order, online and in sync.
+        limits: the limits in force during the whole run.
+        rates: the rates of copies.
+        joining_s: the seconds of a step that adds, beside copying.
+        inbound: bytes a second written to partitions, where known.
+    """
+    together = go_together([one.size for one in wanted], limits)
+    bundles, written = bundled(wanted, _size, _onto), dict(inbound or {})
+    others = {each.one.tp: each.others for each in bundles if each.others}
+    parts = []
+    for each in bundles:
+        count = 1 + len(each.others) if together else 1
+        parts.append(msgspec.structs.replace(each.one, size=round(each.size * count)))
+        if each.others and written:
+            of = [written.get(one.tp, 0) for one in (each.one, *each.others)]
+            written[each.one.tp] = sum(of) if together else max(of)
+    times = len(wanted) / max(1, len(bundles))
+    steps = 1.0 if together else times
+    copies = BundledCopies(
+        rates.copies(),
+        {tp: Counter(map(_leader, of)) for tp, of in others.items()} if together else {},
+        {} if together else {tp: 1 + len(of) for tp, of in others.items()},
+    )
+    cuts, least_s = limits.cuts_per_minute, 0.0
+    if cuts is not None and steps > 1:  # a bundle would be cut at once
+        least_s = 60.0 * len(wanted) / cuts
+        limits = msgspec.structs.replace(limits, cuts_per_minute=None)
+    beside = StepOverhead(round(joining_s * steps), round(POLL_S * steps))
+    run = simulate_rest_of_run(RestOfRun((), parts), limits, beside, copies, inbound=written)
+    return msgspec.structs.replace(
+        run,
+        waiting_s=max(run.waiting_s, least_s - run.copying_s),
+        batches=round(run.batches * steps),
+        peak_extra_replicas=round(run.peak_extra_replicas * (times if together else 1)),
+    )
+
+
+def _size(one: WantedPartition) -> int:
+    return one.size
+
+
+def _onto(one: WantedPartition) -> Onto:
+    now = one.situation
+    return sorted({*now.target} - {*now.replicas}), now.target
+
+
+def _leader(one: WantedPartition) -> int:
+    now = one.situation
+    return now.replicas[0] if now.leader is None else now.leader
+
+
+class BundledCopies:
+    """Copies of partitions that may stand for others.
+
+    Args:
+        copying: the copies in flight.
+        together: those for which some stand that are copied at the same time, by leader.
+        in_turn: for how many those stand that are copied one after the other.
+    """
+
+    def __init__(
+        self,
+        copying: CopiesOfBothEnds,
+        together: Mapping[TopicPartition, Counter[int]],
+        in_turn: Mapping[TopicPartition, int],
+    ) -> None:
+        self._copying = copying
+        self._together = together
+        self._in_turn = in_turn
+
+    @property
+    def next_end_s(self) -> float:
+        """The second at which the next copy ends if none is added; infinity without copies."""
+        return self._copying.next_end_s
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica of each partition that this one stands for.
+
+        Args:
+            tp: the partition.
+            pair: its leader, and the broker that copies from it.
+            size: bytes; those of all that are copied at the same time.
+            at_s: the second.
+        """
+        beside = self._together.get(tp, NONE_BESIDE)
+        one = size / (1 + sum(beside.values())) * self._in_turn.get(tp, 1)
+        self._copying.add(tp, pair, one, at_s, beside)
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+        return self._copying.ended(by_s)
