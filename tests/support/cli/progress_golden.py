@@ -40,7 +40,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import State
-from ktui.execution.time_left.least_left import LeastLeft, RateSource
+from ktui.execution.time_left.least_left import LeastLeft
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Misfit, Source, Span
@@ -90,7 +90,7 @@ def _details() -> RunDetails:
         batches=12,
         bytes=1_000,
         time_left=left,
-        least=LeastLeft(pace, 1.12, RateSource.EARLIER_RUNS),
+        least=LeastLeft(pace, 1.12, basis),
         silence="no poll for 2m: its process may be suspended, or wait for a locked journal",
     )
     waiting = WaitingPartition(

@@ -162,7 +162,7 @@ def test_an_answer_names_every_figure_that_no_recording_shows() -> None:
     assert model.assumptions(parse_throttle_rates("400kB"), [1, 2]) == ()
     for further in ("none", "20MB", "400kB,2=20MB"):
         assert model.assumptions(parse_throttle_rates(further), [1, 2]) == (
-            "50 MB/s of a copy by itself without a throttle",
+            "50 MB/s into a broker without a throttle",
         )
 
 

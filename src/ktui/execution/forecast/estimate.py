@@ -71,10 +71,8 @@ class CopiedBytes(msgspec.Struct, frozen=True):
     left_s: Span | None = None
     """Seconds left; None while the run stands still, or has not run for long enough. Without
     anything to copy, it follows from the number of partitions."""
-    by_earlier_runs: bool = False
-    """Whether `left_s` rests on earlier runs, for this one has not run for long enough."""
     basis: Basis = Basis(Source.THIS_RUN)
-    """What `left_s` rests on."""
+    """What `left_s` rests on: earlier runs, while this one has not run for long enough."""
 
     @property
     def share(self) -> float | None:
@@ -255,8 +253,8 @@ class Estimate:
         else:
             left_s = self._forecast.left_s()
         left = self._with_schedule(left_s)
-        basis = Basis(Source.THIS_RUN) if own is not None else self._forecast.basis
-        return CopiedBytes(done, whole, bytes_s, left, by_earlier_runs=own is None, basis=basis)
+        basis = self._forecast.basis if own is None else Basis(Source.THIS_RUN)
+        return CopiedBytes(done, whole, bytes_s, left, basis)
 
     def least_left(self) -> LeastLeft | None:
         """Compare the time left, which is known, with the least that the limits allow.

@@ -148,7 +148,7 @@ def least_text(least: LeastLeft, limits: Limits) -> str:
 
     "at least 28 min, as broker 5 gets 18 GiB; the run takes 6% longer than that".
     """
-    time = f"at least {span_text(least.bound.time_s)}{least.rates.words}"
+    time = f"at least {span_text(least.bound.time_s)}"
     longer = how_much_longer(least.times)
     return f"{time}, {why_no_less(least.bound, limits)}; the run takes {longer}"
 

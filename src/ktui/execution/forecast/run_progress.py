@@ -25,7 +25,7 @@ from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.quantities import as_count
-from ktui.speed.answer import Basis, HowLong, Source
+from ktui.speed.answer import HowLong
 
 UNPREDICTABLE = (Stage.STALLED, Stage.BLOCKED, Stage.HELD_UP)
 """While partitions are in one of these, nobody can predict when the run ends."""
@@ -254,8 +254,7 @@ def run_progress(
 def _how_long(copied: CopiedBytes) -> HowLong | None:
     if copied.left_s is None:
         return None
-    source = Source.EARLIER_RUNS if copied.by_earlier_runs else Source.THIS_RUN
-    return HowLong(time_s=copied.left_s, basis=Basis(source))
+    return HowLong(time_s=copied.left_s, basis=copied.basis)
 
 
 def _stages(run: Run) -> dict[Stage, int]:

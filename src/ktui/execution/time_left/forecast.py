@@ -12,7 +12,7 @@ from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
 from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Timelines, leader_of
-from ktui.execution.time_left.least_left import LeastLeft, RateSource, least_remaining
+from ktui.execution.time_left.least_left import LeastLeft, least_remaining
 from ktui.execution.time_left.needed import TimeNeeded
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
@@ -240,10 +240,8 @@ class TimeLeftForecast:
             return None
         if bound.time_s.middle > whole_s:  # more is in flight than the limits of now allow
             bound = msgspec.structs.replace(bound, time_s=Span(whole_s, whole_s, whole_s))
-        source = RateSource.ASSUMED if self._prior is None else RateSource.EARLIER_RUNS
-        rates = RateSource.RUN if self.known else source
         times = whole_s / bound.time_s.middle if whole_s else 1.0
-        return LeastLeft(bound, times, rates)
+        return LeastLeft(bound, times, self.basis)
 
     def _grown(self, grows_s: float) -> float:
         run, now = self._run, self._memory.at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 
 import msgspec
@@ -13,25 +12,9 @@ from ktui.execution.time_left.copy_progress import CopyProgress
 from ktui.execution.time_left.expected import situation_before
 from ktui.execution.time_left.simulate_rest import goes_to_target, wanted_after
 from ktui.pacing.decision import WantedPartition
-from ktui.speed.answer import Bound
+from ktui.speed.answer import Basis, Bound
 from ktui.speed.capacity import Rates
 from ktui.speed.least_time import least_time
-
-
-class RateSource(enum.StrEnum):
-    """Where the copy rates of a forecast come from."""
-
-    RUN = "run"
-    """This run has shown them."""
-    EARLIER_RUNS = "earlier-runs"
-    ASSUMED = "assumed"
-
-    @property
-    def words(self) -> str:
-        """The words that follow a time; none if the run has shown the rates."""
-        return {self.EARLIER_RUNS: " by earlier runs", self.ASSUMED: " at assumed rates"}.get(
-            self, ""
-        )
 
 
 class LeastLeft(msgspec.Struct, frozen=True):
@@ -40,7 +23,7 @@ class LeastLeft(msgspec.Struct, frozen=True):
     bound: Bound
     times: float
     """The time left by the forecast, as a multiple of the least one; at least 1."""
-    rates: RateSource
+    basis: Basis
     """Where the rates of both come from."""
 
 

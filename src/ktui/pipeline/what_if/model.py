@@ -116,8 +116,7 @@ class Model(msgspec.Struct, frozen=True):
         if self.seen.throttle == 0 and any(rate is not None for rate in rates):
             figures.append(f"that copies get {THROTTLED.middle:.0%} of a throttle")
         if not all(map(self.curve.carries, rates)):
-            alone = as_rate(self.curve.bytes_s(1, None))
-            figures.append(f"{alone} of a copy by itself without a throttle")
+            figures.append(f"{as_rate(self.curve.most_bytes_s)} into a broker without a throttle")
         return tuple(figures)
 
     def under(self, throttle: ThrottleRates) -> Rates:

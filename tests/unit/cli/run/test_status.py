@@ -38,7 +38,7 @@ from ktui.execution.run.events import (
     StepGate,
 )
 from ktui.execution.run.states import State
-from ktui.execution.time_left.least_left import LeastLeft, RateSource
+from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span
 from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written
@@ -464,11 +464,10 @@ def test_status_shows_how_close_the_run_is_to_the_least_possible_time(tmp_path: 
         broker=4,
         bytes=2 * 2**30,
     )
-    least = LeastLeft(bound, 1.06, RateSource.ASSUMED)
+    least = LeastLeft(bound, 1.06, Basis())
 
     assert (
-        "at least 23 min at assumed rates, as broker 4 gets 2.0 GiB; "
-        "the run takes 6% longer than that"
+        "at least 23 min, as broker 4 gets 2.0 GiB; the run takes 6% longer than that"
     ) in shown_text(tmp_path, least=least)
 
 

@@ -12,6 +12,7 @@ from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
 from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.speed.answer import Source
 from ktui.speed.capacity import THROTTLED as USUAL_SHARE
 from support.journals.scripted_runs import BESIDE, GB, TWO_AT_ONCE, ScriptedRun
 
@@ -231,7 +232,7 @@ def test_a_run_without_a_rate_of_its_own_uses_that_of_earlier_runs() -> None:
     scripted.begin()
     scripted.look(0.0)
     copied = scripted.estimate.copied
-    assert copied.by_earlier_runs
+    assert copied.basis.source is Source.EARLIER_RUNS
     assert copied.bytes_s is None
     left = copied.left_s
     assert left is not None
@@ -281,7 +282,7 @@ def test_earlier_runs_limited_by_a_throttle_forecast_nothing_faster(
     scripted.look(0.0)
     copied = scripted.estimate.copied
     assert (copied.left_s is not None) is is_told
-    assert copied.by_earlier_runs is is_told
+    assert (copied.basis.source is Source.EARLIER_RUNS) is is_told
 
 
 def test_the_overhead_of_a_step_counts_in_the_time_left() -> None:
@@ -300,7 +301,7 @@ def test_a_runs_own_rate_replaces_that_of_earlier_runs() -> None:
         scripted.look(tenth / 10)
         scripted.pass_time(10)
     copied = scripted.estimate.copied
-    assert not copied.by_earlier_runs
+    assert copied.basis.source is Source.THIS_RUN
     assert copied.left_s is not None
     assert 100 <= copied.left_s.middle <= 100 + BESIDE
 

@@ -30,7 +30,7 @@ from ktui.execution.run.events import (
 )  # fmt: skip
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.speed.answer import Span
+from ktui.speed.answer import Basis, Source, Span
 from support.journals.journals import a_start, ended, over, owned, started, step, written
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -88,9 +88,9 @@ def test_the_progress_line_counts_what_steps_in_flight_have_copied() -> None:
 
 
 def test_the_progress_line_marks_a_time_left_based_on_earlier_runs() -> None:
-    reported = msgspec.structs.replace(LEFT, by_earlier_runs=True)
+    reported = msgspec.structs.replace(LEFT, basis=Basis(Source.EARLIER_RUNS, 2))
     shown = line(a_run(step(1, 7)), reported)
-    assert shown.endswith(", about 2.2 min left (2 to 2.3), by earlier moves")
+    assert shown.endswith(", about 2.2 min left (2 to 2.3), by 2 earlier runs")
 
 
 def test_a_partition_given_up_does_not_count_as_done() -> None:

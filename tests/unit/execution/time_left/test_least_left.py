@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.execution.run.events import LimitsChanged
-from ktui.execution.time_left.least_left import LeastLeft, RateSource
+from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits
-from ktui.speed.answer import Bottleneck
+from ktui.speed.answer import Bottleneck, Source
 from support.journals.scripted_runs import GB, TWO_AT_ONCE, ScriptedRun, copied_for
 from support.runs.pacing import broker_limits
 
@@ -38,7 +38,7 @@ def test_the_broker_that_lacks_most_sets_the_least_time_at_the_rate_it_has_shown
     assert least.bound.bytes == pytest.approx(1.5 * GB)
     assert least.bound.time_s.middle == pytest.approx(50 / TWO_AT_ONCE * 2 + 50, rel=0.01)
     assert 1 <= least.times < 1.05
-    assert least.rates is RateSource.RUN
+    assert least.basis.source is Source.THIS_RUN
 
 
 def test_a_limit_that_lets_a_broker_idle_raises_the_least_time() -> None:

@@ -259,11 +259,7 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         except (ClusterError, RunProblem):  # as soon as a plan is read, they are shown
             return []
         found = start_findings(NO_PLAN, facts, Terms(limits=Limits()), need)
-        return [
-            each.sentence
-            for each in found
-            if each.kind in _AT_OPENING and each.severity is not Severity.NOTE
-        ]
+        return [each.sentence for each in found if each.kind in _AT_OPENING]
 
     # ------------------------------------------------------------------- a plan that is read
 
