@@ -41,12 +41,13 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def preview(self) -> PlanPreview:
-        """The preview of the run."""
+        """The preview of the run; of a very large plan its time is a rough one."""
         return self.previewed()
 
     def previewed(self, on_decision: OnDecision | None = None) -> PlanPreview:
         """Preview the run; `on_decision` is called with each decision."""
-        preview = self.base.under(self.terms, on_decision).without(
+        roughly = on_decision is None  # a start does not wait for it
+        preview = self.base.under(self.terms, on_decision, roughly=roughly).without(
             lambda finding: finding.kind in self.asked_for
         )
         return preview.with_findings(*self.left_out, *self._promises(preview))
