@@ -1,4 +1,4 @@
-"""A simulated run under a throttle: the facts for the findings of a preflight."""
+"""A simulated run under a throttle: the facts for the findings of a preview."""
 
 from __future__ import annotations
 
