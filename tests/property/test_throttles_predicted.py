@@ -20,9 +20,10 @@ from ktui.preview.preview import PlanPreview
 from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
 from ktui.progress.throttle import starvation_threshold
 from ktui.quantities import as_rate_above
-from ktui.speed.simulate import RunSpeed, simulate_run
+from ktui.speed.simulate import RestOfRun, StepOverhead, simulate_rest_of_run
 from support.cli.preflights import Way, a_plan, a_snapshot, preflight, tp
 from support.runs.pacing import replica_lists
+from support.runs.received_copies import received
 
 some_replicas = replica_lists(range(1, 8), 4)
 ways = st.lists(st.tuples(some_replicas, some_replicas), min_size=1, max_size=8)
@@ -153,7 +154,13 @@ def test_a_broker_never_receives_more_at_once_than_the_limits_allow(
     snapshot = a_snapshot(*some, inbound=known)
     wanted = moves_of(a_plan(*some), snapshot).wanted
 
-    played = simulate_run(wanted, limits, RunSpeed(lambda *_: 10.0 * MB), inbound=known)
+    played = simulate_rest_of_run(
+        RestOfRun((), wanted),
+        limits,
+        StepOverhead(),
+        received(lambda *_: 10.0 * MB),
+        inbound=known,
+    )
 
     growing = GrowingPartitions(snapshot, wanted)
     run = ThrottledRun(growing, ThrottleRates(MB), limits, played, leaders=True)

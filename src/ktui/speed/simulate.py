@@ -23,7 +23,7 @@ from ktui.pacing.queue import first_by
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done, Situation
 from ktui.pacing.steps import after
-from ktui.speed.copies import BrokerIntakes, CopiesInFlight
+from ktui.speed.copies import CopiesInFlight
 
 POLL_S = 1
 """Seconds between polls. Ends are seen, and decisions made, at polls.
@@ -36,22 +36,13 @@ _WAITING = 2_000
 """The least number of queued partitions, or all: a shorter queue saves memory, same result."""
 
 
-class RunSpeed(msgspec.Struct, frozen=True):
-    """The speed of a run."""
-
-    bytes_s: Callable[[int, int], float]
-    """Returns a broker's intake in bytes a second, for a number of replicas at once."""
-    joining_s: int = 0
-    """Seconds of a step that adds, beside copying, until its end is seen."""
-    other_s: int = POLL_S
-    """Seconds of a step that adds nothing, and of an election."""
-
-
 class StepOverhead(msgspec.Struct, frozen=True):
-    """Seconds that steps take beside copying, with the fields of a `RunSpeed`."""
+    """Seconds that steps take beside copying."""
 
     joining_s: int = 0
+    """Of a step that adds, until its end is seen."""
     other_s: int = POLL_S
+    """Of a step that adds nothing, and of an election."""
 
 
 class StepInFlight(msgspec.Struct, frozen=True):
@@ -100,28 +91,6 @@ class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Only partitions being copied count.
     """
-
-
-def simulate_run(
-    wanted: Sequence[WantedPartition],
-    limits: Limits,
-    speed: RunSpeed,
-    on_decision: OnDecision | None = None,
-    inbound: Mapping[TopicPartition, int] | None = None,
-) -> SimulatedOutcome:
-    """Simulate a run to its end.
-
-    Args:
-        wanted: the run's partitions, in the plan's order, online and in sync.
-        limits: the limits in force during the whole run.
-        speed: the intake of brokers, and the time of steps beside copying.
-        on_decision: called for each decision.
-        inbound: bytes a second written to partitions, where known.
-    """
-    overhead = StepOverhead(speed.joining_s, speed.other_s)
-    simulated = _SimulatedRun(limits, overhead, BrokerIntakes(speed.bytes_s), on_decision, inbound)
-    simulated.take_on(wanted)
-    return simulated.result()
 
 
 def simulate_rest_of_run(

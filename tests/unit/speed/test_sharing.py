@@ -11,13 +11,13 @@ from ktui.pacing.decision import Move, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
-from ktui.speed.copies import BrokerIntakes
 from ktui.speed.simulate import (
     RestOfRun,
     StepInFlight,
     StepOverhead,
     simulate_rest_of_run,
 )
+from support.runs.received_copies import received
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -28,7 +28,7 @@ def takes(_broker: int, at_once: int) -> float:
 
 
 def test_a_finished_copy_leaves_its_share_to_the_others() -> None:
-    copies = BrokerIntakes(takes)
+    copies = received(takes)
     copies.add(A, (1, 5), 10.0, 0.0)
     copies.add(B, (2, 5), 20.0, 0.0)
     assert copies.next_end_s == pytest.approx(2.0)
@@ -54,16 +54,16 @@ def in_flight(one: WantedPartition, limits: Limits, left: dict[int, float]) -> S
 def test_steps_in_flight_continue_from_where_they_are_and_the_others_follow() -> None:
     limits = Limits(replicas=1, partitions=1)
     alone = simulate_rest_of_run(
-        RestOfRun([], [wanted(A)]), limits, StepOverhead(), BrokerIntakes(takes)
+        RestOfRun([], [wanted(A)]), limits, StepOverhead(), received(takes)
     )
     half = simulate_rest_of_run(
         RestOfRun([in_flight(wanted(A), limits, {5: 50.0})], []),
         limits,
         StepOverhead(),
-        BrokerIntakes(takes),
+        received(takes),
     )
     both = RestOfRun([in_flight(wanted(A), limits, {5: 50.0})], [wanted(B)])
-    then = simulate_rest_of_run(both, limits, StepOverhead(), BrokerIntakes(takes))
+    then = simulate_rest_of_run(both, limits, StepOverhead(), received(takes))
     assert alone.copying_s == 10.0
     assert half.copying_s == 5.0
     assert then.copying_s == 15.0
@@ -76,14 +76,12 @@ def test_a_step_that_has_copied_everything_ends_with_the_next_poll() -> None:
         RestOfRun([in_flight(wanted(A), limits, {})], []),
         limits,
         StepOverhead(),
-        BrokerIntakes(takes),
+        received(takes),
     )
     assert outcome.copying_s == 0.0
     assert 0 < outcome.waiting_s <= 5
 
 
 def test_an_empty_run_takes_no_time() -> None:
-    outcome = simulate_rest_of_run(
-        RestOfRun([], []), Limits(), StepOverhead(), BrokerIntakes(takes)
-    )
+    outcome = simulate_rest_of_run(RestOfRun([], []), Limits(), StepOverhead(), received(takes))
     assert outcome.copying_s == outcome.waiting_s == 0

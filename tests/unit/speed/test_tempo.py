@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +12,8 @@ from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation
 from ktui.speed.copies import BrokerIntake
-from ktui.speed.simulate import RunSpeed, SimulatedOutcome, simulate_run
+from ktui.speed.simulate import RestOfRun, SimulatedOutcome, StepOverhead, simulate_rest_of_run
+from support.runs.received_copies import received
 
 A = TopicPartition("a", 0)
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
@@ -42,7 +45,10 @@ ONE_BY_ONE = Limits(replicas=1, partitions=1)
 
 
 def simulated(
-    speed: RunSpeed, limits: Limits = ONE_BY_ONE, partitions: int = 3
+    bytes_s: Callable[[int, int], float],
+    limits: Limits = ONE_BY_ONE,
+    partitions: int = 3,
+    beside: StepOverhead = StepOverhead(),  # noqa: B008 - immutable
 ) -> SimulatedOutcome:
     wanted = [
         WantedPartition(
@@ -58,24 +64,25 @@ def simulated(
         )
         for n in range(partitions)
     ]
-    return simulate_run(wanted, limits, speed)
+    whole = RestOfRun((), wanted)
+    return simulate_rest_of_run(whole, limits, beside, received(bytes_s))
 
 
 def test_the_overhead_of_steps_is_added_to_their_copying() -> None:
-    plain = simulated(RunSpeed(lambda *_: 10.0))
-    joining = simulated(RunSpeed(lambda *_: 10.0, joining_s=5))
-    slow = simulated(RunSpeed(lambda *_: 10.0, other_s=4))
+    plain = simulated(lambda *_: 10.0)
+    joining = simulated(lambda *_: 10.0, beside=StepOverhead(joining_s=5))
+    slow = simulated(lambda *_: 10.0, beside=StepOverhead(other_s=4))
     assert plain.copying_s == joining.copying_s == slow.copying_s == 30.0
     assert joining.waiting_s == plain.waiting_s + 3 * 5
     assert slow.waiting_s > plain.waiting_s
 
 
 def test_cuts_wait_for_the_minute_of_earlier_ones() -> None:
-    plain = simulated(RunSpeed(lambda *_: 1_000.0))
-    paced = simulated(RunSpeed(lambda *_: 1_000.0), Limits(replicas=1, cuts_per_minute=1))
+    plain = simulated(lambda *_: 1_000.0)
+    paced = simulated(lambda *_: 1_000.0, Limits(replicas=1, cuts_per_minute=1))
     assert paced.copying_s + paced.waiting_s >= 120.0 > 3 * plain.waiting_s
 
 
 def test_each_broker_has_its_own_rate() -> None:
-    fast = simulated(RunSpeed(lambda broker, _at_once: 100.0 if broker == 4 else 1.0))
+    fast = simulated(lambda broker, _at_once: 100.0 if broker == 4 else 1.0)
     assert fast.copying_s == 3.0
