@@ -108,7 +108,7 @@ def test_status_and_runs_show_a_recording_that_had_to_stop(here: StateDir) -> No
 
     with own_run(run):
         (of_runs,) = shown(here, "runs", "--json")["runs"]
-        assert of_runs["recording"] == {"on": False, "problem": STOPPED.reason}
+        assert of_runs["recording"] == {"on": False, "reason": STOPPED.reason}
         assert shown(here, "status", "drain", "--json")["recording"] == of_runs["recording"]
         assert f"recording  {STOPPED.reason}" in shown(here, "status", "drain")
 
@@ -116,7 +116,7 @@ def test_status_and_runs_show_a_recording_that_had_to_stop(here: StateDir) -> No
 def test_a_run_is_shown_as_recorded_only_while_an_engine_owns_it(here: StateDir) -> None:
     run = a_run(here, Recording(on=True))
 
-    assert shown(here, "status", "drain", "--json")["recording"] == {"on": False, "problem": None}
+    assert shown(here, "status", "drain", "--json")["recording"] == {"on": False, "reason": ""}
     with own_run(run):
         assert shown(here, "status", "drain", "--json")["recording"]["on"]
         assert "recording  on" in " ".join(shown(here, "status", "drain").split("\n"))
