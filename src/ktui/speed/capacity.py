@@ -255,8 +255,7 @@ class Capacity:
             return free
         if seen is not None:
             return min(free, throttle)
-        share = self._usual_share() * throttle
-        return share if self._usual_alone() is None else min(free, share)
+        return min(free, self._usual_share() * throttle)
 
     def alone(self, broker: int) -> float:
         """Return the rate of a single copy onto a broker without a throttle, in bytes a second."""
