@@ -72,7 +72,7 @@ OF_RUNS = (
     Constant(bundles, "_MOST", (5,)),
     Constant(forecast, "_REMEMBERED", (timedelta(minutes=1),)),
     Constant(forecast, "APART", (timedelta(seconds=1),)),
-    Constant(forecast, "_SEEN_S", (0.0,)),
+    Constant(forecast, "SEEN_S", (0.0,)),
     Constant(forecast, "_LEAST_OFF", (1.0,)),
     Constant(forecast, "_MOST_OFF", (2.0,)),
     Constant(forecast, "_OFF_AT_FIRST", (1.2,)),
@@ -86,7 +86,7 @@ OF_PARTITIONS = (
     Constant(catchup, "_LEAST_NET", (0.0, 0.5)),
     Constant(eta, "_AT_FIRST", (1.2,)),
     Constant(eta, "_ENOUGH", (4,)),
-    Constant(eta, "_SEEN_S", (0.0,)),
+    Constant(eta, "SEEN_S", (0.0,)),
     Constant(eta, "_UNSURE", (1.01,)),
     Constant(eta, "_WIDEST", (3.0,)),
 )

@@ -14,6 +14,12 @@ from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation,
 
 log = logging.getLogger(__name__)
 
+PATIENCE = 0.75
+"""The share of the poll interval that a poll waits for a slow broker, before it goes on without."""
+ONE_POLL_PATIENCE_S = 5.0
+"""Seconds for a slow broker where there is a single poll, and no later one."""
+LONGEST_BACKOFF_S = 5.0
+"""Seconds until the next poll, at most, while the cluster does not answer."""
 K = TypeVar("K")
 A = TypeVar("A")
 

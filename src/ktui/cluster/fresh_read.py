@@ -16,6 +16,12 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer, TopicsAnswer
 
+LEAVES_WITHIN_S = 5.0
+"""A request leaves within this time of the last read that it rests on, or not at all.
+
+This is a promise of safety (docs/runs.md, what a request rests on). The longer it is, the more can
+change between a read and its request. Shorter, slow brokers would keep requests from leaving.
+"""
 FRESH_AGAIN_S = 60.0
 """Seconds before fresh metadata is requested again from a cluster that does not support it.
 

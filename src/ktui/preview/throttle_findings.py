@@ -30,10 +30,9 @@ from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.planning.names import join_named, join_some
 from ktui.planning.throttle_rates import KB
 from ktui.preview.throttled_run import NEVER_S, ThrottledRun, brokers_added
+from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 
-STALLED_AFTER_S = 30.0
-"""Seconds without a log end move after which a replica is shown as stalled (progress/stalls.py)."""
 _FROM = {
     ConfigSource.EVERY_BROKER: ", set for every broker",
     ConfigSource.FILE: ", set in a file",

@@ -9,7 +9,11 @@ import msgspec
 WINDOW_S = 22.0
 """Two windows of Kafka's throttle, which averages over 11 s."""
 GULP_S = 15.0
-"""A throttle lets copies through in gulps: a pause of up to this long belongs to the next one."""
+"""A throttle lets copies through in gulps: a pause of up to this long belongs to the next one.
+
+Kafka averages over 11 s, and a gulp takes a poll or two to be seen. With less, forecasts of
+partitions follow single gulps (bench/forecast/ablation.py); with more, stops are seen later.
+"""
 LEAST_SPAN_S = 5.0
 """With less than this observed, no rate is known."""
 _SPACING_S = 1.0

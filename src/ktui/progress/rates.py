@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from ktui.cluster.observation import Reading
+from ktui.progress.flow_meter import GULP_S
 from ktui.progress.memory import Meter
 from ktui.progress.poll import Poll
 
@@ -16,8 +17,6 @@ SMOOTHING_S = 20.0
 The average must span two windows, and still follow a changed throttle within half a minute.
 """
 
-GULP_S = 15.0
-"""A pause of up to this long belongs to the interval that ends it; a longer one is no growth."""
 
 _SEEN_A_GULP = 1.0 - math.exp(-GULP_S / SMOOTHING_S)
 """From this weight on the average covers at least one pause."""

@@ -18,7 +18,7 @@ from ktui.progress.timeline import Lane, Phase, Role, Timeline
 
 _NO_TOPIC = TopicConfig()
 _NO_BROKER = BrokerConfig()
-_ROOM = 0.95
+ROOM = 0.95
 """A starving copy stays reported until this share of its rate would suffice."""
 
 
@@ -101,7 +101,7 @@ class Throttles:
             broker: the broker that receives the copy.
             already: whether the copy was found to starve before; that ends only with some room.
         """
-        room = _ROOM if already else 1.0
+        room = ROOM if already else 1.0
         all_ = self._all(state, broker)
         return _tightest([one for load, one in all_ if load.starves(state.tp, one.rate * room)])
 

@@ -17,8 +17,6 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.preview.facts import Terms
 from ktui.preview.preview import PlanPreview
 from ktui.preview.text import lines
-from ktui.preview.throttle_findings import STALLED_AFTER_S
-from ktui.progress import stalls
 from ktui.speed.capacity import Capacity
 from support.cli.preflights import Way, a_plan, a_snapshot, base, how_long, preflight, throttled, tp
 
@@ -237,7 +235,6 @@ def test_a_rate_too_low_for_one_fetch_before_the_stall_alarm_is_a_warning() -> N
     assert forecast(ALL, throttle="35kB").findings == ()
     without_unit = only(forecast(ALL, throttle="900"))
     assert without_unit.sentence.endswith("Did you mean 900MB?")
-    assert STALLED_AFTER_S == stalls.STALLED_AFTER_S
 
 
 def test_an_unknown_inbound_rate_is_noted_with_the_reason() -> None:

@@ -11,13 +11,12 @@ from ktui.cli.alter.topic import TopicNow, find_topic
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.quantities import as_count
 
-LEAVES_WITHIN_S = 5.0
-"""The request leaves within this time of the read that it rests on, or not at all."""
 KNOWN_WITHIN_S = 30.0
 """Seconds in which brokers learn of partitions that the controller has added."""
 _POLL_S = 0.5

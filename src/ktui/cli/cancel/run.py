@@ -23,6 +23,7 @@ from ktui.cli.process.send_command import (
     end_if_refused,
     print_answer,
 )
+from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
@@ -42,9 +43,6 @@ from ktui.execution.run.cancel_scope import CancelScope
 from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
-
-PATIENCE_S = 5.0
-"""Seconds to wait for a slow broker. The preview polls once, so it waits longer than an engine."""
 
 
 def cancel_run(
@@ -124,7 +122,7 @@ def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> 
 
 async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluster) -> Observation:
     reader = cluster.reader()
-    observer = Observer(reader, SystemClock(), patience_s=PATIENCE_S)
+    observer = Observer(reader, SystemClock(), patience_s=ONE_POLL_PATIENCE_S)
     try:
         cluster_id = (await reader.describe_cluster()).cluster_id
         if run.started is not None and cluster_id != run.started.cluster_id:

@@ -25,6 +25,7 @@ from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.process.launch import Leaving
 from ktui.cli.record.sources import EngineRecording, record_run
+from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
@@ -51,9 +52,6 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, PauseOri
 from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
 from ktui.kafka.canary import Canary
-
-PATIENCE = 0.75
-"""Share of the poll interval that a poll waits for a slow broker, before it goes on without it."""
 
 
 class LoggedJournal(Journal):

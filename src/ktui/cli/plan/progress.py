@@ -17,6 +17,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, utc
 from ktui.cli.output.table import table
+from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshMetadata
 from ktui.cluster.observer import Interest, Observer
@@ -28,8 +29,6 @@ from ktui.progress.timeline import Progress
 from ktui.quantities import as_bytes, as_duration, as_rate
 from ktui.speed.answer import Span
 
-PATIENCE_S = 5.0
-"""Seconds for a slow broker: a single poll has no later one."""
 HEADER = ("Topic", "Partition", "Broker", "Status", "Left to copy", "Rate", "Time left")
 
 Targets = Mapping[TopicPartition, Brokers]
@@ -108,14 +107,14 @@ async def poll_progress(
     interest = Interest(partitions=frozenset(targets), fresh=True)
     async with (
         aclosing(cluster.reader()) as reader,
-        aclosing(Observer(reader, clock, patience_s=PATIENCE_S)) as observer,
+        aclosing(Observer(reader, clock, patience_s=ONE_POLL_PATIENCE_S)) as observer,
     ):
         metadata = FreshMetadata(reader, clock)
         while True:
             seen = await observer.poll(interest)
             progress = fold(progress, seen)
             absent = {tp.topic for tp in seen.absent}
-            answer, _ = await metadata.describe(absent, within_s=PATIENCE_S)
+            answer, _ = await metadata.describe(absent, within_s=ONE_POLL_PATIENCE_S)
             topics = {tp.topic for tp in targets} - answer.absent
             rows = [*replica_progress(progress, targets, topics)]
             yield progress, rows

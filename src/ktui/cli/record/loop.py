@@ -20,6 +20,7 @@ from ktui.cli.options.recording import recorded_in_words
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cli.record.sources import ClusterRecording
+from ktui.cluster.asking import LONGEST_BACKOFF_S, PATIENCE
 from ktui.cluster.clock import Clock, SystemClock, wait_for_first
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
@@ -31,9 +32,8 @@ from ktui.recording.retention import Retention
 
 IDLE_S = 10.0
 """Seconds without a move that count as idle; between two steps of a run, nothing moves briefly."""
-LONGEST_BACKOFF_S = 5.0
-LEAST_PATIENCE_S, PATIENCE = 0.5, 0.75
-"""Wait for a slow broker for this share of the interval, but at least so many seconds."""
+LEAST_PATIENCE_S = 0.5
+"""Wait for a slow broker for at least so many seconds, however short the interval is."""
 
 
 class StopCondition(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.on_cluster import check_on_cluster
 from ktui.cli.output.json_form import encode, list_json
 from ktui.cli.output.table import table
+from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
@@ -20,9 +21,6 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress, Timeline
 from ktui.tui.draw.format import as_bytes, as_messages, as_share
-
-PATIENCE_S = 5.0
-"""Seconds for a slow broker: longer than in the live view, for this is the only poll."""
 
 
 @click.command("list")
@@ -69,7 +67,7 @@ async def _poll(
     interest, clock = Interest(frozenset(topics), frozenset(partitions)), SystemClock()
     async with (
         aclosing(cluster.reader()) as reader,
-        aclosing(Observer(reader, clock, patience_s=PATIENCE_S)) as observer,
+        aclosing(Observer(reader, clock, patience_s=ONE_POLL_PATIENCE_S)) as observer,
     ):
         seen = await observer.poll(interest)
         await check_on_cluster(reader, clock, seen, topics, partitions)

@@ -26,6 +26,7 @@ from ktui.cli.record.pruning import prune_as_configured
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.execution.broker.access import BrokerAccess
@@ -40,8 +41,6 @@ from ktui.tui.draw.themes import load_themes
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
 
 LEAST_PATIENCE_S = 0.5
-PATIENCE = 0.75
-"""Share of the poll interval that a poll waits for a slow broker, before it goes on without it."""
 
 
 class LiveView(msgspec.Struct, frozen=True, kw_only=True):

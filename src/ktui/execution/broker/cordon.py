@@ -10,6 +10,7 @@ from ktui.cluster.broker import LogDir
 from ktui.cluster.clock import Clock
 from ktui.cluster.cordon import CORDONED, EVERY, LOG_DIRS, cordoned_paths, split_paths
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import (
     ClusterPorts,
     ConfigChange,
@@ -26,8 +27,6 @@ from ktui.quantities import as_count
 
 READ_BACK_S = 10.0
 """Seconds to wait until a broker reports a change of its cordon."""
-LEAVES_WITHIN_S = 5.0
-"""The request leaves within this time of the read that it rests on, or not at all."""
 _POLL_S = 0.2
 _TOO_OLD = (
     "Kafka has no cordon before 4.3: until the broker stops, new topics and partitions may land on "

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from ktui.cluster.clock import Clock
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import (
     ClusterDescription,
     ClusterPorts,
@@ -19,6 +20,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES
+from ktui.execution.broker.cordon import READ_BACK_S
 from ktui.execution.broker.facts import BrokerFacts, read_metadata
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.run.destination import find_goal
@@ -27,10 +29,6 @@ from ktui.execution.run.track import Track
 from ktui.planning.names import join_all, join_named, join_some
 from ktui.quantities import as_count
 
-READ_BACK_S = 10.0
-"""Seconds to wait until the cluster no longer reports the broker."""
-LEAVES_WITHIN_S = 5.0
-"""The request leaves within this time of the last read that it rests on, or not at all."""
 _POLL_S = 0.2
 
 INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)

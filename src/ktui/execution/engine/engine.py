@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ktui.cluster.asking import LONGEST_BACKOFF_S
 from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
@@ -57,7 +58,6 @@ log = logging.getLogger(__name__)
 
 MOST_REPOLLS = 4
 """How often, at most, a turn polls other partitions because those it chose cannot begin."""
-LONGEST_BACKOFF_S = 5.0
 POLL_STALE_S = 30.0
 """Seconds after which a decision is made again: it counted what others were adding at that time."""
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
-from ktui.cluster.fresh_read import FreshRead
+from ktui.cluster.fresh_read import LEAVES_WITHIN_S, FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter, Verdict, WriteResult
@@ -20,7 +20,7 @@ from ktui.execution.run.refusals import NOT_ALLOWED
 
 log = logging.getLogger(__name__)
 
-READ_STALE_S = 5.0
+READ_STALE_S = LEAVES_WITHIN_S
 """Seconds in which a request has to leave, from when its read was asked for; else it is not sent.
 """
 

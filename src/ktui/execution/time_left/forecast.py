@@ -17,6 +17,7 @@ from ktui.execution.time_left.needed import TimeNeeded
 from ktui.execution.time_left.simulate_rest import Remaining, simulate_remaining
 from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.progress.moves.eta import SEEN_S
 from ktui.speed.answer import Basis, Source, Span
 from ktui.speed.capacity import MANY, Capacity, CapacityMemory, Case, spread_of
 from ktui.speed.copies import Pair
@@ -35,8 +36,6 @@ _OFF_AT_FIRST = 1.8
 """The factor of a run whose forecasts have not shown yet how wrong they are."""
 _WIDER = 1.25
 """The range spans the errors so far to this power, for those to come are larger."""
-_SEEN_S = 2.0
-"""Seconds until an end is seen."""
 _JUDGED_S = 10.0
 """A step without observations counts as a sample of so many seconds, at its mean rate."""
 _DECILES = 10
@@ -166,7 +165,7 @@ class TimeLeftForecast:
         else:
             spread = spread_of(prior)
             sooner, later = 1 / spread.high, 1 / spread.low
-        return Span(left_s * sooner, left_s, left_s * later + (_SEEN_S if left_s else 0.0))
+        return Span(left_s * sooner, left_s, left_s * later + (SEEN_S if left_s else 0.0))
 
     def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
         """Return what the run's copies have shown so far; None before the run has started.

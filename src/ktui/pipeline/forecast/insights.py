@@ -9,6 +9,7 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
+from ktui.execution.time_left.needed import STEP_S
 from ktui.insights.curve import RateCurve
 from ktui.insights.insights import (
     ClusterInsights,
@@ -34,8 +35,6 @@ CLASSES = (0, 100 << 20, 1 << 30, 10 << 30)
 """The lower bounds of the size classes of partitions, in bytes."""
 LATEST = 20
 """Insights have the advice for so many of a cluster's latest runs."""
-STEP_S = 3.0
-"""Seconds that a step takes beside copying, where no recorded step shows it."""
 
 _SPREAD = (0.1, 0.5, 0.9)
 

@@ -11,10 +11,9 @@ import msgspec
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
+from ktui.pipeline.tables.listings import GAP_MS
 from ktui.recording.reading import newer_format
 
-GAP_MS = 60_000
-"""Polls of a session that are further apart count as a gap."""
 CLOCK_STEP_MS = 1_000
 """Between two lines, such a change of the wall clock against the monotonic one counts as a step."""
 

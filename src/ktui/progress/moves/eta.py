@@ -19,7 +19,7 @@ _UNSURE = 1.15
 """The range spans at least this factor to either side: copies that share the rate come and go."""
 _AT_FIRST = 2.0
 """The factor until enough intervals have shown how much the net rate changes."""
-_SEEN_S = 2.0
+SEEN_S = 2.0
 """Seconds until an end is seen: the replica joins the ISR, and a poll shows it."""
 
 
@@ -41,7 +41,7 @@ def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Sp
     if net is None or net <= 0.0:
         return None
     slow, fast = _spread(net, nets)
-    return Span(low=lag / fast, middle=lag / net, high=lag / slow + _SEEN_S)
+    return Span(low=lag / fast, middle=lag / net, high=lag / slow + SEEN_S)
 
 
 def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.widgets import Input
 
 from ktui.captions import Caption
+from ktui.cluster.asking import PATIENCE
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.text import clean
@@ -28,8 +29,6 @@ _POLL_EVERY_S = 1.0
 """Real seconds between two polls, unless `_LONGEST_POLL_S` is shorter."""
 _LONGEST_POLL_S = 10.0
 """The cluster's seconds between two polls. With fewer polls, short moves would go unseen."""
-_PATIENCE = 0.75
-"""Share of the poll interval after which a poll goes on without a broker's answer."""
 
 CLOCK_BINDINGS = [
     Binding(
@@ -91,7 +90,7 @@ class SimulatedApp(KtuiApp):
             **how,
         )
         self._observer, self._time, self._pictures = observer, clock, pictures
-        self._observer.wait_for_brokers(_PATIENCE * interval_s)
+        self._observer.wait_for_brokers(PATIENCE * interval_s)
         self._shown_name, self._began_s = name, clock.monotonic()
 
     def on_ready(self) -> None:
@@ -175,7 +174,7 @@ class SimulatedApp(KtuiApp):
     def _use_speed(self) -> None:
         """Poll as often as is right at this speed: a poll a second of real time, or more."""
         interval_s = poll_interval_s(self._time.speed)
-        self._observer.wait_for_brokers(_PATIENCE * interval_s)
+        self._observer.wait_for_brokers(PATIENCE * interval_s)
         self._interval_s = self.watch_screen.interval_s = interval_s
         if isinstance(self._poll_loop, Polling):
             self._poll_loop.poll_every(interval_s)

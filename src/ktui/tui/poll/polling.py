@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from textual.message import Message
 
+from ktui.cluster.asking import LONGEST_BACKOFF_S
 from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import ClusterError, Unreachable
 from ktui.cluster.observation import Observation
@@ -23,7 +24,6 @@ from ktui.tui.poll.backfill import merge_history
 from ktui.tui.poll.outages import ClusterOutage, Outages
 from ktui.tui.poll.overview import Overview, overview
 
-LONGEST_BACKOFF_S = 5.0
 _MANY = 200
 """With more partitions than this a fold would delay key presses, so it runs in a thread."""
 

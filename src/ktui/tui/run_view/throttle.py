@@ -15,13 +15,11 @@ from ktui.execution.run.throttle_status import prior_value_text
 from ktui.planning.names import join_named
 from ktui.progress.flows import BrokerFlow, Flows
 from ktui.progress.inflow import Inflow, inflows
-from ktui.progress.throttle import steady
+from ktui.progress.throttle import ROOM, steady
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
 from ktui.quantities import as_count, as_rate, as_rate_above
 
 Inflows = Mapping[int, Inflow]
-_ROOM = 0.95
-"""Copies are reported as starved until less than this share of the rate is written."""
 
 
 class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +134,7 @@ def _too_low(
         for lane in starved
         if (rate := rates.of(lane.broker)) is not None
         and (inflow := into.get(lane.broker)) is not None
-        and (written := inflow.inbound_bytes_s or 0.0) >= rate * _ROOM
+        and (written := inflow.inbound_bytes_s or 0.0) >= rate * ROOM
     }
     if not low:  # the throttle was raised just now, or is somebody else's
         return "", None

@@ -15,13 +15,12 @@ from ktui.cli.reassign.log_dirs.room import offline_dirs
 from ktui.cli.reassign.printed import lines
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.partition import Replica
 from ktui.cluster.ports import ClusterReader, ClusterWriter, LogDirsAnswer, Verdict, WriteResult
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 
-LEAVES_WITHIN_S = 5.0
-"""Seconds within which a request leaves after the read that it rests on."""
 GONE_S = 60.0
 """Seconds without an answer after which a broker is given up: a restart takes less."""
 ROOM_COMES_S = 90.0
