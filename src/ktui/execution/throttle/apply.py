@@ -216,11 +216,12 @@ class ThrottleManager:
     async def _set(self, seen: Observation, *, begins_step: bool) -> None:
         """Set the missing rates first, and then the missing list entries."""
         asked_s = self._clock.monotonic()
-        unclear = await self._look_at_rates(seen)
+        clear = await self._look_at_rates(seen)
+        # one that rested when the read began may rest no longer, and was not read
         rates = [
             change
             for change in self._left_out(self.resting, self._due(seen).rates())
-            if (change.resource, change.key) not in unclear
+            if (key := (change.resource, change.key)) in clear or not self._is_touched(key)
         ]
         left_s = FOUND_STALE_S - (self._clock.monotonic() - asked_s)
         await self._change(rates, begins_step=begins_step, leaves_within_s=left_s)
@@ -233,12 +234,12 @@ class ThrottleManager:
         """Note changes by others of the rates that the run is about to change again.
 
         Returns:
-            The rates whose present value may be somebody else's, or may only be read too early.
+            Those that were read, without the ones whose present value may be somebody else's, or
+            may only be read too early.
         """
         due = self._left_out(self.resting, self._due(seen).rates())
         keys = ((change.resource, change.key) for change in due)
-        ours = self._throttled.ours
-        again = [key for key in keys if key in ours and ours[key].touched]
+        again = [key for key in keys if self._is_touched(key)]
         found = await self._settings.read(again)
         known = {key: each for key, each in found.items() if key in self._throttled.ours}
         settled = [key for key in known if self._settings.settled(key[0])]
@@ -247,9 +248,14 @@ class ThrottleManager:
         return {
             key
             for key, setting in known.items()
-            if key not in settled
-            and self._throttled.changed_by_others(key, None if setting is None else setting.own)
+            if key in settled
+            or not self._throttled.changed_by_others(key, None if setting is None else setting.own)
         }
+
+    def _is_touched(self, key: SettingKey) -> bool:
+        """Whether the run has asked for a change of a setting that it owns."""
+        ours = self._throttled.ours.get(key)
+        return ours is not None and ours.touched
 
     async def _change(
         self,
