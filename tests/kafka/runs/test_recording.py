@@ -97,7 +97,7 @@ def test_a_run_is_recorded_through_a_kill_without_any_secret(
     first.wait(60)
 
     status = json.loads(shell.ktui("status", RUN, "--json").stdout)
-    assert status["recording"] == {"on": False, "problem": None}
+    assert status["recording"] == {"on": False, "reason": ""}
     second = shell.begin("resume", RUN, "--headless")
     assert wait_for(lambda: sessions_showing(folder, topic) == 2, seconds=LIMIT_S), shell.log(RUN)
     lifted = shell.ktui("throttle", RUN, "none")
