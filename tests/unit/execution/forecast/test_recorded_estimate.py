@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +91,17 @@ def middle(copied: CopiedBytes) -> float:
     return copied.left_s.middle
 
 
+@pytest.fixture
+def threads_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let work for threads be done at once: while one ran, a virtual clock would run away."""
+
+    async def at_once(work: Callable[..., Any], *arguments: Any) -> Any:
+        return work(*arguments)
+
+    monkeypatch.setattr("asyncio.to_thread", at_once)
+
+
+@pytest.mark.usefixtures("threads_take_no_time")
 async def test_status_and_early_and_late_views_show_the_same_bytes_and_time_left(
     tmp_path: Path,
 ) -> None:
