@@ -37,7 +37,7 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a copy that leaves the broker takes of it, as a part of one that comes in.
 
     0 where only receivers limit copies. Else the busier end of a copy does, as forecasts have it
-    (`speed.both_ends`): the twins of a rehearsal are made so.
+    (`speed.copies`): the twins of a rehearsal are made so.
     """
     throttle_share: float = 1.0
     """The share of a replication throttle that copies get.
