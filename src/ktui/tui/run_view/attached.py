@@ -158,8 +158,6 @@ class AttachedRun:
         self._estimate.update(now, progress.timelines)
         self.inflows = run_inflows(self.run, progress)
         self._throttle = throttle_now(self.run, progress, self.inflows, self._throttle)
-        if len(self.run.tracks) <= MOST_BOUNDED and now - self._least_at >= BOUNDED_EVERY:
-            self._least, self._least_at = self._estimate.least_left(), now
         self.rows.waits = Waits(
             self.run,
             between=self.rows.between_steps.values(),
@@ -243,6 +241,9 @@ class AttachedRun:
         progress = msgspec.structs.replace(
             progress, batches=_batches(run, self.rows), died=died or None
         )
+        due = self.now - self._least_at >= BOUNDED_EVERY
+        if due and progress.time_left is not None and len(run.tracks) <= MOST_BOUNDED:
+            self._least, self._least_at = self._estimate.least_left(), self.now
         progress = with_least(progress, self._least)
         return with_more(RunStatus, progress, coming=self._coming(), traffic=traffic)
 
