@@ -28,7 +28,7 @@ def test_a_copy_that_its_throttle_does_not_let_end_in_time_is_not_begun(tmp_path
 def test_a_partition_held_as_too_late_begins_once_the_throttle_is_lifted(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2)
     story = ThrottledStory(tmp_path, TWO, rate="500kB,4=none", limits=limits)
-    until = FIRST_MOMENT + timedelta(seconds=20)
+    until = FIRST_MOMENT + timedelta(seconds=25)  # a copy takes 10 s, by those so far
     story.asked(5.0, SetThrottle(NO_THROTTLE))
 
     story.played_by(msgspec.structs.replace(OWNER, until=until))
