@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +32,15 @@ from support.views.screens import screen_text
 from support.views.watching import MIDDLE
 
 Happenings = Mapping[float, Collection[OutsideEvent]]
+
+
+class _AtOnce(ThreadPoolExecutor):
+    """Runs what is to run in a thread at once: the cluster's time must not go on meanwhile."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
 
 
 def recorded_looks(
@@ -93,10 +103,12 @@ async def record_run(
     assert isinstance(clock, VirtualClock)
     engines = SimulatedEngines(cluster, state)
     observer = Observer(cluster.reader(), clock)
+    asyncio.get_running_loop().set_default_executor(_AtOnce())
     starting = asyncio.create_task(engines.start(wanted))
     while not starting.done():
         await clock.advance(poll_s)
     run = starting.result()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
     recorder = Recorder(run.recording, clock, **{"program": "a test", "cluster": "prod-eu", **how})
     events = RunRecording(recorder, run.name)
     began_s, over_s = clock.monotonic(), 0.0
