@@ -488,7 +488,7 @@ class Decider:
 
         Steps in flight are cancelled with the next requests that are sent, before all others.
         """
-        events, not_polled = requeue_cancelled(partitions, self._memory, self._steps)
+        events, not_polled = requeue_cancelled(partitions, self._memory, self._steps, self._polled)
         self._to_poll |= not_polled
         self.apply_pauses()
         return events

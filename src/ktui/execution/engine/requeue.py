@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -55,13 +55,17 @@ def requeue_cancelled(
     partitions: Iterable[TopicPartition],
     memory: WorkingState,
     flights: StepsInFlight,
+    polled: Collection[TopicPartition],
 ) -> tuple[list[AnyRunEvent], set[TopicPartition]]:
     """Carry out that partitions were called off. The run has applied that event already.
+
+    Of a partition that the last poll did not ask for, only the next poll says how it stands.
 
     Args:
         partitions: those called off.
         memory: the pacing state of each partition.
         flights: the steps in flight, which are to be cancelled.
+        polled: the partitions of the last poll.
 
     Returns:
         The events that follow, and the partitions to poll before anything is sent for them.
@@ -77,7 +81,11 @@ def requeue_cancelled(
             memory.forget(tp)
         elif tp in memory.roster:
             memory.release(tp, Hold.TOO_LATE)
-            events += _redirect(track, memory, flights)
+            found = _redirect(track, memory, flights)
+            if tp in polled:
+                events += found
+            else:
+                unseen.add(tp)
         else:
             memory.roster.add([as_journaled(track)])
             unseen.add(tp)

@@ -13,6 +13,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import StateEntered, StepBegun, StepOver
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import events
 from support.chaos import stories
@@ -134,3 +135,21 @@ def test_a_step_in_flight_counts_at_the_leader_that_has_taken_over(tmp_path: Pat
     assert story.folded.tracks[tp("orders-0")].step is not None
     assert story.leader(tp("orders-0")) == 2
     assert [step.partition for step in story.steps] == [0]
+
+
+def test_a_partition_called_off_in_its_pause_is_not_judged_by_how_it_stood_before(
+    tmp_path: Path,
+) -> None:
+    ways = {"orders-0": ((1, 2), (3, 2)), "orders-1": ((4, 5), (6, 5))}
+    story = Story(tmp_path, ways, GENTLE)
+    story.schedule(1.0, events.Slow(6, 0.0001))
+    story.schedule(20.0, events.Kill(1), events.Kill(2), events.Kill(3))
+    story.asked(30.0, Pause(partitions=(tp("orders-0"),)))
+    story.schedule(40.0, events.Start(1), events.Start(2), events.Start(3))
+    story.asked(60.0, CancelMoves(CancelKind.TRIM, partitions=(tp("orders-0"),)))
+
+    story.played(until_s=80.0)
+
+    assert story.said("orders-0", State.BLOCKED) == ["it is offline: no replica leads"]
+    assert story.said("orders-0", State.REFUSED) == []
+    assert story.state("orders-0") is State.STOPPED
