@@ -152,8 +152,9 @@ def _keeps_what_was_found_first(self: ThrottleLedger, event: SettingChanged) -> 
         self.ours[key] = msgspec.structs.replace(ours, values=kept)
 
 
-async def _looks_at_nothing(_self: ThrottleManager, _seen: Observation) -> set[Any]:
-    return set()
+async def _looks_at_nothing(manager: Any, seen: Any) -> set[Any]:
+    """Take every rate that is to be changed for one that was read."""
+    return {(change.resource, change.key) for change in manager._due(seen).rates()}
 
 
 DEFECTS = (
