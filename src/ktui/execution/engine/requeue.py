@@ -79,14 +79,11 @@ def requeue_cancelled(
             events += memory.hold_unanswered(track)
         elif track.state.ended:
             memory.forget(tp)
-        elif tp in memory.roster:
+        elif tp in memory.roster and (tp in polled or track.step or tp in memory.unanswered):
             memory.release(tp, Hold.TOO_LATE)
-            found = _redirect(track, memory, flights)
-            if tp in polled:
-                events += found
-            else:
-                unseen.add(tp)
+            events += _redirect(track, memory, flights)
         else:
+            memory.forget(tp)
             memory.roster.add([as_journaled(track)])
             unseen.add(tp)
     return events, unseen
