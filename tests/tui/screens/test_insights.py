@@ -73,12 +73,12 @@ async def test_the_view_opens_the_insights_and_returns(tmp_path: Path) -> None:
         await watch.until(lambda: not isinstance(watch.app.screen, InsightsScreen))
 
 
-async def test_a_run_marks_an_eta_that_comes_from_earlier_runs(tmp_path: Path) -> None:
+async def test_a_run_marks_a_time_left_that_comes_from_earlier_runs(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("orders-0", "orders-1", messages=2_000_000, copied_s=10_000.0)
     publish_insights(insights(cluster.spec.name), tmp_path / "state")
     async with watching_run(cluster, tmp_path, moved("orders-0", "orders-1")) as watch:
-        await watch.pass_until("by earlier runs", most_s=15)
+        await watch.pass_until("by 3 earlier runs", most_s=15)
         for _ in range(30):
             await watch.see()
-        assert "by earlier runs" not in watch.text
-        assert "ETA" in watch.text
+        assert "by 3 earlier runs" not in watch.text
+        assert "by this run" in watch.text
