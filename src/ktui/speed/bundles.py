@@ -18,7 +18,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.speed.capacity import Rates
-from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair
+from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair, leader_or_first
 from ktui.speed.simulate import (
     POLL_S,
     RestOfRun,
@@ -139,7 +139,7 @@ def _onto(one: WantedPartition) -> Onto:
 
 def _leader(one: WantedPartition) -> int:
     now = one.situation
-    return now.replicas[0] if now.leader is None else now.leader
+    return leader_or_first(now.leader, now.replicas)
 
 
 class BundledCopies:

@@ -232,8 +232,7 @@ class Capacity:
     @property
     def usual_bytes_s(self) -> float:
         """The most that a broker of which nothing is known takes in, in bytes a second."""
-        alone = self._usual_alone()
-        return (ASSUMED.middle if alone is None else alone) * self.overlap.speedup(MANY)
+        return self._expected_alone * self.overlap.speedup(MANY)
 
     def takes(self, broker: int, at_once: int, throttle: int | None) -> float:
         """Return the rate at which a broker receives, in bytes a second.
@@ -262,9 +261,14 @@ class Capacity:
         seen = self._memory.seen.get(broker)
         if seen is not None and seen.seconds and not seen.bound:
             return seen.alone / seen.seconds
-        usual = self._usual_alone()
         if self.prior is not None and not any(map(_was_free, self._memory.seen.values())):
-            return self.prior.alone.get(broker, ASSUMED.middle if usual is None else usual)
+            return self.prior.alone.get(broker, self._expected_alone)
+        return self._expected_alone
+
+    @property
+    def _expected_alone(self) -> float:
+        """The rate of a single copy onto a broker of which nothing is known."""
+        usual = self._usual_alone()
         return ASSUMED.middle if usual is None else usual
 
     def _usual_alone(self) -> float | None:

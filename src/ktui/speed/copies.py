@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 
 SENDING = 0.5
 """What a copy takes of its leader, as a part of what it takes of the broker that receives it.
@@ -41,6 +41,11 @@ NONE_BESIDE: Mapping[int, int] = MappingProxyType({})
 
 Pair = tuple[int, int]
 """A leader, and the broker that copies from it."""
+
+
+def leader_or_first(leader: int | None, replicas: Brokers) -> int:
+    """Return whom a partition is copied from: without a leader, its first replica."""
+    return replicas[0] if leader is None else leader
 
 
 class CopiesInFlight(Protocol):

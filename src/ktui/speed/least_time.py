@@ -15,7 +15,7 @@ from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
 from ktui.speed.answer import Bottleneck, Bound, Span
 from ktui.speed.capacity import Rates
-from ktui.speed.copies import USUAL_OVERLAP, Overlap
+from ktui.speed.copies import USUAL_OVERLAP, Overlap, leader_or_first
 
 _TRIPLE = 3
 
@@ -101,7 +101,7 @@ class _Sums:
         if len(now.replicas) >= now.min_isr:  # else a step may exceed R, M and S
             at_once = min(self._replicas_at_once or at_once, at_once)
             least_s = max(least_s, whole_s / at_once)
-            leader = now.replicas[0] if now.leader is None else now.leader
+            leader = leader_or_first(now.leader, now.replicas)
             self._all_s += _share(whole_s, least_s, at_once, self._limits.replica_movements)
             most = self._limits.per_leader_at(leader)
             self._from_s[leader] += _share(whole_s, least_s, at_once, most)

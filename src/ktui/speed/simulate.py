@@ -23,7 +23,7 @@ from ktui.pacing.queue import first_by
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done, Situation
 from ktui.pacing.steps import after
-from ktui.speed.copies import CopiesInFlight
+from ktui.speed.copies import CopiesInFlight, leader_or_first
 
 POLL_S = 1
 """Seconds between polls. Ends are seen, and decisions made, at polls.
@@ -213,7 +213,7 @@ class _SimulatedRun:
 
     def _copy(self, move: Move, sizes: Mapping[int, float]) -> None:
         tp, situation = move.tp, self._roster.situation(move.tp)
-        leader = situation.replicas[0] if situation.leader is None else situation.leader
+        leader = leader_or_first(situation.leader, situation.replicas)
         self._copies_left[tp] = len(sizes)
         self._fetched.begins(tp, situation, move.step.adds)
         for broker, size in sizes.items():

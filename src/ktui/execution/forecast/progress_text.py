@@ -124,7 +124,7 @@ def copied_text(progress: RunProgress) -> str:
 
 
 def unknown_text(progress: RunProgress) -> str:
-    """Say why nobody knows how long a run that goes on takes; empty for one that does not."""
+    """Describe why the time left is unknown; empty for a run that does not go on."""
     if progress.state is not RunState.RUNNING or progress.time_left is not None:
         return ""
     counts = ((progress.stages.get(stage, 0), stage) for stage in UNPREDICTABLE)
@@ -133,7 +133,7 @@ def unknown_text(progress: RunProgress) -> str:
 
 
 def hold_text(progress: RunProgress) -> str | None:
-    """Say what keeps the whole run from beginning anything; None if nothing does."""
+    """Describe what holds the whole run back; None if nothing does."""
     if progress.paused is not None:
         return f"paused: {progress.paused}"
     if progress.cancel_gate_by is not None:

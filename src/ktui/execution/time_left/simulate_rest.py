@@ -19,6 +19,7 @@ from ktui.execution.time_left.expected import expected_situation, situation_befo
 from ktui.pacing.decision import WantedPartition
 from ktui.speed.bundles import Bundle, BundledCopies, Onto, bundled, go_together
 from ktui.speed.capacity import Rates
+from ktui.speed.copies import leader_or_first
 from ktui.speed.simulate import (
     RestOfRun,
     StepInFlight,
@@ -138,7 +139,7 @@ def _onto(track: Track) -> Onto:
 
 def _leader(track: Track) -> int:
     planned = track.planned
-    return planned.original[0] if planned.leader is None else planned.leader
+    return leader_or_first(planned.leader, planned.original)
 
 
 def _many(bundles: Iterable[Bundle[Track]]) -> dict[TopicPartition, Sequence[Track]]:
