@@ -225,7 +225,6 @@ def _objective(text: str) -> Objective | None:
 
 
 def _lower(one: int | None, other: int | None) -> int | None:
-    """Return the lower of two rates, each of which may be no throttle."""
     return min((rate for rate in (one, other) if rate is not None), default=None)
 
 

@@ -246,22 +246,18 @@ class KtuiApp(App[None], Services):
             self.theme = FEW_COLOURS
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return a colour for every role, also in a theme that defines none."""
         return role_defaults(self.current_theme)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the filters of what is drawn: under NO_COLOR the greys of ours."""
         filters = super().get_line_filters()
         if not self.no_color:
             return filters
         return [self._grey if isinstance(f, (Monochrome, NoColor)) else f for f in filters]
 
     def get_default_screen(self) -> Screen[None]:
-        """Start with the Watch screen."""
         return self.watch_screen
 
     def on_mount(self) -> None:
-        """Keep the terminal's title, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
         self._use_few_colours()
         ThemeReload(self, self._themes).start()
@@ -367,7 +363,6 @@ class KtuiApp(App[None], Services):
         return self._own_keys
 
     def get_key_display(self, binding: Binding) -> str:
-        """Return a key as the footer shows it: one that the operator has chosen as in the help."""
         chosen = binding.id in self._own_keys and binding.key_display is None
         return key_text(binding.key) if chosen else super().get_key_display(binding)
 
@@ -390,7 +385,6 @@ class KtuiApp(App[None], Services):
         timeout: float | None = None,
         **_how: Any,
     ) -> None:
-        """Show the answer to a key in place of the footer's keys, without markup."""
         words = ": ".join(filter(None, (title, message)))
         self.note_message(self._footer_messages.add(words, severity, timeout))
 
@@ -406,7 +400,6 @@ class KtuiApp(App[None], Services):
         self._poll_loop.outages.note(Event(self._clock.now(), shown.words, severity=severity))
 
     async def on_event(self, event: TerminalEvent) -> None:
-        """Take keys one by one; any of them drops the message in the footer."""
         if self._typed_ahead.holds(event):
             return
         if isinstance(event, Key):
@@ -561,25 +554,20 @@ class KtuiApp(App[None], Services):
         await self._open(DetailScreen(message.tp))
 
     async def action_show_brokers(self) -> None:
-        """Show the brokers."""
         await self._open(BrokersScreen())
         self.poll_now()
 
     async def action_show_dashboard(self) -> None:
-        """Show the dashboard."""
         await self._open(DashboardScreen())
         self.poll_now()
 
     async def action_show_events(self) -> None:
-        """Show what has happened."""
         await self._open(EventsScreen())
 
     async def action_show_help(self) -> None:
-        """Show every key."""
         await self.push_screen(HelpScreen(self.help_groups(), self.screen))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the key of the screen that is already open, and resuming where there is nothing."""
         del parameters
         if action == "resume_run":
             status = self._run.status
@@ -600,44 +588,33 @@ class KtuiApp(App[None], Services):
     # -------------------------------------------------------------------- the keys
 
     async def action_show_limits(self) -> None:
-        """Show the limits of the run, to change them."""
         await self._run.show_limits()
 
     async def action_show_throttle(self) -> None:
-        """Show the throttle of the run, to change it."""
         await self._run.show_throttle()
 
     async def action_undo(self) -> None:
-        """Show what an undo of the last change of limits or throttle would put back."""
         await self._run.undo()
 
     def action_pause(self) -> None:
-        """Pause the run, or continue it."""
         self._run.pause()
 
     async def action_show_runs(self) -> None:
-        """Show all runs."""
         await self._runs.show_runs()
 
     async def action_show_insights(self) -> None:
-        """Show the insights from earlier runs on this cluster."""
         await self._runs.show_insights()
 
     async def action_show_tool_commands(self) -> None:
-        """Show the commands of Kafka's tool that do the same as the run."""
         await self._run.show_tool_commands()
 
     async def action_start_plan(self) -> None:
-        """Choose a plan: for the attached run if that is live, else for a new run."""
         await self._runs.choose_plan()
 
     async def action_cancel(self) -> None:
-        """Open the cancel dialog."""
         await self._cancels.cancel()
 
     async def action_command_line(self) -> None:
-        """Open the line in which a command is typed."""
-
         async def typed(action: Action | None) -> None:
             if action is not None:
                 await action()
@@ -663,16 +640,13 @@ class KtuiApp(App[None], Services):
             self.poll_now()
 
     def action_open_gate(self) -> None:
-        """Open the cancel gate."""
         self._cancels.open_gate()
 
     def action_resume_run(self) -> None:
-        """Start an engine for the run that is shown, and has none."""
         if self.attached is not None:
             self._runs.resume(self.attached.folder)
 
     def action_cancel_foreign(self) -> None:
-        """Cancel a reassignment that no run has started."""
         self._cancels.cancel_foreign()
 
     def help_groups(self) -> list[HelpGroup]:
@@ -705,7 +679,6 @@ class KtuiApp(App[None], Services):
         self.watch_screen.filter_by(f"broker:{broker}")
 
     def action_quit_view(self) -> None:
-        """Close the view, and print what goes on without it."""
         words = terminal_title.closed(self.overview, self.run_status, write=self._permission.write)
         self.exit(message=Text(words))
 
@@ -717,6 +690,5 @@ class KtuiApp(App[None], Services):
             self._driver.write(sequence)
 
     def on_unmount(self) -> None:
-        """Restore the terminal's own title, and close the run's journal."""
         self._run.close()
         self._write(terminal_title.RESTORE_TITLE)

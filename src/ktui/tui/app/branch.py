@@ -43,7 +43,6 @@ class BranchApp(RehearsalApp):
         )
 
     def on_ready(self) -> None:
-        """Begin with what was polled before the branch."""
         super().on_ready()
         self.add_history(self._before)
         self.set_interval(_TICK_S, self._draw_lines)
@@ -67,5 +66,4 @@ class BranchApp(RehearsalApp):
         return opened
 
     def action_quit_view(self) -> None:
-        """Close the branch, and the twin with it."""
         self.exit(message=Text(""))

@@ -19,12 +19,10 @@ class Commands(Provider):
     """Offers the actions of the app and of the screen beneath, then the themes."""
 
     async def discover(self) -> Hits:
-        """Offer everything while the search is empty."""
         for name, words, run in self._entries():
             yield DiscoveryHit(name, run, help=words)
 
     async def search(self, query: str) -> Hits:
-        """Offer what matches the search."""
         matcher = self.matcher(query)
         for name, words, run in self._entries():
             score = max(matcher.match(name), matcher.match(words) * 0.5)
@@ -45,7 +43,6 @@ class Commands(Provider):
 
 
 def _actions(bindings: Sequence[object], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return (name, help, action) of every action that can be called by name."""
     return [
         (
             binding.description,

@@ -153,20 +153,16 @@ class DemoApp(SimulatedApp):
         )  # fmt: skip
 
     async def action_show_story(self) -> None:
-        """Show the story, and what the cluster refused of its plan."""
         self.clear_notifications()
         await self.push_screen(StoryScreen(self._story.title, self._story.about, self._refused))
 
     def action_play_again(self) -> None:
-        """End the app, and let its caller play the story again."""
         self._end_with(PlayNext.AGAIN)
 
     def action_next_story(self) -> None:
-        """End the app, and let its caller play the next story."""
         self._end_with(PlayNext.NEXT)
 
     def action_previous_story(self) -> None:
-        """End the app, and let its caller play the story before."""
         self._end_with(PlayNext.PREVIOUS)
 
     def _end_with(self, plays_next: PlayNext) -> None:
@@ -174,7 +170,6 @@ class DemoApp(SimulatedApp):
         self.exit()
 
     def action_quit_view(self) -> None:
-        """Close the view, and the cluster with it."""
         words = "ktui: the simulated cluster has ended with its view."
         self.exit(message=Text(f"{words} `ktui demo --list` names every story."))
 

@@ -105,14 +105,12 @@ class RehearsalApp(SimulatedApp):
         ]
 
     async def action_show_report(self) -> None:
-        """Show what the plan has done so far, or to its end."""
         if isinstance(self.screen, ReportScreen):
             return
         self.clear_notifications()
         await self.push_screen(ReportScreen(self._rehearsal))
 
     async def action_break_twin(self) -> None:
-        """Ask what is to happen to the twin, and let it happen."""
         last = self.progress.last
         if last is None:
             return
@@ -160,10 +158,8 @@ class RehearsalApp(SimulatedApp):
         )
 
     def action_play_again(self) -> None:
-        """End the app, and let its caller play the rehearsal again."""
         self.plays_again = True
         self.exit()
 
     def action_quit_view(self) -> None:
-        """Close the view, and the twin with it."""
         self.exit(message=Text("ktui: the twin has ended with its view. Nothing was sent."))

@@ -166,7 +166,6 @@ class RunController:
         self._changes += 1
 
     def _show_run(self, touched: set[TopicPartition]) -> None:
-        """Hand the run to every screen that draws it."""
         for screen in self._app.screen_stack:
             if isinstance(screen, ShowsRun):
                 screen.show_run(self.attached, touched)
@@ -293,7 +292,6 @@ class RunController:
                 self._app.run_worker(self._write_rollback(attached), exit_on_error=False)
 
     async def _write_rollback(self, attached: AttachedRun) -> None:
-        """Rewrite the rollback plan, so that it includes the partitions of an extra plan."""
         try:
             await asyncio.to_thread(rewrite_rollback, attached.folder)
         except RunProblem as problem:

@@ -94,7 +94,6 @@ class SimulatedApp(KtuiApp):
         self._shown_name, self._began_s = name, clock.monotonic()
 
     def on_ready(self) -> None:
-        """Start to show captions."""
         self.set_interval(_TICK_S, self.show_caption)
         self.show_caption()
 
@@ -154,7 +153,6 @@ class SimulatedApp(KtuiApp):
         return msgspec.structs.replace(super().cluster_status(), badge=badge)
 
     def action_stop_time(self) -> None:
-        """Stop the cluster's time, or let it go on; all that waits for it waits as well."""
         if self._time.paused:
             self._time.run()
         else:
@@ -162,12 +160,10 @@ class SimulatedApp(KtuiApp):
         self.draw_screens()
 
     def action_slower(self) -> None:
-        """Let time run more slowly."""
         self._time.slower()
         self._use_speed()
 
     def action_faster(self) -> None:
-        """Let time run faster."""
         self._time.faster()
         self._use_speed()
 
@@ -183,18 +179,15 @@ class SimulatedApp(KtuiApp):
     # --------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave - and + to a field that is typed into, in the footer too."""
         if action in ("slower", "faster") and isinstance(self.focused, Input):
             return False
         return super().check_action(action, parameters)
 
     async def action_show_help(self) -> None:
-        """Show every key, with no notification over them."""
         self.clear_notifications()
         await super().action_show_help()
 
     def action_picture(self) -> None:
-        """Write a picture of the screen, and show its name."""
         name = picture_name(self._shown_name, self.at_s)
         try:
             path = save_picture(self._pictures, name, self.export_screenshot(title=name))

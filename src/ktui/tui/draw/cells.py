@@ -241,7 +241,6 @@ def _cell(marks: bytes, start: int, count: int) -> int:
 
 
 def _runs(cells: Iterable[Cell]) -> list[Piece]:
-    """Join neighbours of the same role."""
     return [
         Piece("".join(cell.glyph for cell in run), role)
         for role, run in groupby(cells, key=_ROLE_OF_CELL)

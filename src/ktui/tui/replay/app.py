@@ -136,7 +136,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         playing.post_to(self.post_message)
 
     def on_ready(self) -> None:
-        """Start playing."""
         self.set_interval(_TICK_S, self._draw_lines)
         if self.plays:
             self._playing.clock.run()
@@ -215,7 +214,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     # --------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the arrow keys to fields, and to dialogs that do more than show the run."""
         other = isinstance(self.screen, ModalScreen) and not isinstance(
             self.screen, RunChangeScreen
         )
@@ -224,7 +222,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         return super().check_action(action, parameters)
 
     def action_play(self) -> None:
-        """Pause the replay or continue it; at its end, start from the beginning."""
         clock, position = self._playing.clock, self._playing.position
         if position.ended:
             self._playing.go_to(self._playing.first_s)
@@ -236,26 +233,20 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self._draw_lines()
 
     def action_seek(self, seconds: int) -> None:
-        """Go forward or back by this many seconds."""
         self._playing.go_by(float(seconds))
 
     def action_slower(self) -> None:
-        """Play more slowly."""
         self._playing.clock.slower()
         self._draw_lines()
 
     def action_faster(self) -> None:
-        """Play faster."""
         self._playing.clock.faster()
         self._draw_lines()
 
     def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - passed by the binding
-        """Go to the next event, or to the previous one."""
         self._playing.go_to(SearchDirection.NEXT if onwards else SearchDirection.PREVIOUS)
 
     async def action_go_to(self) -> None:
-        """Ask for a time, and go there."""
-
         def answered(at_s: float | None) -> None:
             if at_s is not None:
                 self._playing.go_to(at_s)
@@ -263,7 +254,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         await self.push_screen(MomentPrompt(self._playing.tape), answered)
 
     def action_branch(self) -> None:
-        """End the app, and let its caller go on from this moment, on a twin."""
         words = "Reading the recording to its end, for a twin of this moment …"
         self.notify(words)
         self.run_worker(self._branch(), group="branch", exclusive=True, exit_on_error=False)
@@ -288,7 +278,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self.notify(_CHANGES_NOTHING, severity="warning")
 
     def action_quit_view(self) -> None:
-        """Close the replay, and print the command that continues from here."""
         position = self._playing.position
         at_s = position.at_s - position.from_s
         words = f"ktui: replay closed at {position_text(at_s)}."

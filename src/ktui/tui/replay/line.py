@@ -50,7 +50,6 @@ class ReplayLine(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """Draw the line."""
         if self._position is None:
             return Content("")
         words = _text_before_bar(self._position)
@@ -63,7 +62,6 @@ class ReplayLine(Widget):
         return content([*words, edges[0], *cells, edges[1]])
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the clicked moment."""
         cell = event.get_content_offset_capture(self).x - self._bar_from
         room = self.size.width - self._bar_from - 2
         if self._position is not None and 0 <= cell < room:

@@ -58,5 +58,4 @@ class MomentPrompt(Dialog[float | None]):
             self.query_one("#moment-hint", Static).update(words)
 
     def action_leave(self) -> None:
-        """Close the prompt without going anywhere."""
         self.dismiss(None)

@@ -66,7 +66,6 @@ class QueuePlaces:
 
     @property
     def _cancelled_waiting(self) -> int:
-        """How many wait to begin what a cancel asks for."""
         return self._cancelled - bisect.bisect_left(self._begun, self._cancelled)
 
     def first(self, count: int) -> list[Track]:

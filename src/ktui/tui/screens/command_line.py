@@ -54,7 +54,6 @@ class CommandField(HistoryField):
         self._language = language
 
     def action_complete(self) -> None:
-        """Complete the last word as far as it is certain."""
         words = self._language.complete(self.value)
         if not words:
             return
@@ -95,7 +94,6 @@ class CommandScreen(ModalScreen[Action | None]):
         self._language, self._history = language, history
 
     def compose(self) -> ComposeResult:
-        """Lay out what may be typed, the line, and why it cannot be done."""
         with Vertical():
             yield Static(classes="hint", markup=False)
             with Horizontal():
@@ -104,7 +102,6 @@ class CommandScreen(ModalScreen[Action | None]):
             yield Static(classes="problem", markup=False)
 
     def on_mount(self) -> None:
-        """Show the verbs."""
         self._show_hint("")
 
     @on(Input.Changed)
@@ -137,7 +134,6 @@ class CommandScreen(ModalScreen[Action | None]):
         problem.update(Content(f"! {words}"))
 
     def action_close(self) -> None:
-        """Leave the command line."""
         self.dismiss(None)
 
 

@@ -99,14 +99,12 @@ class SelectScreen(ModalScreen[None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """Show the text, and how to copy it."""
         area = TextArea(self._text, read_only=True, soft_wrap=True, show_cursor=False)
         area.border_title = "this terminal takes no copies from programs"
         area.border_subtitle = "hold fn, select with the mouse, cmd+C · esc closes"
         yield area
 
     def action_close(self) -> None:
-        """Close the text."""
         self.dismiss()
 
 
@@ -152,7 +150,6 @@ class CopyScreen(ModalScreen[str | None]):
         self._name, self._forms = name, forms
 
     def compose(self) -> ComposeResult:
-        """Lay out the forms, and the beginning of the one under the cursor."""
         with Vertical() as box:
             box.border_title = Content(f"copy {self._name}")
             box.border_subtitle = "a letter or enter copies · esc closes"
@@ -172,7 +169,6 @@ class CopyScreen(ModalScreen[str | None]):
         self.dismiss(self._forms[event.option_index].text)
 
     def action_pick(self, key: str) -> None:
-        """Copy the form of a key, where there is one."""
         form = next((form for form in self._forms if form.key == key), None)
         if form is None:
             self.query_one("#copy-text", Label).update("Nothing moves it, so no command does.")
@@ -180,7 +176,6 @@ class CopyScreen(ModalScreen[str | None]):
             self.dismiss(form.text)
 
     def action_close(self) -> None:
-        """Copy nothing."""
         self.dismiss(None)
 
 

@@ -91,7 +91,6 @@ class Dialog(ModalScreen[ResultT]):
         self._title_words = title
 
     def compose(self) -> ComposeResult:
-        """Lay out the title, what the dialog is about, and a place for notifications."""
         with Vertical(classes="dialog"):
             yield Static(Content(self._title_words), classes="dialog-title")
             yield from self.body()
@@ -102,7 +101,6 @@ class Dialog(ModalScreen[ResultT]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        """Write the title and the keys onto the border."""
         self.box.styles.width = self.WIDTH
         self.entitle(self._title_words)
         self.bindings_updated_signal.subscribe(self, lambda _screen: self._show_keys())
@@ -166,7 +164,6 @@ class Dialog(ModalScreen[ResultT]):
         return room - sum(len(Content(text).wrap(self.line_cells)) for text in texts)
 
     def action_page(self, step: int) -> None:
-        """Scroll what is higher than its room by a page."""
         part = self.box if self.box.max_scroll_y else self.scrolled
         part.scroll_to(y=part.scroll_y + step * (part.size.height - 1), animate=False)
 

@@ -121,7 +121,6 @@ class EventList(ScrollView, can_focus=True):
         self._settle(dropped_lines=dropped_lines)
 
     def on_resize(self) -> None:
-        """Wrap the lines again for the new width; the cursor stays on its event."""
         under = self._rows[self._cursor] if self._cursor < len(self._rows) else None
         self._wrap()
         self._settle(dropped_lines=0)
@@ -192,13 +191,11 @@ class EventList(ScrollView, can_focus=True):
         self.post_message(self.Moved())
 
     def action_move(self, by: int) -> None:
-        """Move the cursor by lines; from outside the view it comes into it first."""
         top = self.scroll_offset.y
         visible = max(top, min(self._cursor, top + max(1, self.size.height) - 1))
         self._go_to(visible + by)
 
     def action_page(self, by: int) -> None:
-        """Move the cursor and the view by a page."""
         page = max(1, self.size.height)
         self._settling = True
         self._scroll_to_line(max(0, min(self.scroll_offset.y + by * page, self.max_scroll_y)))
@@ -206,22 +203,18 @@ class EventList(ScrollView, can_focus=True):
         self._go_to(self._cursor + by * page)
 
     def action_first(self) -> None:
-        """Go to the oldest event."""
         self._go_to(0)
 
     def action_last(self) -> None:
-        """Go to the newest event, and follow."""
         self._go_to(self._last_line)
 
     def action_fold(self, unfolds: bool | None) -> None:  # noqa: FBT001 - passed by the binding
-        """Unfold the group under the cursor, or fold it; None for the other way round."""
         line = self._lines.fold(self._cursor, unfolds=unfolds)
         self._cursor, self.follows = line, False
         self._settle(dropped_lines=0)
         self._go_to(self._cursor)
 
     def on_click(self, event: Click) -> None:
-        """Put the cursor on a line; unfold its group, or fold it."""
         line = event.y + self.scroll_offset.y
         if line <= self._last_line and self._rows:
             self._go_to(line)
@@ -229,7 +222,6 @@ class EventList(ScrollView, can_focus=True):
                 self.action_fold(None)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
         number = y + self.scroll_offset.y
         width = self.size.width
         if number >= len(self._rows):

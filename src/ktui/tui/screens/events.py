@@ -124,7 +124,6 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         self._filter = EventFilter(_searched_text)
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the filter, the events and the keys."""
         yield StatusHeader()
         yield Static(id="events-title", markup=False)
         yield TextField(
@@ -137,11 +136,9 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Show the empty state until there are events."""
         self._refresh()
 
     def show_progress(self) -> None:
-        """Show the new events; they stay true also where the progress is no longer current."""
         events = services(self).events
         if events is self._events:
             return
@@ -164,7 +161,6 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         self._refresh_title()
 
     def action_choose(self, choice: str) -> None:
-        """Show only the events of a choice; the words of the filter stay."""
         self._filter.choose(Choice(choice))
         self._refresh()
 
@@ -186,7 +182,6 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         rule.update(titled_rule(title.rstrip(), self.size.width))
 
     def _choices(self) -> Iterator[HeaderPart]:
-        """Name the choices with their counts; the one in force stands in brackets."""
         for rank, choice in zip((2, 3, 4, 1), Choice, strict=True):
             count = self._filter.counts[choice]
             trouble = choice is Choice.TROUBLE and count > 0
@@ -209,13 +204,11 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
             yield HeaderPart((Piece(f"{below} below, {key}: follow", "dim"),))
 
     def action_filter(self) -> None:
-        """Open the filter line."""
         field = self.query_one("#events-filter", Input)
         field.remove_class("-closed")
         field.focus()
 
     def action_back(self) -> None:
-        """Clear the filters if there are any; otherwise go back."""
         field = self.query_one("#events-filter", Input)
         all_chosen = self._filter.choice is Choice.ALL
         if field.has_class("-closed") and not self._filter_text and all_chosen:
@@ -241,11 +234,9 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         self._close(event.input)
 
     def action_note(self) -> None:
-        """Write a note on the run."""
         services(self).write_note()
 
     def action_export(self) -> None:
-        """Write the events shown to a file."""
         events = list(self.shown)
         if events:
             self._export(events)

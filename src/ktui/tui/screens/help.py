@@ -121,7 +121,6 @@ class HelpScreen(ModalScreen[None]):
         self._text = HelpText(list(_sections(groups, opened_from)))
 
     def compose(self) -> ComposeResult:
-        """Lay out the help as one scrolling text, and the field for a search."""
         with Vertical() as box:
             box.border_title = "help"
             with VerticalScroll():
@@ -129,7 +128,6 @@ class HelpScreen(ModalScreen[None]):
             yield SearchField(placeholder="words to look for", classes="-closed")
 
     def on_mount(self) -> None:
-        """Name the keys of the help itself."""
         self._refresh_keys()
 
     def _refresh_keys(self) -> None:
@@ -149,7 +147,6 @@ class HelpScreen(ModalScreen[None]):
         return self.query_one(SearchField)
 
     def action_search(self) -> None:
-        """Open the line in which the search is typed."""
         self._field.remove_class("-closed")
         self.set_focus(self._field)
         self._refresh_keys()
@@ -164,7 +161,6 @@ class HelpScreen(ModalScreen[None]):
         self._close_field()
 
     def action_step(self, by: int) -> None:
-        """Go to the next match, or to the previous one."""
         self._text.step(by)
         self._show_match()
 
@@ -175,7 +171,6 @@ class HelpScreen(ModalScreen[None]):
             scroll.scroll_to(y=self._text.current_line - scroll.size.height // 3, animate=False)
 
     def action_back(self) -> None:
-        """Clear the search if there is one; otherwise close the help."""
         if not self._field.value and self._field.has_class("-closed"):
             self.dismiss()
             return
@@ -188,7 +183,6 @@ class HelpScreen(ModalScreen[None]):
         self._refresh_keys()
 
     def action_close(self) -> None:
-        """Close the help."""
         self.dismiss()
 
 

@@ -65,7 +65,6 @@ class HelpText(Widget):
         return sum(len(_drawn(row, self.size.width)) for row in rows)
 
     def search(self, text: str) -> None:
-        """Look for words, and show the first match."""
         self._words = text.casefold().split()
         self.matches = [i for i, row in enumerate(self._rows) if self._words and self._has(row)]
         self._current = 0
@@ -82,12 +81,10 @@ class HelpText(Widget):
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of lines in so many columns."""
         del container, viewport
         return sum(len(_drawn(row, width)) for row in self._rows)
 
     def render(self) -> Content:
-        """Draw the rows, each in as many lines as it needs."""
         return Content("\n").join(self._lines(self.size.width))
 
     def _lines(self, width: int) -> Iterator[Content]:

@@ -65,7 +65,6 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         """What the insights are made from."""
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the insights, and the keys."""
         yield StatusHeader()
         yield Static(id="insights-title", markup=False)
         with VerticalScroll():
@@ -73,7 +72,6 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Start to read the file in the background."""
         self._refresh_title()
         self._load()
 
@@ -109,7 +107,6 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         self.query_one("#insights", Static).update(Content.styled(one_line, style))
 
     def action_back(self) -> None:
-        """Go back."""
         self.dismiss()
 
 

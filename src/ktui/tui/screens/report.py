@@ -52,7 +52,6 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
         self._rehearsal = rehearsal
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the report, and the keys."""
         yield StatusHeader()
         yield Static(id="report-title", markup=False)
         with VerticalScroll():
@@ -60,7 +59,6 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Work out the report."""
         self._refresh_title()
         self.action_read()
 
@@ -71,12 +69,10 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
         self.query_one("#report-title", Static).update(titled_rule(title, self.size.width))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Read again only what can have changed."""
         del parameters
         return action != "read" or not self._rehearsal.outcome
 
     def action_read(self) -> None:
-        """Work out the report, as of now."""
         self.run_worker(self._show(), group="report", exclusive=True, exit_on_error=False)
 
     async def _show(self) -> None:
@@ -86,7 +82,6 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
         self.refresh_bindings()
 
     def action_back(self) -> None:
-        """Go back to where this was opened."""
         self.dismiss()
 
 

@@ -103,7 +103,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         """The run whose last request was refused, and why."""
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the table, the facts of the run under the cursor, and the keys."""
         yield StatusHeader()
         yield Static(id="runs-title", markup=False)
         yield Static("Reading the journals of all runs …", id="runs-empty", markup=False)
@@ -115,7 +114,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Read the runs now, and again every `EVERY_S` seconds."""
         self._draw()
         self._read_soon()
         self.set_interval(EVERY_S, self._read_soon)
@@ -196,7 +194,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         self.query_one("#run-panel", Static).update(facts)
 
     def action_attach(self) -> None:
-        """Show the run under the cursor."""
         run = self.selected
         if run is None:
             return
@@ -212,7 +209,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         app.attach_to(self._state_dir.run(run.name))
 
     def action_resume(self) -> None:
-        """Start a process that resumes the run under the cursor."""
         run = self.selected
         if run is None:
             return
@@ -228,7 +224,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         app.resume_run(self._state_dir.run(run.name))
 
     def action_roll_back(self) -> None:
-        """Show the run under the cursor, and preview its rollback."""
         run = self.selected
         if run is None:
             return
@@ -240,7 +235,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         app.roll_back_run(self._state_dir.run(run.name))
 
     def action_back(self) -> None:
-        """Go back to where this was opened."""
         self.dismiss()
 
 

@@ -38,12 +38,10 @@ class CaptionLine(Widget):
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the lines of the longest caption."""
         del container, viewport
         return max((each.get_height({}, width) for each in self._every), default=0)
 
     def render(self) -> Content:
-        """Draw the caption."""
         return Content("") if self._shown is None else _drawn(self._shown)
 
 

@@ -40,7 +40,6 @@ class StoryScreen(ModalScreen[None]):
         self._title, self._about, self._refused = title, about, refused
 
     def compose(self) -> ComposeResult:
-        """Lay out the story as one scrolling text."""
         with VerticalScroll() as scroll:
             scroll.border_title = Content(self._title)
             scroll.border_subtitle = "esc closes"
@@ -54,5 +53,4 @@ class StoryScreen(ModalScreen[None]):
         return ["\n".join(("Refused parts of the plan:", *lines))]
 
     def action_close(self) -> None:
-        """Close the story."""
         self.dismiss()

@@ -35,7 +35,6 @@ class BranchLines(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        """Draw the lines."""
         width = self.size.width
         lines = (
             content(cut_pieces(_pieces(name, moment, width), width))

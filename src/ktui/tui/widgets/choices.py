@@ -64,7 +64,6 @@ class Choices(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """Draw the label and the choices."""
         width = self.content_size.width
         lines = []
         for number, places in enumerate(self._rows(width)):
@@ -74,7 +73,6 @@ class Choices(Widget):
         return Content("\n").join(lines)
 
     def get_content_height(self, _container: object, _viewport: object, width: int) -> int:
-        """Return how many lines the choices need."""
         return len(self._rows(width))
 
     def _rows(self, width: int) -> list[list[int]]:
@@ -98,7 +96,6 @@ class Choices(Widget):
         return Piece(f"{sign}{self._words[place]}", "" if chosen else "dim", bold=chosen)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the one that was clicked."""
         at = event.get_content_offset(self)
         if at is None:
             return
@@ -164,7 +161,6 @@ class FormChoices(Choices, can_focus=True):
         return character is not None and character.isalpha()
 
     def action_step(self, step: int) -> None:
-        """Choose the next one, or the previous one."""
         self.post_message(self.Chosen(self, (self._place + step) % self._count))
 
     @on(Choices.Chosen)

@@ -76,7 +76,6 @@ class FooterKeys(Widget):
         """The action of the key under the mouse."""
 
     def on_mount(self) -> None:
-        """Show the present notification, and follow which keys the screen has."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
         self.show_notification(services(self).notification)
 
@@ -98,7 +97,6 @@ class FooterKeys(Widget):
             self.refresh(layout=True)
 
     def render(self) -> Content:
-        """Draw the notification, or the keys that fit."""
         if self._notification is not None:
             return _drawn(self._notification)
         self._shown = self._fitting_keys()
@@ -136,11 +134,9 @@ class FooterKeys(Widget):
             self.app.bell()
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        """Show which key is under the mouse, and what it is for."""
         self._hover(self._key_at(event.get_content_offset(self)))
 
     def on_leave(self, event: Leave) -> None:
-        """Show no key as under the mouse."""
         del event
         self._hover(None)
 

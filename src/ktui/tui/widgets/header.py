@@ -81,7 +81,6 @@ class StatusHeader(Widget):
         """Whether the status was read since the clock ticked last."""
 
     def on_mount(self) -> None:
-        """Draw the present status, and start the clock."""
         self.set_interval(1.0, self._tick)
         self.update_status()
 
@@ -102,7 +101,6 @@ class StatusHeader(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        """Draw the lines."""
         status, width = self._status, self.size.width
         if status is None:
             return Content("")
@@ -265,7 +263,6 @@ def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
 
 
 def _of_runs(status: Status) -> Iterator[str]:
-    """Count the moves of other runs."""
     for run, count in sorted(status.foreign_of_runs.items()):
         yield f"{figures.as_count(count, 'move')} of run {run}"
 
@@ -278,7 +275,6 @@ def _beside(status: Status) -> Iterator[str]:
 
 
 def _health(health: HealthCounts) -> Iterator[HeaderPart]:
-    """Show that nothing is unhealthy; what is stands among the troubles."""
     if health.counted_at is not None and not health.unhealthy:  # else it is trouble
         yield _part("0 under-replicated", "in-sync", rank=5)
 

@@ -67,14 +67,12 @@ class Lines(Widget):
         return _Drawn(line, Visual.to_strips(self, line, width, None, self.visual_style))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of lines at a width at which long ones are wrapped."""
         del container, viewport
         if width != self._width:
             self._draw(width)
         return len(self._strips)
 
     def render_line(self, y: int) -> Strip:
-        """Return one line as it was drawn."""
         if self.size.width != self._width:
             self._draw(self.size.width)
         if y < len(self._strips):

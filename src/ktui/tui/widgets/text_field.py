@@ -44,7 +44,6 @@ class HistoryField(TextField):
         self._place = len(self._history)
 
     def action_recall(self, step: int) -> None:
-        """Show the line before or after the present one; after the last comes what was typed."""
         lines = self._history
         if self._place == len(lines):
             self._typed = self.value

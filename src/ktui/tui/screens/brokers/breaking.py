@@ -109,7 +109,6 @@ class BreakScreen(Dialog[str | None]):
             )
 
     def action_other(self, step: int) -> None:
-        """Go to another broker."""
         place = (self._brokers.index(self._broker) + step) % len(self._brokers)
         self._broker = self._brokers[place]
         self._choices = self._choices_at(self._broker)
@@ -124,7 +123,6 @@ class BreakScreen(Dialog[str | None]):
         self._choose(self._choices[event.option_index])
 
     def action_choose(self, key: str) -> None:
-        """Choose by a letter."""
         for choice in self._choices:
             if choice.key == key:
                 self._choose(choice)
@@ -136,7 +134,6 @@ class BreakScreen(Dialog[str | None]):
             self.dismiss(choice.event)
 
     def action_close(self) -> None:
-        """Do nothing."""
         self.dismiss(None)
 
 

@@ -109,7 +109,6 @@ class ManageBrokerScreen(Dialog[BrokerAct | None]):
         self._choose(self._choices[event.option_index])
 
     def action_choose(self, name: str) -> None:
-        """Choose by a letter."""
         self._choose(next(each for each in self._choices if each.act.value == name))
 
     def _choose(self, choice: BrokerChoice) -> None:
@@ -120,7 +119,6 @@ class ManageBrokerScreen(Dialog[BrokerAct | None]):
             self.dismiss(choice.act)
 
     def action_close(self) -> None:
-        """Do nothing."""
         self.dismiss(None)
 
 

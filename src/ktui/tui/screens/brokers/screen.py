@@ -103,7 +103,6 @@ class BrokersScreen(Screen[None]):
         self._drawn: dict[int, list[list[Piece]]] = {}
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the table, the panel of the broker under the cursor, and the keys."""
         yield StatusHeader()
         yield Static(id="brokers-title", markup=False)
         yield Static(NOTHING_YET, id="brokers-empty", markup=False)
@@ -115,17 +114,14 @@ class BrokersScreen(Screen[None]):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Draw what is known so far, and again in each new theme."""
         self.app.theme_changed_signal.subscribe(self, self._redraw)
         self._redraw()
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover: all disks and replicas."""
         return Interest(census=True)
 
     def show_progress(self) -> None:
-        """Show the new progress; in grey where it is no longer current."""
         progress = services(self).progress
         if progress.last is None:
             return
@@ -149,11 +145,9 @@ class BrokersScreen(Screen[None]):
         return self.query_one(BrokerTable)
 
     def action_back(self) -> None:
-        """Go back to where this was opened."""
         self.dismiss()
 
     def action_partitions(self) -> None:
-        """Go back to the list, filtered to the broker under the cursor."""
         broker = self.selected
         if broker is None:
             return
@@ -162,21 +156,17 @@ class BrokersScreen(Screen[None]):
         app.filter_by_broker(broker)
 
     async def action_broker_status(self) -> None:
-        """Show what the broker under the cursor holds, and what keeps it."""
         if self.selected is not None:
             await services(self).show_broker_status(self.selected)
 
     async def action_manage_broker(self) -> None:
-        """Ask what is to be done to the broker under the cursor."""
         if self.selected is not None:
             await services(self).manage_broker(self.selected)
 
     def action_first(self) -> None:
-        """Go to the first broker."""
         self._table.move_cursor(row=0)
 
     def action_last(self) -> None:
-        """Go to the last broker."""
         self._table.move_cursor(row=self._table.row_count - 1)
 
     @on(DataTable.RowHighlighted)
@@ -271,7 +261,6 @@ class BrokersScreen(Screen[None]):
         return broker_objective(throttled.rates.objective, throttled.held_at, broker)
 
     def _current(self, words: Content) -> Content:
-        """Draw stale text without colours."""
         return words if services(self).outage is None else Content.styled(words.plain, "$dim")
 
     def _title(self) -> Content:

@@ -70,12 +70,10 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
         yield Static(Content("Reading what it holds …"), id="broker-status")
 
     def on_mount(self) -> None:
-        """Read the status."""
         super().on_mount()
         self.action_read()
 
     def action_read(self) -> None:
-        """Read the status."""
         self.run_worker(self._show(), group="status", exclusive=True, exit_on_error=False)
 
     async def _show(self) -> None:
@@ -89,12 +87,10 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
         text.update(Content("\n").join(status_lines(status, at, self.line_cells)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Scroll only what is higher than its room."""
         del parameters
         return action != "page" or (self.is_mounted and self.box.max_scroll_y > 0)
 
     def action_close(self) -> None:
-        """Go back."""
         self.dismiss()
 
 

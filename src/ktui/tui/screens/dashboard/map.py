@@ -95,7 +95,6 @@ class PartitionMap(ScrollView, can_focus=True):
         self._paint: Paint | None = None
 
     def on_mount(self) -> None:
-        """Draw again in each new theme."""
         self.app.theme_changed_signal.subscribe(self, self._forget)
 
     def show(
@@ -139,7 +138,6 @@ class PartitionMap(ScrollView, can_focus=True):
 
     @property
     def partition(self) -> TopicPartition | None:
-        """The partition under the cursor, of several the worst."""
         return next(iter(self.partitions), None)
 
     @property
@@ -151,14 +149,12 @@ class PartitionMap(ScrollView, can_focus=True):
         return _INDENT + self._label + 1
 
     def on_resize(self, event: Resize) -> None:
-        """Arrange the cells anew."""
         del event
         kept = self.partition
         if self._fit():
             self._settle(kept)
 
     def _fit(self) -> bool:
-        """Arrange the cells for the present room; return whether that changed anything."""
         return self.model.fit(self.size.width - self._left - 1, self.size.height)
 
     def _settle(self, kept: TopicPartition | None) -> None:
@@ -184,7 +180,6 @@ class PartitionMap(ScrollView, can_focus=True):
         self.post_message(self.Walked())
 
     def action_walk(self, cells: int, lines: int) -> None:
-        """Move the cursor; at the end of a line it goes on in the next one."""
         line, cell = self.at
         if cells < 0 and cell == 0 and line > 0:
             self._go(line - 1, len(self.model.cells(line - 1)) - 1)
@@ -194,11 +189,9 @@ class PartitionMap(ScrollView, can_focus=True):
             self._go(line + lines, cell + cells)
 
     def action_edge(self, last: int) -> None:
-        """Go to the first line, or the last."""
         self._go(len(self.model.lines) - 1 if last else 0, self.at[1])
 
     def action_worst(self) -> None:
-        """Go to the next cell in trouble."""
         place = self.model.next_trouble(*self.at)
         if place is None:
             self.notify("No partition on the map is in trouble.")
@@ -206,20 +199,17 @@ class PartitionMap(ScrollView, can_focus=True):
             self._go(*place)
 
     def action_open(self) -> None:
-        """Open the partition under the cursor."""
         if self.partition is None:
             self.notify("There is no partition to open.")
         else:
             self.post_message(self.Opened(self.partition))
 
     def on_click(self, event: Click) -> None:
-        """Put the cursor on the cell under the mouse; a double click opens its partition."""
         self._go(event.y + round(self.scroll_y), event.x - self._left)
         if event.chain > 1:
             self.action_open()
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the map."""
         number = y + round(self.scroll_y)
         if self._paint is None:
             self._paint = Paint(self.app.theme_variables)

@@ -73,7 +73,6 @@ class DashboardScreen(Screen[None]):
         self._timelines: Mapping[TopicPartition, Timeline] = {}
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the run, chart and brokers, the map, its cell, and the keys."""
         yield StatusHeader()
         yield RunLines()
         yield Static(id="dashboard-summary", markup=False)
@@ -84,23 +83,19 @@ class DashboardScreen(Screen[None]):
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover: the disks of all brokers, and their leaders."""
         return Interest(census=True)
 
     @property
     def partition(self) -> TopicPartition | None:
-        """The partition under the cursor."""
         return self.query_one(PartitionMap).partition if self.is_mounted else None
 
     def show_run(
         self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
     ) -> None:
-        """Keep what changed in the run; `show_progress` draws it."""
         self._touched |= set(touched)
         self.query_one(RunLines).show(None if attached is None else attached.status)
 
     def show_progress(self) -> None:
-        """Show the new progress; in grey where it is no longer current."""
         if not self.is_mounted:
             return
         attached = services(self).attached
@@ -158,5 +153,4 @@ class DashboardScreen(Screen[None]):
         self.post_message(self.DetailWanted(event.tp))
 
     def action_back(self) -> None:
-        """Go back to where this was opened."""
         self.dismiss()

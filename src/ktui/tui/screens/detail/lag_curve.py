@@ -55,7 +55,6 @@ def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
 
 
 def _row(levels: Sequence[int], row: int) -> str:
-    """Draw one row; rows count up from the axis."""
     return "".join(_BLOCKS[min(_STEPS, max(0, level - _STEPS * row))] for level in levels)
 
 

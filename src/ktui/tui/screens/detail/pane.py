@@ -39,14 +39,12 @@ class DetailPane(PartitionPane):
         self._detail: PartitionDetail | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the title on a rule, and the scrolling body."""
         yield Static(id="pane-title", markup=False)
         with VerticalScroll(can_focus=False):
             yield Lines(id="pane-body")
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover for the partition; nothing while the pane is hidden."""
         return NO_INTEREST if self._detail is None or not self.display else self._detail.interest
 
     def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:

@@ -45,7 +45,6 @@ class PartitionDetail:
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover: a partition of the run also while nobody reassigns it."""
         if self._attached is None:
             return NO_INTEREST
         return Interest(partitions=frozenset({self.partition}))
@@ -71,7 +70,6 @@ class PartitionDetail:
             self._timeline, self._observation = timeline, progress.last
 
     def _unpolled(self) -> Timeline | None:
-        """Return the run's own timeline of a partition that no poll has covered."""
         return None if self._attached is None else self._attached.rows.unpolled(self.partition)
 
     def title(self) -> list[Piece]:

@@ -67,11 +67,9 @@ class DetailScreen(Screen[None]):
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover for the partition."""
         return self._detail.interest
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the scrolling body, and the keys."""
         yield StatusHeader()
         yield Static(id="detail-title", markup=False)
         with VerticalScroll():
@@ -79,27 +77,22 @@ class DetailScreen(Screen[None]):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Draw what is known so far."""
         self._draw()
 
     def show_progress(self) -> None:
-        """Show the new progress. A partition that has vanished stays as it was last seen."""
         self._detail.update()
         if self.is_mounted:
             self._draw()
 
     def action_back(self) -> None:
-        """Go back to where this was opened."""
         self.dismiss()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey out [ and ] at the ends of the list."""
         if action != "step":
             return True
         return None if self._neighbour(int(str(parameters[0]))) is None else True
 
     def action_step(self, step: int) -> None:
-        """Show the next partition of the list, or the previous one."""
         tp = self._neighbour(step)
         if tp is None:
             return
@@ -110,7 +103,6 @@ class DetailScreen(Screen[None]):
         self.refresh_bindings()
 
     async def action_copy(self) -> None:
-        """Ask in which form to copy the partition."""
         if self._detail.seen is None:
             self.notify("Nothing of this partition has been seen yet.", markup=False)
         else:

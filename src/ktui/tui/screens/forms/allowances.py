@@ -35,7 +35,6 @@ class PlanAllowances(Vertical):
     DEFAULT_CSS = "PlanAllowances { height: auto; }"
 
     def compose(self) -> ComposeResult:
-        """Lay out the check boxes."""
         yield AllowanceBox("allow replication factor changes", id="allow-factor")
         yield AllowanceBox("allow fewer replicas than min.insync.replicas", id="allow-below")
 

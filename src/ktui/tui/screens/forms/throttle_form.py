@@ -73,7 +73,6 @@ class ThrottleForm(Vertical):
         self._label, self._for_new_run = label, for_new_run
 
     def compose(self) -> ComposeResult:
-        """Lay out the field, the check boxes, the lines that explain them, and the warnings."""
         with Horizontal():
             yield Static(self._label, classes="label")
             yield RateInput(id="throttle-rate")

@@ -112,7 +112,6 @@ class AddScreen(PlanScreen):
         return extra_plan_problem(extra) if step == CHECK and extra is not None else None
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Show the present state of the run, and preview the plan again if it changed."""
         if attached is None or attached.name != self._attached.name:
             self.dismiss(None)
             return
@@ -134,7 +133,6 @@ class AddScreen(PlanScreen):
 
     @property
     def _obstacle(self) -> str:
-        """Why the run accepts no plan now; empty if it does."""
         return messages.takes_no_plans(self._attached.status) or self.gate_words
 
     @on(Choices.Chosen, "#plan-conflict")

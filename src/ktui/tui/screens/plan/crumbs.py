@@ -47,11 +47,9 @@ class Crumbs(Widget):
             self.refresh(layout=True)
 
     def render(self) -> Content:
-        """Draw the steps."""
         return content(part for crumb in self._crumbs() for part in crumb)
 
     def get_content_width(self, *_sizes: object) -> int:
-        """Return the cells that all steps take."""
         return sum(map(pieces_width, self._crumbs()))
 
     def _crumbs(self) -> list[list[Piece]]:
@@ -72,7 +70,6 @@ class Crumbs(Widget):
         return Piece(_DONE if place < self._open else "", "in-sync")
 
     def on_click(self, event: events.Click) -> None:
-        """Ask for the step that was clicked."""
         offset = event.get_content_offset(self)
         end = 0
         for place, crumb in enumerate(self._crumbs()):

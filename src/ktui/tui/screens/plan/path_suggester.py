@@ -20,7 +20,6 @@ class PathSuggester(Suggester):
         self._suffixes = suffixes
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Return the completed path; None if no path begins with `value`."""
         return await asyncio.to_thread(_completed, value, self._suffixes) if value else None
 
 

@@ -209,7 +209,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         return worst_of(step, self._found)
 
     def on_mount(self) -> None:
-        """Show what prevents any plan from being executed; read the plan if its path is known."""
         self.go_to(0)
         if self._request.words:
             self._read_soon()
@@ -242,13 +241,11 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
             self.dismiss(SwitchPlanScreen(self._source.request))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the list of findings where there are any."""
         if action == "findings":
             return bool(self._found) and self.step.name != CHECK
         return super().check_action(action, parameters)
 
     def action_findings(self) -> None:
-        """Go to the check."""
         self.go_to([step.name for step in self.STEPS].index(CHECK))
 
     async def at_opening(self) -> list[str]:

@@ -89,14 +89,12 @@ class PreviewPane(Widget):
         return "\n".join("".join(piece.text for piece in line) for line in self._lines)
 
     def get_content_height(self, _container: object, _viewport: object, width: int) -> int:
-        """Draw the lines for a width, and return how many they are."""
         if width != self._width:
             self._width = width
             self._draw()
         return len(self._lines)
 
     def render_line(self, y: int) -> Strip:
-        """Paint one line."""
         width = self.size.width
         if self._paint is None:
             self._paint = Paint(self.app.theme_variables)
@@ -163,7 +161,6 @@ class PreviewPane(Widget):
         self._lines += change_lines(sketch.change, self._width, rows)
 
     def _rows(self, other_lines: int) -> int:
-        """Return how many brokers fit on the screen, beside or below the fields."""
         return max(_LEAST_ROWS, self.app.size.height - other_lines)
 
 

@@ -87,7 +87,6 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
         self._rehearsed: RehearsedPlan | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, what is being done or has been found, and the keys."""
         yield StatusHeader()
         yield Static(id="rehearsal-title", markup=False)
         with VerticalScroll():
@@ -95,7 +94,6 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Begin the rehearsal."""
         self._refresh_title()
         self.set_interval(_TICK_S, self._show_progress)
         self._begin(anew=False)
@@ -107,7 +105,6 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
         self.query_one("#rehearsal-title", Static).update(titled_rule(title, self.size.width))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let escape cancel while the rehearsal goes on, and go back afterwards."""
         del parameters
         if action in {"back", "again", "change"}:
             return not self._goes_on
@@ -156,18 +153,14 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
             self.query_one("#rehearsal", Static).update(text)
 
     def action_again(self) -> None:
-        """Rehearse the plan on a new snapshot."""
         self._begin(anew=True)
 
     def action_back(self) -> None:
-        """Go back to the plan."""
         self.dismiss(RehearsalEnd(self._rehearsed))
 
     def action_change(self) -> None:
-        """Go to the limits, to rehearse the plan otherwise."""
         self.dismiss(RehearsalEnd(self._rehearsed, changes=True))
 
     def action_stop(self) -> None:
-        """End the rehearsal, and go back to the plan."""
         self.workers.cancel_group(self, _REHEARSES)
         self.dismiss(RehearsalEnd(None))

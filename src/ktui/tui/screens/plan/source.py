@@ -134,7 +134,6 @@ class SourceForm(Vertical):
         self._source = request.source
 
     def compose(self) -> ComposeResult:
-        """Lay out the choice of the source, and a line for each field."""
         words = [source.words for source in _SOURCES.values()]
         place = list(_SOURCES).index(self._source)
         yield FormChoices("plan from", words, id="plan-source", place=place)
@@ -172,7 +171,6 @@ class SourceForm(Vertical):
         )
 
     def on_mount(self) -> None:
-        """Show the fields of the source."""
         self._show_fields()
 
     @property

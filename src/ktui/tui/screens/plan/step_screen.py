@@ -107,7 +107,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         self._notes = ""
 
     def compose(self) -> ComposeResult:
-        """Lay out the steps, the fields of each, the preview, and the keys."""
         self.set_class(self._fits_side_by_side, "-wide", update=False)
         yield StatusHeader()
         yield from self.above()
@@ -231,14 +230,12 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
     # -------------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let enter go on in every step but the last, where it decides."""
         del parameters
         if action == "page":
             return self.is_mounted and self.query_one("#plan-body").max_scroll_y > 0
         return {"forward": not self.is_last, "decide": self.is_last}.get(action, True)
 
     def action_page(self, way: int) -> None:
-        """Scroll the step and its preview."""
         body = self.query_one("#plan-body")
         if way > 0:
             body.scroll_page_down(animate=False)
@@ -246,11 +243,9 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
             body.scroll_page_up(animate=False)
 
     def action_forward(self) -> None:
-        """Go to the next step."""
         self._enter_once_typed()
 
     def action_decide(self) -> None:
-        """Do what the screen is for."""
         self._enter_once_typed()
 
     def _enter_once_typed(self) -> None:
@@ -265,7 +260,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
             self.go_on()
 
     def action_back(self) -> None:
-        """Go to the step before; from the first one, leave. Nothing is sent."""
         if self.place:
             self.go_to(self.place - 1)
         else:

@@ -63,7 +63,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         self._said = Content("")
 
     def on_mount(self) -> None:
-        """Remove what was said before, which is not about what the dialog shows."""
         super().on_mount()
         self.app.clear_notifications()
 
@@ -73,7 +72,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         return None if self.attached is None else self.attached.status
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Show the present state of the run, and the answer to a request if it has come."""
         del touched
         if attached is None:
             return
@@ -121,7 +119,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         return self._undo if self._undo is not None and self.is_typed(self._undo) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer an undo only where there is something to undo."""
         del parameters
         attached = self.attached
         return action != "undo" or (
@@ -129,7 +126,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         )
 
     def action_undo(self) -> None:
-        """Type what was in force before the last change, for enter to put it back."""
         if not self.may_ask or self.attached is None:
             self.show_said()
             return
@@ -219,12 +215,10 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         self.show_said()
 
     async def on_key(self, event: Key) -> None:
-        """Let the keys of a replay work, where nothing can be typed."""
         action = None if self.write else services(self).keys_in_dialogs.get(event.key)
         if action is not None:
             event.stop()
             await self.app.run_action(f"app.{action}")
 
     def action_back(self) -> None:
-        """Go back to where this was opened."""
         self.dismiss()

@@ -40,5 +40,4 @@ class ConfirmScreen(Dialog[bool]):
         yield Static(Content(self._words))
 
     def action_answer(self, yes: bool) -> None:  # noqa: FBT001 - the key's own answer
-        """Return the answer."""
         self.dismiss(yes)

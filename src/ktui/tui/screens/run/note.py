@@ -38,5 +38,4 @@ class NotePrompt(Dialog[str | None]):
         self.dismiss(event.value.strip() or None)
 
     def action_leave(self) -> None:
-        """Leave without a note."""
         self.dismiss(None)

@@ -68,11 +68,9 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
             yield f"{self._problem}\nktui resume {run.name} resumes it."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to resume only where that is possible."""
         return action != "choose" or parameters != ("RESUME",) or self._problem is None
 
     def action_choose(self, choice: str) -> None:
-        """Return the answer."""
         self.dismiss(ResumeChoice[choice])
 
 

@@ -249,7 +249,6 @@ class ThrottleScreen(RunChangeScreen):
         return self.query_one(VerticalScroll)
 
     def action_apply(self) -> None:
-        """Request the rate typed."""
         rates = self.query_one(ThrottleForm).rates()
         if not self.may_ask or rates is None or self.attached is None:
             self.show_said()

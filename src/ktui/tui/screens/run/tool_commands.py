@@ -47,7 +47,6 @@ class ToolCommandsScreen(ModalScreen[None]):
         self._lines = tuple(lines)
 
     def compose(self) -> ComposeResult:
-        """Lay out the lines as one scrolling text."""
         with VerticalScroll() as scroll:
             scroll.border_title = "the same by Kafka's tool"
             scroll.border_subtitle = "y copies · esc closes"
@@ -56,9 +55,7 @@ class ToolCommandsScreen(ModalScreen[None]):
                 yield Static(Content(line), classes="comment" if is_comment else "")
 
     async def action_copy(self) -> None:
-        """Send the lines to the clipboard."""
         await copy_text(self.app, "\n".join(self._lines))
 
     def action_close(self) -> None:
-        """Close the commands."""
         self.dismiss()

@@ -155,7 +155,6 @@ class FilterLine(Horizontal):
         """The line is closed; the filter stays as `Changed` reported it last."""
 
     def compose(self) -> ComposeResult:
-        """Lay out the prompt, the text and its error."""
         yield Static("filter", classes="label")
         yield HistoryField([], HINT)
         yield Static(classes="problem", markup=False)

@@ -41,7 +41,6 @@ class Headings(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        """Draw the headings, the sorted one with an arrow."""
         if self._layout is None:
             return Content("")
         gap = Piece(" " * self._layout.gap)
@@ -60,7 +59,6 @@ class Headings(Widget):
         return Piece(fitted, "header", bold=sorted_by)
 
     def on_click(self, event: events.Click) -> None:
-        """Sort by the column under the mouse."""
         column = self._layout.at(event.x) if self._layout is not None else None
         if column is not None:
             self.post_message(self.Clicked(column))

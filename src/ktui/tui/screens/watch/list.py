@@ -357,7 +357,6 @@ class PartitionList(ScrollView, can_focus=True):
                 self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
-        """Draw one visible line."""
         below = y - self._fold_top
         if below < 0:
             return self._strip(self.scroll_offset.y + y)
@@ -398,22 +397,18 @@ class PartitionList(ScrollView, can_focus=True):
         self._drawn.forget()
 
     def on_resize(self) -> None:
-        """Fit the columns, and keep the cursor visible."""
         self._fit_scrollbar()
         self._lay_out()
         self._forget_drawn()
         self._scroll_to_cursor()
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor down by `rows` rows."""
         self._go(self.row + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor down by `pages` pages."""
         self._go(self.row + pages * max(1, self.size.height - 1))
 
     def action_first(self) -> None:
-        """Go to the first row, and put all rows where they belong now."""
         self.let_go()
         if self.arranging or self.arrangement.keeps_places:
             self._follow(Change(reposition=True))
@@ -422,24 +417,20 @@ class PartitionList(ScrollView, can_focus=True):
         self._move_to(0)
 
     def action_last(self) -> None:
-        """Go to the last row, and from there to the last line."""
         last = len(self.arrangement.rows) - 1
         self._go(last if self.row < last else self._lines - 1)
 
     def action_open(self) -> None:
-        """Open the detail of the partition under the cursor, or unfold the line under it."""
         if self._on_line is None:
             self.post_message(self.Opened(self.cursor))
         else:
             self.action_unfold()
 
     def action_unfold(self) -> None:
-        """Unfold the line under the cursor."""
         if self._on_line is not None:
             self.post_message(self.Folded(self._on_line, folded=False))
 
     def action_fold(self) -> None:
-        """Fold partitions like the one under the cursor."""
         if self.cursor is not None:
             timeline = self.arrangement.timelines[self.cursor]
             kind = kind_of(timeline, self._row_context)
@@ -447,14 +438,12 @@ class PartitionList(ScrollView, can_focus=True):
                 self.post_message(self.Folded(kind, folded=True))
 
     def action_mark(self) -> None:
-        """Mark the partition under the cursor, or lift its mark."""
         if self.cursor is not None:
             self.marked ^= {self.cursor}
             self._refresh_row(self.row)
             self.post_message(self.Arranged())
 
     def action_unmark(self) -> None:
-        """Lift all marks."""
         self.marked.clear()
         self.refresh()
         self.post_message(self.Arranged())

@@ -16,7 +16,6 @@ class PartitionPane(Vertical):
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover for the pane; nothing while it is hidden."""
         return NO_INTEREST
 
     def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:

@@ -53,7 +53,6 @@ class ViewLine(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        """Draw the rule and the text on it."""
         return content(rule_pieces(self._state, self.size.width))
 
 

@@ -157,7 +157,6 @@ class RunLines(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        """Draw the two lines."""
         if self._status is None:
             return Content("")
         width = self.size.width
@@ -176,7 +175,6 @@ class RunLines(Widget):
 
 
 def _is_chip(status: RunStatus) -> bool:
-    """Whether the header shows all there is: a run that has ended well or not, and is intact."""
     return status.state is RunState.ENDED and not status.problem
 
 
@@ -257,7 +255,6 @@ def _rolling_back(status: RunStatus) -> Piece | None:
 
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
-    """Show on which brokers the run's throttle remains although nothing moves any more."""
     if status.throttle.waits is not None and status.owned:
         words = f"all over but its throttle on {status.throttle.stands_on}"
         yield HeaderPart((Piece(words, "falling-behind"),))

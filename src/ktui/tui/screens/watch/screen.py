@@ -114,14 +114,12 @@ class WatchScreenBase(Screen[None]):
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover for the chosen view."""
         rows = None if self.attached is None else self.attached.rows
         view = views.poll_interest(self.view, self.topics, rows)
         return unite((view, self._pane.interest))
 
     @property
     def partition(self) -> TopicPartition | None:
-        """The partition under the cursor."""
         return self.partition_list.cursor
 
     @property
@@ -154,7 +152,6 @@ class WatchScreenBase(Screen[None]):
 
     @property
     def _missing(self) -> frozenset[str]:
-        """The chosen topics that the cluster reports as missing."""
         return missing_topics(self.topics, self._asked_at_s, self._last)
 
     def _view_state(self) -> ViewState:
@@ -237,7 +234,6 @@ class WatchScreen(WatchScreenBase):
             self.tp = tp
 
     def compose(self) -> ComposeResult:
-        """Lay out the header, the list, the text for an empty list, and the keys."""
         yield StatusHeader(with_sums=True)
         yield RunLines()
         with Horizontal(id="split"):
@@ -252,7 +248,6 @@ class WatchScreen(WatchScreenBase):
         yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Show at once which cluster is being connected to, and start the clock."""
         self.set_interval(1.0, self._draw_header)
         if self._filter_text:
             self.filter_by(self._filter_text)
@@ -273,7 +268,6 @@ class WatchScreen(WatchScreenBase):
         self._pane.show_partition(self.partition, again=True)
 
     def show_progress(self) -> None:
-        """Show the new progress; in grey where it is no longer current."""
         self._freshness.note(services(self).progress)
         if self.is_mounted:
             self._draw()
@@ -281,7 +275,6 @@ class WatchScreen(WatchScreenBase):
     def show_run(
         self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
     ) -> None:
-        """Keep a run and the partitions that changed in it; `show_progress` draws them."""
         rows = None if attached is None else attached.rows
         attached_changed, rows_changed = attached is not self.attached, rows is not self._rows
         self.attached, self._rows = attached, rows
@@ -353,11 +346,9 @@ class WatchScreen(WatchScreenBase):
             self.order(ordering)
 
     def action_sort(self) -> None:
-        """Sort by the next column."""
         self.order(self.partition_list.ordering.next())
 
     def action_reverse(self) -> None:
-        """Reverse the order."""
         self.order(self.partition_list.ordering.reversed())
 
     def order(self, ordering: Ordering) -> None:
@@ -366,7 +357,6 @@ class WatchScreen(WatchScreenBase):
         self._draw_header()
 
     def action_filter(self) -> None:
-        """Open the line in which a filter is typed."""
         self.add_class("-filtering")
         self.query_one(FilterLine).open()
 
@@ -375,7 +365,6 @@ class WatchScreen(WatchScreenBase):
         self.query_one(FilterLine).filter_by(text)
 
     def action_clear(self) -> None:
-        """Clear the filter."""
         self.query_one(FilterLine).clear()
 
     @on(FilterLine.Changed)
@@ -389,7 +378,6 @@ class WatchScreen(WatchScreenBase):
         self.partition_list.focus()
 
     def action_freeze(self) -> None:
-        """Freeze the list, or unfreeze it."""
         if self._frozen is None:
             self._frozen = FrozenProgress(services(self).progress, self.clock.monotonic())
         else:
@@ -404,16 +392,13 @@ class WatchScreen(WatchScreenBase):
         self._draw()
 
     def action_unfold(self) -> None:
-        """Show a row for every partition of the run, or fold those that wait or are done."""
         self._unfolded = frozenset(FoldKind) if self._fold.kinds else NOTHING_UNFOLDED
         self._draw()
 
     def action_zoom(self) -> None:
-        """Shorten the span of the timelines; after the shortest one comes the longest."""
         self.partition_list.zoom()
 
     def action_view(self) -> None:
-        """Show the next view."""
         following = self.view.next(self.topics, attached=self.attached is not None)
         self._switch_view(following, self.topics)
 
@@ -427,7 +412,6 @@ class WatchScreen(WatchScreenBase):
         self._switch_view(view, self.topics)
 
     def action_choose_topics(self) -> None:
-        """Ask for the topics to show."""
         known = {tp.topic for tp in services(self).progress.timelines}
 
         def answered(topics: frozenset[str] | None) -> None:
@@ -438,7 +422,6 @@ class WatchScreen(WatchScreenBase):
         self.app.push_screen(TopicsPrompt(self.topics, known), answered)
 
     async def action_copy(self) -> None:
-        """Ask in which form to copy the partition under the cursor."""
         tp = self.partition_list.cursor
         if tp is None:
             self.notify("There is no partition to copy.", markup=False)
@@ -448,7 +431,6 @@ class WatchScreen(WatchScreenBase):
             )
 
     def action_pause_partition(self) -> None:
-        """Pause the partition under the cursor, or lift its pause."""
         services(self).pause_partition(self.partition_list.cursor)
 
     def _switch_view(self, view: View, topics: frozenset[str]) -> None:

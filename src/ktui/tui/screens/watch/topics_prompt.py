@@ -47,5 +47,4 @@ class TopicsPrompt(Dialog[frozenset[str] | None]):
         self.dismiss(names or None)
 
     def action_leave(self) -> None:
-        """Leave everything as it is."""
         self.dismiss(None)
