@@ -26,8 +26,7 @@ _OWN_OPTIONS = frozenset(
     {
         *("cancel-all", "remove-cancel", "progress", "context", "state-dir", "as-run", "take-over"),
         *("no-ownership", "clear-foreign-throttles", "reassignment-batch-size", "incremental"),
-        *("reassignment-poll-interval-ms", "log-dir-moves", "one-broker-at-a-time"),
-        "allow-full-log-dirs",
+        *("reassignment-poll-interval-ms", "allow-full-log-dirs"),
     }
 )
 _JSON_SYNTAX = re.compile(

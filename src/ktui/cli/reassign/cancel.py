@@ -22,7 +22,7 @@ from ktui.cli.reassign.left_runs import (
     runs_place,
     settle,
 )
-from ktui.cli.reassign.log_dirs.moves import LogDirMoves, read_dirs
+from ktui.cli.reassign.log_dirs import begin_moves, read_dirs
 from ktui.cli.reassign.printed import lines
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
@@ -130,7 +130,7 @@ async def _moving(
 
 async def _send_back(place: RunsPlace, back: Mapping[Replica, str], timeout_s: float) -> None:
     async with aclosing(place.target.cluster.writer()) as writer:
-        async for line in LogDirMoves(writer, SystemClock(), timeout_s).begin(back):
+        async for line in begin_moves(writer, SystemClock(), back, timeout_s):
             click.echo(line)
 
 

@@ -13,7 +13,7 @@ import click
 from ktui.cli.context.terminal import print_note
 from ktui.cli.reassign.foreign_throttles import ForeignThrottles
 from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
-from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
+from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
 from ktui.cli.reassign.printed import lines
 from ktui.cluster.partition import Brokers, TopicPartition

@@ -84,10 +84,9 @@ def command(context: click.Context, arguments: Arguments) -> None:
     """Move partitions with the options of kafka-reassign-partitions.sh.
 
     Options, messages and files are those of Apache Kafka's tool, so scripts written for it go on
-    working. ktui adds actions (--cancel-all, --remove-cancel, --progress), batches (KIP-1335), a
-    pace for moves between log directories (--log-dir-moves, --one-broker-at-a-time,
-    --allow-full-log-dirs), and the options --context, --state-dir, --as-run, --take-over,
-    --no-ownership and --clear-foreign-throttles.
+    working. ktui adds actions (--cancel-all, --remove-cancel, --progress), batches (KIP-1335), and
+    the options --context, --state-dir, --as-run, --take-over, --no-ownership,
+    --allow-full-log-dirs and --clear-foreign-throttles.
 
     Give exactly one action, and name the cluster with --bootstrap-server or --context.
 

@@ -17,6 +17,7 @@ from ktui.cli.reassign.as_run import start_as_run
 from ktui.cli.reassign.cancel_listed import cancel_listed
 from ktui.cli.reassign.cluster import cluster_choice, describe_existing, reassignment_file
 from ktui.cli.reassign.command_line.arguments import Arguments
+from ktui.cli.reassign.command_line.check import IGNORES_ROOM
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
 from ktui.cli.reassign.files.plan_json import ReassignmentFile, check_executable, format_assignment
 from ktui.cli.reassign.left_runs import (
@@ -26,18 +27,12 @@ from ktui.cli.reassign.left_runs import (
     runs_place,
     settle,
 )
-from ktui.cli.reassign.log_dirs.moves import known_dirs
-from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
-from ktui.cli.reassign.move_log_dirs import (
-    WantedMoves,
-    check_moves,
-    move_log_dirs,
-    requested_pace,
-    requested_patience,
-)
+from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
+from ktui.cli.reassign.log_dirs import begin_moves, check_moves, known_dirs
 from ktui.cli.reassign.plan_throttles import lists_without_room
 from ktui.cli.reassign.printed import lines
 from ktui.cli.reassign.submit import Submission, submit
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, Setting
 from ktui.cluster.resources import SettingKey, topic_resource
@@ -79,7 +74,7 @@ def execute(arguments: Arguments) -> None:
     check_executable(file)
     limits, rates = _limits(arguments), _rates(arguments)
     dir_rate = arguments.number("replica-alter-log-dirs-throttle")
-    pace, patience = requested_pace(arguments), requested_patience(arguments)
+    full_dirs, timeout_s = arguments.has(IGNORES_ROOM), arguments.number("timeout") / 1000
     target = cluster_choice(arguments).target()
     seen = asyncio.run(_read(target.cluster.reader(), file, additional=arguments.has("additional")))
     place = runs_place(arguments, target, seen.cluster.cluster_id)
@@ -87,8 +82,8 @@ def execute(arguments: Arguments) -> None:
     click.echo(lines.assignment_for_rollback(format_assignment(before, seen.dirs)))
     warn_of_tls(target.cluster)
     _refuse(place, file)
-    moves = WantedMoves(file.log_dirs, seen.states, pace, patience)
-    _check_log_dirs(place, moves)
+    if file.log_dirs:
+        asyncio.run(_check_log_dirs(place, file, seen, full_dirs=full_dirs))
     if rates or dir_rate >= 0:
         click.echo(lines.THROTTLE_WARNING)
     _warn_of_low(rates)
@@ -127,8 +122,8 @@ def execute(arguments: Arguments) -> None:
     if dir_rate >= 0:
         _throttle_log_dirs(place, file, dir_rate, taken)
     click.echo(lines.reassignments_started(file.replicas))
-    if moves.dirs:
-        asyncio.run(move_log_dirs(place, moves))
+    if file.log_dirs:
+        asyncio.run(_move_log_dirs(place, file, seen, timeout_s, full_dirs=full_dirs))
 
 
 _SAME_FACTOR = "disallow-replication-factor-change"
@@ -220,21 +215,21 @@ def _refuse(place: RunsPlace, file: ReassignmentFile) -> None:
     asyncio.run(place.check_owner())
 
 
-def _check_log_dirs(place: RunsPlace, moves: WantedMoves) -> None:
-    """Check the moves between log dirs of a file, before anything is sent.
+async def _check_log_dirs(
+    place: RunsPlace, file: ReassignmentFile, seen: _Seen, *, full_dirs: bool
+) -> None:
+    async with aclosing(place.target.cluster.reader()) as reader:
+        await check_moves(reader, file.log_dirs, seen.states, full_dirs=full_dirs)
 
-    Raises:
-        RunRefused: with the reasons.
-    """
 
-    async def check() -> None:
-        async with aclosing(place.target.cluster.reader()) as reader:
-            await check_moves(reader, moves)
-
-    if moves.dirs:
-        asyncio.run(check())
-    elif moves.pace.is_asked_for:
-        print_note("the file names no log_dirs: there are no moves between log dirs to pace")
+async def _move_log_dirs(
+    place: RunsPlace, file: ReassignmentFile, seen: _Seen, timeout_s: float, *, full_dirs: bool
+) -> None:
+    cluster, sent = place.target.cluster, "The reassignment of partitions goes on"
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        await check_moves(reader, file.log_dirs, seen.states, full_dirs=full_dirs, sent=sent)
+        async for line in begin_moves(writer, SystemClock(), file.log_dirs, timeout_s):
+            click.echo(line)
 
 
 def _other_factors(file: ReassignmentFile, seen: _Seen) -> dict[TopicPartition, str]:

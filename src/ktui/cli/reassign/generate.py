@@ -16,7 +16,7 @@ from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.errors import ReassignProblem
 from ktui.cli.reassign.files.broker_list import parse_broker_list
 from ktui.cli.reassign.files.plan_json import format_assignment, parse_topics, read_file
-from ktui.cli.reassign.log_dirs.moves import known_dirs
+from ktui.cli.reassign.log_dirs import known_dirs
 from ktui.cli.reassign.printed import lines
 from ktui.cli.reassign.printed.java_order import sorted_topics
 from ktui.cluster.partition import Brokers, Replica, TopicPartition

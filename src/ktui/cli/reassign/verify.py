@@ -15,7 +15,7 @@ from ktui.cli.reassign.cluster import cluster_choice, describe, reassignment_fil
 from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.files.plan_json import ReassignmentFile
 from ktui.cli.reassign.left_runs import runs_place
-from ktui.cli.reassign.log_dirs.moves import ReplicaDirs, read_dirs
+from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
 from ktui.cli.reassign.printed import verify_states
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition

@@ -209,8 +209,7 @@ OURS: dict[str, set[str]] = {
     **{action.value: {"context", "state-dir"} for action in Action},
     "execute": {
         "context", "state-dir", "as-run", "no-ownership", "take-over", "reassignment-batch-size",
-        "incremental", "reassignment-poll-interval-ms", "log-dir-moves", "one-broker-at-a-time",
-        "allow-full-log-dirs",
+        "incremental", "reassignment-poll-interval-ms", "allow-full-log-dirs",
     },
     "verify": {"context", "state-dir", "clear-foreign-throttles", "no-ownership", "take-over"},
     "cancel": {"context", "state-dir", "clear-foreign-throttles", "no-ownership", "take-over"},
@@ -241,7 +240,7 @@ def test_an_action_accepts_the_options_of_the_tool_and_ours(action: str) -> None
         f"{SERVER} --verify {FILE} --clear-foreign-throttles",
         f"{EXECUTING} --reassignment-batch-size 3 --incremental",
         f"{EXECUTING} --reassignment-batch-size 0 --reassignment-poll-interval-ms 1",
-        f"{EXECUTING} --log-dir-moves 1 --one-broker-at-a-time --allow-full-log-dirs",
+        f"{EXECUTING} --allow-full-log-dirs",
     ],
 )
 def test_the_actions_and_options_that_the_tool_lacks_are_accepted(line: str) -> None:
@@ -281,11 +280,11 @@ def test_the_actions_and_options_that_the_tool_lacks_are_accepted(line: str) -> 
             f"{EXECUTING} --take-over --no-ownership",
             "Please don't specify both --take-over and --no-ownership",
         ),
-        (f"{LISTING} --log-dir-moves 2", not_with("log-dir-moves", "list")),
+        (f"{LISTING} --allow-full-log-dirs", not_with("allow-full-log-dirs", "list")),
         (
-            f"{EXECUTING} --as-run --one-broker-at-a-time",
+            f"{EXECUTING} --as-run --allow-full-log-dirs",
             (
-                "--one-broker-at-a-time is about moves between log directories, and --as-run makes "
+                "--allow-full-log-dirs is about moves between log directories, and --as-run makes "
                 "none. Leave one of them out"
             ),
         ),
@@ -307,9 +306,6 @@ def test_ktuis_own_options_are_refused_as_the_tools_are(line: str, message: str)
         ("--incremental --reassignment-batch-size 0", "--incremental needs batches"),
         ("--reassignment-poll-interval-ms 0", "--reassignment-poll-interval-ms is 0"),
         ("--reassignment-poll-interval-ms -5", "--reassignment-poll-interval-ms is -5"),
-        ("--log-dir-moves 0", "--log-dir-moves is 0. Give a number above 0"),
-        ("--log-dir-moves -1", "--log-dir-moves is -1"),
-        ("--log-dir-moves 1.5", "Cannot parse argument '1.5'"),
         ("--reassignment-batch-size x", "Cannot parse argument 'x'"),
         ("--reassignment-batch-size 1 --reassignment-batch-size 2", "Found multiple arguments"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
-from ktui.cli.reassign.log_dirs.moves import LogDirMoves, ReplicaDirs, known_dirs, read_dirs
+from ktui.cli.reassign.log_dirs import ReplicaDirs, begin_moves, known_dirs, read_dirs
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.simulated import events
@@ -37,7 +37,7 @@ async def begin(
 ) -> list[str]:
     """Begin moves, and return what is printed; `printed` has it also after a failure."""
     lines = [] if printed is None else printed
-    async for line in LogDirMoves(cluster.writer(), cluster.clock, timeout_s).begin(wanted):
+    async for line in begin_moves(cluster.writer(), cluster.clock, wanted, timeout_s):
         lines.append(line)
     return lines
 

@@ -8,7 +8,7 @@ from ktui.cli.reassign.command_line.options import OPTIONS
 SERVER, CONTROLLER, CONTEXT = "bootstrap-server", "bootstrap-controller", "context"
 BATCH_SIZE, INCREMENTAL = "reassignment-batch-size", "incremental"
 POLL_INTERVAL = "reassignment-poll-interval-ms"
-LOG_DIR_MOVES, AS_RUN = "log-dir-moves", "as-run"
+AS_RUN, IGNORES_ROOM = "as-run", "allow-full-log-dirs"
 
 _OPPOSITES = (
     ("take-over", "no-ownership"),
@@ -36,7 +36,7 @@ def check(arguments: Arguments) -> None:
     for one, other in _OPPOSITES:
         _check_not_both(arguments, one, other)
     _check_batches(arguments)
-    _check_log_dir_moves(arguments)
+    _check_room_ignored(arguments)
 
 
 def _check_refused(arguments: Arguments) -> None:
@@ -82,13 +82,10 @@ def _check_batches(arguments: Arguments) -> None:
         raise BadArguments(f"--{POLL_INTERVAL} is {interval}. Give a number above 0")
 
 
-def _check_log_dir_moves(arguments: Arguments) -> None:
-    """Check the options about moves between log dirs, which no run makes."""
-    if arguments.has(LOG_DIR_MOVES) and (most := arguments.number(LOG_DIR_MOVES)) < 1:
-        raise BadArguments(f"--{LOG_DIR_MOVES} is {most}. Give a number above 0")
-    for name in (LOG_DIR_MOVES, "one-broker-at-a-time", "allow-full-log-dirs"):
-        if arguments.has(AS_RUN) and arguments.has(name):
-            raise BadArguments(
-                f"--{name} is about moves between log directories, and --{AS_RUN} makes none. "
-                "Leave one of them out"
-            )
+def _check_room_ignored(arguments: Arguments) -> None:
+    """Check the option about moves between log dirs, which no run makes."""
+    if arguments.has(AS_RUN) and arguments.has(IGNORES_ROOM):
+        raise BadArguments(
+            f"--{IGNORES_ROOM} is about moves between log directories, and --{AS_RUN} makes none. "
+            "Leave one of them out"
+        )

@@ -214,8 +214,7 @@ _TABLE = (
     Option(
         name="reassignment-poll-interval-ms",
         group=Group.EXECUTE,
-        help="Milliseconds between two polls while a batch, or paced moves between log "
-        "directories, are under way.",
+        help="Milliseconds between two polls while a batch is under way.",
         metavar="MS",
         default=1000,
         permitted=_EXECUTE,
@@ -271,21 +270,6 @@ _TABLE = (
         name="as-run",
         group=Group.KTUI,
         help="With --execute: make a paced run of the reassignment, as `ktui start` does.",
-        permitted=_EXECUTE,
-    ),
-    Option(
-        name="log-dir-moves",
-        group=Group.KTUI,
-        help="With --execute: move so many replicas at a time into or out of one log directory, "
-        "and wait until all are there. The same command goes on after an interruption.",
-        metavar="N",
-        permitted=_EXECUTE,
-    ),
-    Option(
-        name="one-broker-at-a-time",
-        group=Group.KTUI,
-        help="With --execute: move replicas between log directories of one broker, then of the "
-        "next, and wait until all are there.",
         permitted=_EXECUTE,
     ),
     Option(

@@ -1,0 +1,291 @@
+"""Moves between the log dirs of a broker (KIP-113), as --execute, --verify and --cancel ask."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+
+import msgspec
+
+from ktui.cli.context.terminal import print_note
+from ktui.cli.reassign.command_line.check import IGNORES_ROOM
+from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
+from ktui.cli.reassign.printed import lines
+from ktui.cli.reassign.printed.java_order import sorted_replicas
+from ktui.cluster.broker import ReplicaDir
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
+from ktui.cluster.ports import ClusterReader, ClusterWriter, LogDirsAnswer, Verdict, WriteResult
+from ktui.cluster.text import clean
+from ktui.execution.errors import RunRefused
+from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.names import join_all, join_named
+from ktui.quantities import as_bytes
+
+_MOST_LINES = 10
+_AGAIN_S = 0.1
+_NOT_THERE_YET = ("REPLICA_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
+"""Kafka's answers of a broker that does not host the replica, and remembers the log dir for it."""
+
+
+class ReplicaDirs(msgspec.Struct, frozen=True):
+    """Where replicas are. Those of a broker that did not answer are left out."""
+
+    current: Mapping[Replica, str | None]
+    """None where no live log dir of the broker has the replica."""
+    future: Mapping[Replica, str]
+    """The log dirs to which replicas are moving."""
+
+
+async def read_dirs(
+    reader: ClusterReader, replicas: Iterable[Replica], online: Collection[int]
+) -> ReplicaDirs:
+    """Read the log dirs of replicas, from all their live brokers at once."""
+    asked = {b: tps for b, tps in _by_broker(replicas).items() if b in online}
+    calls = {broker: reader.log_dirs(broker, tps) for broker, tps in asked.items()}
+    answers, _ = await call_each_broker(Operation.LOG_DIRS, calls)
+    current: dict[Replica, str | None] = {}
+    future: dict[Replica, str] = {}
+    for broker, answer in answers.items():
+        for tp in asked[broker]:
+            held = answer.replicas.get(tp)
+            current[Replica(tp, broker)] = None if held is None else held.path
+            if held is not None and held.future is not None:
+                future[Replica(tp, broker)] = held.future.path
+    return ReplicaDirs(current, future)
+
+
+async def known_dirs(
+    reader: ClusterReader, replicas: Mapping[TopicPartition, Brokers], online: Collection[int]
+) -> dict[Replica, str]:
+    """Return the log dirs of replicas, as far as they are known."""
+    every = [Replica(tp, broker) for tp, brokers in replicas.items() for broker in brokers]
+    dirs = await read_dirs(reader, every, online)
+    return {replica: path for replica, path in dirs.current.items() if path is not None}
+
+
+async def begin_moves(
+    writer: ClusterWriter, clock: Clock, wanted: Mapping[Replica, str], timeout_s: float
+) -> AsyncIterator[str]:
+    """Begin moves, again and again while a broker does not host the replica yet.
+
+    Args:
+        writer: sends them.
+        clock: time.
+        wanted: the log dirs of the replicas.
+        timeout_s: seconds to wait until each has begun; at least one attempt is made.
+
+    Yields:
+        The lines to print, as moves begin.
+
+    Raises:
+        ReassignProblem: a broker has refused a move.
+        ActionFailed: the time is over.
+        ClusterError: a broker cannot be reached; nothing was sent to it.
+    """
+    pending, until_s = dict(wanted), clock.monotonic() + timeout_s
+    while True:
+        begun: dict[Replica, str] = {}
+        refused: list[str] = []
+        for broker, tps in _by_broker(pending).items():
+            paths = {tp: pending[Replica(tp, broker)] for tp in tps}
+            for tp, result in (await writer.alter_log_dirs(broker, paths)).items():
+                replica = Replica(tp, broker)
+                if result.verdict is Verdict.ACCEPTED:
+                    begun[replica] = paths[tp]
+                elif result.verdict is Verdict.REFUSED and result.code not in _NOT_THERE_YET:
+                    refused.append(_failed(replica, result))
+        if begun:
+            yield lines.log_dir_moves_started(begun)
+        if refused:
+            raise ReassignProblem(refused[0])
+        pending = {r: path for r, path in pending.items() if r not in begun}
+        if not pending:
+            return
+        if clock.monotonic() >= until_s:
+            raise ActionFailed(lines.log_dir_moves_timed_out(pending))
+        await clock.sleep(_AGAIN_S)
+
+
+async def check_moves(
+    reader: ClusterReader,
+    wanted: Mapping[Replica, str],
+    states: Mapping[TopicPartition, PartitionState],
+    *,
+    full_dirs: bool = False,
+    sent: str = "",
+) -> None:
+    """Check that moves have log dirs that work, and room there.
+
+    Args:
+        reader: the cluster.
+        wanted: the log dirs of the replicas.
+        states: their partitions, as they were before anything was sent.
+        full_dirs: whether moves begin also where there is no room.
+        sent: what goes on although no move is sent; empty before anything was sent.
+
+    Raises:
+        RunRefused: with all the reasons; none of the moves was sent.
+    """
+    seen = await _read_before_moves(reader, wanted, states)
+    end = f"{sent}, and no replica was sent to a log dir" if sent else "Nothing was sent"
+    if problems := [
+        why for each in _answered(wanted, seen) if (why := _unusable(each, wanted, seen))
+    ]:
+        raise RunRefused(f"{_as_lines(problems)}\n{end}")
+    if full_dirs:
+        return
+    if not sent:
+        for failure in seen.failures:
+            print_note(f"{failure.sentence}: the room in its log dirs is not checked")
+        if unknown := _unmeasured(seen):
+            print_note(unknown)
+    if problems := _room_problems(wanted, seen):
+        raise RunRefused(
+            f"{_as_lines(problems)}\n{end}: a full log dir takes all its replicas offline. Make "
+            f"room, move fewer at a time, or ignore it with --{IGNORES_ROOM}"
+        )
+
+
+class _DirsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The log dirs of brokers, as they are before moves are sent."""
+
+    answers: Mapping[int, LogDirsAnswer]
+    """With all replicas of each broker that has answered."""
+    failures: Collection[Failure]
+    states: Mapping[TopicPartition, PartitionState]
+    to_come: Mapping[Replica, int]
+    """The bytes of replicas that are not in sync yet: those of their leaders."""
+
+
+async def _read_before_moves(
+    reader: ClusterReader,
+    wanted: Collection[Replica],
+    states: Mapping[TopicPartition, PartitionState],
+) -> _DirsSeen:
+    """Read the log dirs of the brokers of replicas, from all of them at once."""
+    calls = {broker: reader.log_dirs(broker, None) for broker in sorted({r.broker for r in wanted})}
+    answers, failures = await call_each_broker(Operation.LOG_DIRS, calls)
+    to_come = [each for each in wanted if each.broker not in states[each.tp].isr]
+    leaders: dict[int, list[TopicPartition]] = {}
+    for replica in to_come:
+        if (leader := states[replica.tp].leader) is not None:
+            leaders.setdefault(leader, []).append(replica.tp)
+    calls = {broker: reader.log_dirs(broker, tps) for broker, tps in leaders.items()}
+    led, _ = await call_each_broker(Operation.LOG_DIRS, calls)
+    sizes = {tp: size for answer in led.values() for tp, size in answer.sizes.items()}
+    return _DirsSeen(
+        answers=answers,
+        failures=failures,
+        states=states,
+        to_come={each: sizes[each.tp] for each in to_come if each.tp in sizes},
+    )
+
+
+def _answered(wanted: Mapping[Replica, str], seen: _DirsSeen) -> Iterator[Replica]:
+    """Yield the replicas whose brokers have answered, in their order."""
+    yield from (each for each in sorted_replicas(wanted) if each.broker in seen.answers)
+
+
+def _unusable(replica: Replica, wanted: Mapping[Replica, str], seen: _DirsSeen) -> str | None:
+    """Return why a replica cannot leave its log dir, or go to another: failed or cordoned ones."""
+    answer, path = seen.answers[replica.broker], wanted[replica]
+    failed = {each.path: each.error for each in answer.log_dirs if each.error is not None}
+    name, held = lines.replica_name(replica), answer.replicas.get(replica.tp)
+    if path in failed:
+        return (
+            f"{name} cannot move to {path}: that log dir of broker {replica.broker} is offline "
+            f"({failed[path]}). Repair its disk, or name another"
+        )
+    there = held is not None and (held.path if held.future is None else held.future.path) == path
+    if held is not None and not there and path in {d.path for d in answer.log_dirs if d.cordoned}:
+        return (
+            f"{name} cannot move to {path}: that log dir of broker {replica.broker} is cordoned. "
+            "Uncordon it (cordoned.log.dirs), or name another"
+        )
+    if failed and held is None and replica.broker in seen.states[replica.tp].offline:
+        dirs = join_all(f"{each} ({error})" for each, error in sorted(failed.items()))
+        return (
+            f"{name} cannot move: it is in an offline log dir of broker {replica.broker}: {dirs}. "
+            "Repair its disk, or move the replica to another broker"
+        )
+    return None
+
+
+def _room_problems(wanted: Mapping[Replica, str], seen: _DirsSeen) -> list[str]:
+    """Return which log dirs have no room for the replicas that are to move there all at once."""
+    problems = []
+    rooms = {broker: _free_bytes(answer) for broker, answer in seen.answers.items()}
+    for replica in _answered(wanted, seen):
+        path, free = wanted[replica], rooms[replica.broker]
+        held = seen.answers[replica.broker].replicas.get(replica.tp)
+        needed = max(0 if held is None else held.size, seen.to_come.get(replica, 0))
+        if held is not None and held.path == path:
+            needed = 0
+        elif held is not None and held.future is not None and held.future.path == path:
+            continue  # the room that it still needs is reserved
+        if needed > free[path]:
+            there = max(0, int(free[path]))
+            problems.append(
+                f"{lines.replica_name(replica)} needs {as_bytes(needed)} in {clean(path)} of "
+                f"broker {replica.broker}, where {as_bytes(there)} are left "
+                f"({as_bytes(needed - there)} too few)"
+            )
+        if held is not None and held.future is not None:  # that move ends, and needs no more
+            free[held.future.path] += _left_to_copy(held)
+        free[path] -= needed
+    return problems
+
+
+def _free_bytes(answer: LogDirsAnswer) -> dict[str, float]:
+    """Return the free bytes of log dirs, less what moves into them still have to copy.
+
+    Of a log dir that does not report them, or that the broker does not have, they are infinite.
+    """
+    free = defaultdict[str, float](lambda: math.inf)
+    free |= {
+        each.path: each.usable_bytes for each in answer.log_dirs if each.usable_bytes is not None
+    }
+    for held in answer.replicas.values():
+        if held.future is not None:
+            free[held.future.path] -= _left_to_copy(held)
+    return free
+
+
+def _left_to_copy(held: ReplicaDir) -> int:
+    return 0 if held.future is None else max(0, held.size - held.future.size)
+
+
+def _unmeasured(seen: _DirsSeen) -> str | None:
+    """Return a sentence about the brokers whose room is not known; None if it is known."""
+    mute = [
+        broker
+        for broker, answer in seen.answers.items()
+        if any(each.error is None and each.usable_bytes is None for each in answer.log_dirs)
+    ]
+    if not mute:
+        return None
+    return (
+        f"{join_named('broker', sorted(mute))}: the room in log dirs is not checked, since the "
+        "answers lack it"
+    )
+
+
+def _as_lines(problems: list[str]) -> str:
+    """Join problems, a line each; the last line counts those that are left out."""
+    rest = len(problems) - _MOST_LINES
+    return "\n".join([*problems[:_MOST_LINES], *([f"and {rest:,} more"] if rest > 0 else [])])
+
+
+def _failed(replica: Replica, result: WriteResult) -> str:
+    why = result.message or result.code or "no reason given"
+    return f"{lines.log_dir_move_failed(replica)}: {why}"
+
+
+def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[TopicPartition]]:
+    grouped: dict[int, list[TopicPartition]] = defaultdict(list)
+    for replica in replicas:
+        grouped[replica.broker].append(replica.tp)
+    return grouped

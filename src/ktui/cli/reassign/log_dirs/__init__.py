@@ -1,1 +1,0 @@
-"""Moves of replicas between the log dirs of a broker (KIP-113)."""
