@@ -31,8 +31,7 @@ from ktui.execution.journal.commands import (
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.pacing.limits import Limits
 from ktui.pipeline.report.data.lake import ArrowLake
-from ktui.pipeline.report.data.provenance import Provenance, trace_provenance
-from ktui.pipeline.report.data.subject import choose_subject
+from ktui.pipeline.report.data.subject import Provenance, choose_subject, trace_provenance
 from ktui.pipeline.report.page.load import load_facts
 from ktui.pipeline.report.page.page import page
 from ktui.planning.throttle_rates import parse_throttle_rates

@@ -9,8 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ktui.execution.run.states import State
 from ktui.pipeline.lake.tables import BATCHES
-from ktui.pipeline.tables.run_folds import run_folds
-from ktui.pipeline.tables.runs import batches
+from ktui.pipeline.tables.runs import batches, run_folds
 from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import ScriptedRun, moment, ms, now, over, planned, started, step
 

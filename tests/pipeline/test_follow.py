@@ -23,7 +23,7 @@ from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import FOLLOWING, read_manifest
 from ktui.pipeline.lake.tables import LINES, POLLS, SAMPLES
 from ktui.pipeline.run import run as running
-from ktui.pipeline.run.follow_report import ended_by_signals
+from ktui.pipeline.run.follow import ended_by_signals
 from ktui.pipeline.run.run import PipelineOutcome
 from support.pipeline.follower import PATIENCE_S, Heard, a_follower, followed
 from support.pipeline.follower_process import LIMIT_S, FollowerProcess

@@ -14,11 +14,9 @@ from ktui.execution.run.events import CancelAsked, LimitsChanged
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import MOVES
-from ktui.pipeline.tables.intervals import intervals
-from ktui.pipeline.tables.listings import listed_samples
-from ktui.pipeline.tables.measures import rate_pairs
+from ktui.pipeline.tables.listings import intervals, listed_samples, rate_pairs
 from ktui.pipeline.tables.moves import moves
-from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.runs import run_folds
 from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import (
     LIMITS,

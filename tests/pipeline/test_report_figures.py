@@ -21,15 +21,13 @@ from ktui.pipeline.lake.records import (
     ReportFacts,
     Sample,
 )
-from ktui.pipeline.report.figures import text as names
-from ktui.pipeline.report.figures.eta import eta_figure
+from ktui.pipeline.report.figures import figure as names
 from ktui.pipeline.report.figures.figure import Figure, Missing
-from ktui.pipeline.report.figures.lag import lag, lag_figure
-from ktui.pipeline.report.figures.moves import moves_figure
+from ktui.pipeline.report.figures.forecasts import eta_figure, limits_words, what_if_figure
+from ktui.pipeline.report.figures.lanes import moves_figure, stalls_figure
 from ktui.pipeline.report.figures.overlay import with_overlay
 from ktui.pipeline.report.figures.rates import rates_figure
-from ktui.pipeline.report.figures.stalls import stalls_figure
-from ktui.pipeline.report.figures.what_if import limits_words, what_if_figure
+from ktui.pipeline.report.figures.sizes import lag, lag_figure
 from ktui.pipeline.report.page.page import FIGURES
 from ktui.pipeline.report.page.summary import summary
 from ktui.progress.timeline import Cause

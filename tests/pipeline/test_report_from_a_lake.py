@@ -34,10 +34,13 @@ from ktui.pipeline.lake.records import (
     RunRecord,
 )
 from ktui.pipeline.report.data.lake import ArrowLake, records
-from ktui.pipeline.report.data.provenance import UnusableLine, trace_provenance
-from ktui.pipeline.report.data.subject import Subject, choose_subject
-from ktui.pipeline.report.figures.figure import Figure
-from ktui.pipeline.report.figures.palette import MARKS
+from ktui.pipeline.report.data.subject import (
+    Subject,
+    UnusableLine,
+    choose_subject,
+    trace_provenance,
+)
+from ktui.pipeline.report.figures.figure import MARKS, Figure
 from ktui.pipeline.report.page.load import load_facts, without_overlaps
 from ktui.pipeline.report.page.page import FIGURES, figures_json, page
 from ktui.pipeline.report.page.summary import summary

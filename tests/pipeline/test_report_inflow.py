@@ -11,7 +11,7 @@ import pytest
 from pyarrow.dataset import Dataset, dataset
 
 from ktui.pipeline.lake.records import Inflow, Span
-from ktui.pipeline.report.data.inflow import bin_ms, binned, inflow
+from ktui.pipeline.report.data.measures import bin_ms, binned, inflow
 from support.pipeline.report_facts import MINUTE
 from support.pipeline.report_lake import copying, dataset_of
 

@@ -12,7 +12,6 @@ from ktui.execution.run import events
 from ktui.execution.run.events import Continued, LimitsChanged, Noted, Paused, PauseOrigin
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.records import InFlightCounts, Mark, PollRecord, ReportFacts
-from ktui.pipeline.report.data.idle import idle_spans
 from ktui.pipeline.report.data.marks import (
     BROKER,
     LIMITS,
@@ -21,15 +20,16 @@ from ktui.pipeline.report.data.marks import (
     THROTTLE,
     Happened,
     RunEventRecord,
+    broker_marks,
     decoded,
+    idle_spans,
+    recording_gaps,
     run_marks,
 )
-from ktui.pipeline.report.data.polls import broker_marks, recording_gaps
-from ktui.pipeline.report.figures.concurrency import concurrency_figure
-from ktui.pipeline.report.figures.events import MOST_SIGNS, events_figure
 from ktui.pipeline.report.figures.figure import Figure
-from ktui.pipeline.report.figures.lag import lag_figure
-from ktui.pipeline.report.figures.overlay import with_overlay
+from ktui.pipeline.report.figures.overlay import MOST_SIGNS, events_figure, with_overlay
+from ktui.pipeline.report.figures.sizes import lag_figure
+from ktui.pipeline.report.figures.states import concurrency_figure
 from ktui.pipeline.report.page.page import FIGURES
 from ktui.pipeline.report.page.summary import summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn

@@ -12,9 +12,8 @@ from ktui.pipeline.lake.records import (
     MoveRecord,
     ReportFacts,
 )
-from ktui.pipeline.report.figures.brokers import brokers_figure
-from ktui.pipeline.report.figures.concurrency import concurrency_figure
-from ktui.pipeline.report.figures.states import states_figure
+from ktui.pipeline.report.figures.rates import brokers_figure
+from ktui.pipeline.report.figures.states import concurrency_figure, states_figure
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
 _WAITED = (Interval(topic="t", partition=0, state="queued", began=BEGAN - MINUTE, ended=BEGAN),)

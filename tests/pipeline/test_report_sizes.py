@@ -7,8 +7,12 @@ import pytest
 
 from ktui.pipeline.lake.records import MoveRecord, ReportFacts
 from ktui.pipeline.report.figures.figure import Figure, Missing
-from ktui.pipeline.report.figures.rate_spread import class_text, rate_spread_figure, size_class
-from ktui.pipeline.report.figures.sizes import sizes_figure
+from ktui.pipeline.report.figures.sizes import (
+    class_text,
+    rate_spread_figure,
+    size_class,
+    sizes_figure,
+)
 from support.pipeline.report_facts import BEGAN, drawn
 
 KB, MB = 1_000, 1_000_000

@@ -12,8 +12,7 @@ from ktui.execution.run.events import CancelAsked, Ended, LimitsChanged
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import RUNS
-from ktui.pipeline.tables.run_folds import run_folds
-from ktui.pipeline.tables.runs import runs
+from ktui.pipeline.tables.runs import run_folds, runs
 from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import (
     LIMITS,

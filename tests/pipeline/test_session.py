@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.errors import SparkFailed
-from ktui.pipeline.spark.failures import spark_errors_as_problems
+from ktui.pipeline.spark.master import spark_errors_as_problems
 from support.pipeline.lake_recordings import looks, record
 from support.pipeline.pipeline_process import pipeline_process
 from support.pipeline.sparks import small_settings

@@ -11,10 +11,9 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Added, CancelAsked, Ended, Joined, OnConflict, PlannedPart
 from ktui.execution.run.states import State
 from ktui.pipeline.lake.tables import STATES
-from ktui.pipeline.tables.intervals import intervals
-from ktui.pipeline.tables.listings import listed_samples
-from ktui.pipeline.tables.run_folds import run_folds
-from ktui.pipeline.tables.states import states
+from ktui.pipeline.tables.listings import intervals, listed_samples
+from ktui.pipeline.tables.moves import states
+from ktui.pipeline.tables.runs import run_folds
 from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import (
     RUN,

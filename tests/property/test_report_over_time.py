@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
-from ktui.pipeline.report.data.idle import idle_spans
-from ktui.pipeline.report.data.inflow import bin_ms, binned
-from ktui.pipeline.report.figures.concurrency import peaks
-from ktui.pipeline.report.figures.states import ended_spans
-from ktui.pipeline.report.figures.text import Counter, grid, held, outside
+from ktui.pipeline.report.data.marks import idle_spans
+from ktui.pipeline.report.data.measures import bin_ms, binned
+from ktui.pipeline.report.figures.figure import Counter, grid, held, outside
+from ktui.pipeline.report.figures.states import ended_spans, peaks
 from support.pipeline.report_lake import copying, dataset_of
 
 TIMES = st.integers(0, 200)

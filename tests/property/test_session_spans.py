@@ -7,12 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pipeline.ingest.session_spans import (
-    SessionSpan,
-    join_spans,
-    touched_by,
-    with_contemporaries,
-)
+from ktui.pipeline.ingest.normalize import SessionSpan, join_spans, touched_by, with_contemporaries
 
 TIMES = st.integers(0, 60)
 RUNS = st.lists(st.sampled_from(["drain@1", "drain@2", "grow@1"]), max_size=2, unique=True)

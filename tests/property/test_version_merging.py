@@ -7,7 +7,7 @@ from math import log, log2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pipeline.lake.merging import versions_to_merge
+from ktui.pipeline.lake.growing import versions_to_merge
 
 ROWS = st.lists(st.integers(1, 10_000), min_size=1, max_size=60)
 

@@ -20,12 +20,10 @@ from ktui.pipeline.ingest.decode import SegmentSelection, decode
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
-from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.schema import Table, fit_to_table
 from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.sql.duck_lake import DuckLake
-from ktui.pipeline.tables.all import derived_tables
-from ktui.pipeline.tables.shared import Shared
+from ktui.pipeline.tables.all import Shared, derived_tables
 
 Rows = list[dict[str, Any]]
 TABLES = (

@@ -26,7 +26,7 @@ from ktui.pipeline.lake.records import (
     WhatIf,
 )
 from ktui.pipeline.report.data.marks import BROKER, LIMITS, PAUSE, THROTTLE
-from ktui.pipeline.report.data.provenance import Provenance, Segment, UnusableLine
+from ktui.pipeline.report.data.subject import Provenance, Segment, UnusableLine
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.progress.timeline import Cause
 

@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from ktui.pipeline.spark.failures import error_sentence
+from ktui.pipeline.spark.master import error_sentence
 
 _RAISED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: \
 Traceback (most recent call last):

@@ -13,7 +13,7 @@ import pytest
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, encode
 from ktui.insights.curve import RateCurve
 from ktui.pipeline.forecast import backtest, replay
-from ktui.pipeline.tables import run_folds
+from ktui.pipeline.tables import runs
 from ktui.pipeline.what_if import table as what_if
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
@@ -60,7 +60,7 @@ def test_a_run_with_a_partition_without_replicas_is_skipped_without_an_error() -
 
 
 def test_a_run_with_figures_too_large_for_a_table_is_left_out() -> None:
-    fold = run_folds._folded()
+    fold = runs._folded()
     for partition, count in ((0, 1), (2**40, 0)):
         events = pa.Table.from_pylist(rows([started(1), planned(partition)]))
         assert fold(key("c", "r@1"), events).num_rows == count
@@ -72,7 +72,7 @@ def test_invalid_and_repeated_events_are_left_out_of_a_run() -> None:
         {**recorded[0], "event": text} for text in ("", "[" * 5_000, "{}", '{"event":"x"}')
     ]
 
-    facts = run_folds.fold(recorded)
+    facts = runs.fold(recorded)
 
     assert [part.topic for part in facts.partitions] == ["orders"]
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from ktui.pipeline.spark.progress import SparkProgress
+from ktui.pipeline.spark.session import SparkProgress
 
 
 class Terminal(io.StringIO):

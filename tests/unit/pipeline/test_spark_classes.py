@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from ktui.lab.java import Java, find_java
-from ktui.pipeline.spark.class_archive import shared_classes
+from ktui.pipeline.spark.session import shared_classes
 
 JAVA = Java("/usr/bin/java", 17, "17.0.15+6")
 WRITTEN = b"\xf0\x0b\xab\xa8"

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from ktui.pipeline.run.steps import CountedSteps
+from ktui.pipeline.run.recorded_tables import CountedSteps
 
 STEPS = (
     "decoding 3 segments", "lines", "samples", "polls and run events",

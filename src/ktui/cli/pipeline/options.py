@@ -17,10 +17,8 @@ from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, 
 from ktui.execution.regular_files import open_regular
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
-from ktui.pipeline.spark.executors import executor_wait_limited, is_local
-from ktui.pipeline.spark.progress import SparkProgress
-from ktui.pipeline.spark.session import LOCAL, start
-from ktui.pipeline.spark.shipping import shipped
+from ktui.pipeline.spark.executors import executor_wait_limited, is_local, shipped
+from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
 from ktui.pipeline.what_if.grid import read_grid
 from ktui.units import Seconds, parse_quantity
 

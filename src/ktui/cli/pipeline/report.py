@@ -12,10 +12,8 @@ from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.durable import find_place, write_output
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
-from ktui.pipeline.report.data.damage import damage_as_problem
-from ktui.pipeline.report.data.lake import ArrowLake
-from ktui.pipeline.report.data.provenance import trace_provenance
-from ktui.pipeline.report.data.subject import choose_subject
+from ktui.pipeline.report.data.lake import ArrowLake, damage_as_problem
+from ktui.pipeline.report.data.subject import choose_subject, trace_provenance
 from ktui.pipeline.report.page.load import load_facts
 from ktui.pipeline.report.page.page import page
 from ktui.quantities import as_bytes, as_count

@@ -23,8 +23,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.insights.file import publish_insights
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
-from ktui.pipeline.run.follow import Follower
-from ktui.pipeline.run.follow_report import FollowPrinter, ended_by_signals
+from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals
 from ktui.pipeline.run.recorded import check_recorded, reads_little
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.spark.executors import check_executors

@@ -18,8 +18,7 @@ from ktui.pipeline.forecast import saved_state
 from ktui.pipeline.forecast.replay import CaughtUp, EtaReplay, Forecast
 from ktui.pipeline.forecast.saved_state import FORMAT, SavedState
 from ktui.pipeline.forecast.session_stream import SessionStream
-from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.schema import TEXT, Table, column, struct_of
+from ktui.pipeline.lake.schema import TEXT, Table, column, fit_to_table, struct_of
 from ktui.pipeline.lake.tables import CAUGHT_UP, FORECASTS, REPLAYS
 from ktui.recording.lines import Head
 from ktui.recording.reading import GoodLine, read_lines

@@ -17,7 +17,7 @@ from ktui.pipeline.forecast.insights import Sources, insights, rows
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import computed_once, forget
-from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.runs import run_folds
 from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
 from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.table import Models, models, what_if

@@ -7,7 +7,7 @@ from math import log
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.schema import fit_to_table
 from ktui.pipeline.lake.tables import ETA_ERRORS
 
 TELLING_S = 5.0

@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
-from ktui.pipeline.lake.merging import versions_to_merge
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import ROW_BYTES
+
+_AT_MOST = 2
+"""A version is written again with rows of at least the fraction 1/_AT_MOST of its own."""
+
+
+def versions_to_merge(
+    versions: Sequence[tuple[str, int]], needed: Collection[str], new_rows: int
+) -> frozenset[str]:
+    """Choose the versions whose rows are written again, together with new rows.
+
+    The youngest ones are merged as long as each has at most twice the rows written so far. So the
+    number of versions, and how often a row is written again, grow with the logarithm of the rows.
+
+    Args:
+        versions: the name of each version and its rows, oldest first.
+        needed: versions that have to be among them, as some of their rows change.
+        new_rows: the number of new rows.
+    """
+    merged = set(needed)
+    written = new_rows + sum(rows for name, rows in versions if name in needed)
+    for name, rows in reversed(versions):
+        if name in merged:
+            continue
+        if rows > _AT_MOST * written:
+            break
+        merged.add(name)
+        written += rows
+    return frozenset(merged)
+
 
 FEW_ROWS = 100_000
 """A table with so few rows is written whole: to find out what of it changes would cost more."""

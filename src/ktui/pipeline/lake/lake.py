@@ -28,14 +28,13 @@ from ktui.fileproblem import FileProblem
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views
-from ktui.pipeline.lake.enforce_schema import fit_to_table
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
-from ktui.pipeline.lake.schema import Table, require_columns
+from ktui.pipeline.lake.schema import Table, fit_to_table, require_columns
 from ktui.pipeline.lake.sizing import Sizing, as_one_partition, by_folder, computed_once, keeps_rows
 from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED, VIEWS
-from ktui.pipeline.lake.with_truth import SOURCES, with_truth
+from ktui.pipeline.lake.truths import SOURCES, with_truth
 
 WRITTEN_BY = "lake_version"
 """The column that Spark reads from the names of versions' folders; no table may have it."""

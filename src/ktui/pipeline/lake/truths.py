@@ -5,6 +5,11 @@ The SQL means the same to DuckDB and to Spark.
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
+
+from ktui.pipeline.lake.schema import require_columns
+from ktui.pipeline.lake.tables import CAUGHT_UP, FORECASTS, POLLS, RUNS
+
 FORECASTS_WITH_TRUTH = """
 SELECT cluster_id, session, run_id, scope, topic, partition, t, share, left_s, low_s, high_s,
   linear_s, recent_s, (over_t - t) / 1000 AS truth_s
@@ -30,3 +35,36 @@ RUNS.
 Forecasts of shadowed polls are left out, and those of runs and copies that did not end. Of a run
 that means: with every partition done.
 """
+
+
+SOURCES = (FORECASTS, CAUGHT_UP, POLLS, RUNS)
+"""The tables that `with_truth` takes, in order."""
+
+_IN_SPARK = f"""
+WITH forecasts AS (TABLE {{forecasts}}), caught_up AS (TABLE {{caught_up}}),
+  polls AS (TABLE {{polls}}), runs AS (TABLE {{runs}})
+{FORECASTS_WITH_TRUTH}
+"""
+
+
+def with_truth(
+    forecasts: DataFrame, caught_up: DataFrame, polls: DataFrame, runs: DataFrame
+) -> DataFrame:
+    """Compare forecasts with what really happened, in Spark.
+
+    Args:
+        forecasts: the table FORECASTS.
+        caught_up: the table CAUGHT_UP.
+        polls: the table POLLS.
+        runs: the table RUNS.
+
+    Returns:
+        What `FORECASTS_WITH_TRUTH` selects.
+    """
+    return forecasts.sparkSession.sql(
+        _IN_SPARK,
+        forecasts=require_columns(forecasts, FORECASTS),
+        caught_up=require_columns(caught_up, CAUGHT_UP),
+        polls=require_columns(polls, POLLS),
+        runs=require_columns(runs, RUNS),
+    )

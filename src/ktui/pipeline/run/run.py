@@ -23,7 +23,7 @@ from ktui.pipeline.forecast.derived import (
 )
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
-from ktui.pipeline.ingest.session_spans import SessionSpan
+from ktui.pipeline.ingest.normalize import SessionSpan
 from ktui.pipeline.lake.files import LakeFiles, LocalFiles, lake_files
 from ktui.pipeline.lake.growing import write_grown
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
@@ -40,14 +40,19 @@ from ktui.pipeline.lake.tables import (
     RUNS,
     SAMPLES,
 )
-from ktui.pipeline.run.forecast_errors import NewTruths, write_errors
-from ktui.pipeline.run.recorded_sessions import Sessions, span_figures, span_of
-from ktui.pipeline.run.recorded_tables import NewRows, add_recorded, decoded_rows
-from ktui.pipeline.run.session_replays import drop_states, write_forecasts
-from ktui.pipeline.run.steps import CountedSteps, OnStep
-from ktui.pipeline.spark.failures import spark_errors_as_problems
-from ktui.pipeline.tables.all import derived_tables
-from ktui.pipeline.tables.shared import Shared
+from ktui.pipeline.run.recorded_tables import (
+    CountedSteps,
+    NewRows,
+    OnStep,
+    Sessions,
+    add_recorded,
+    decoded_rows,
+    span_figures,
+    span_of,
+)
+from ktui.pipeline.run.replays import NewTruths, drop_states, write_errors, write_forecasts
+from ktui.pipeline.spark.master import spark_errors_as_problems
+from ktui.pipeline.tables.all import Shared, derived_tables
 from ktui.quantities import as_count
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from tempfile import NamedTemporaryFile
-from typing import Any
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import Any, BinaryIO
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from ktui.durable import write_output
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.files import local_path
-from ktui.pipeline.spark.failures import spark_errors_as_problems
+from ktui.pipeline.spark.master import spark_errors_as_problems
 from ktui.pipeline.spark.probe import ProbeResult, probe
 from ktui.quantities import as_duration
 from ktui.units import Seconds, parse_quantity
@@ -150,3 +155,46 @@ def _check(one: ProbeResult, unseen: list[str]) -> None:
             f"{unseen[0]}: executors on {one.host} do not see this machine's. Name a folder that "
             "all machines of the cluster share, or a URI such as hdfs:///ktui/lake"
         )
+
+
+PACKAGE = "ktui.zip"
+JOB = "ktui_job.py"
+_CODE = Path(__file__).parents[2]
+
+
+def package(folder: Path) -> tuple[Path, Path]:
+    """Write the files for spark-submit: ktui's code, for --py-files, and the program.
+
+    Returns:
+        The paths of the code and of the program.
+
+    Raises:
+        OSError: the files cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    code = io.BytesIO()
+    _zipped(code)
+    write_output(folder / PACKAGE, code.getvalue())
+    program = _CODE / "cli" / "pipeline" / "spark_submit.py"
+    write_output(folder / JOB, program.read_bytes())
+    return folder / PACKAGE, folder / JOB
+
+
+@contextmanager
+def shipped(context: SparkContext) -> Iterator[None]:
+    """Within the block, serve ktui's code to all executors, also to those that join later."""
+    if not _CODE.is_dir():  # ktui runs from the zip that spark-submit has sent already
+        yield
+        return
+    with TemporaryDirectory(prefix="ktui-") as folder:
+        # a name that --py-files cannot have: executors keep all such files in one folder
+        path = Path(folder) / f"ktui-{uuid.uuid4().hex[:8]}.zip"
+        _zipped(path)
+        context.addPyFile(str(path))
+        yield
+
+
+def _zipped(zipped: Path | BinaryIO) -> None:
+    with ZipFile(zipped, "w", ZIP_DEFLATED, strict_timestamps=False) as archive:
+        for file in sorted(_CODE.rglob("*.py")):
+            archive.write(file, file.relative_to(_CODE.parent))

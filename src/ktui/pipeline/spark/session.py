@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+import click
+import platformdirs
+import pyspark
 from py4j.protocol import Py4JError
+from pyspark import SparkContext, SparkStageInfo
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -20,9 +27,106 @@ from ktui.lab.errors import LabError
 from ktui.lab.java import Java, find_java
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS
-from ktui.pipeline.spark.class_archive import shared_classes
-from ktui.pipeline.spark.failures import root_cause
-from ktui.pipeline.spark.master import check_master
+from ktui.pipeline.spark.master import check_master, root_cause
+
+_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable with the JVM options that Spark's scripts add to a driver's settings."""
+_CLASS_ARCHIVE_ALWAYS = (
+    "-Xshare:auto",
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-Xlog:cds=off,cds+dynamic=off",
+)
+_ROOM_BYTES = 1 << 30
+"""The free disk space that writing an archive needs."""
+_WRITTEN_WITHIN_S = 3600.0
+"""A JVM that began to write an archive longer ago than this has died."""
+_MOST = 3
+"""The archives to keep, over all Javas, Sparks and environments; the oldest are removed first."""
+
+
+@contextmanager
+def shared_classes(java: Java) -> Iterator[None]:
+    """Within the block, let JVMs that Spark starts read the archive, or write one if there is none.
+
+    If the block raises, the archive that it used is removed, so that the next attempt does without.
+    """
+    before = os.environ.get(_OPTIONS)
+    archive, options = None, ""
+    with suppress(OSError):
+        archive = _found(place := _place(java))
+        options = _reading(archive) if archive else _writing(place)
+    os.environ[_OPTIONS] = " ".join(filter(None, (options, before)))
+    try:
+        yield
+    except Exception:
+        if archive is not None:
+            with suppress(OSError):
+                archive.unlink()
+        raise
+    finally:
+        os.environ.pop(_OPTIONS)
+        if before is not None:
+            os.environ[_OPTIONS] = before
+
+
+def _place(java: Java) -> Path:
+    """Return the prefix of the archive's path; different jars have a different one.
+
+    Spark's scripts resolve links to PySpark, and an archive is for jars in one place: environments
+    that are links to one have one archive.
+    """
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).resolve().parent, "jars")
+    parts = (java.program, java.build, pyspark.__version__, jars, jars.stat().st_mtime_ns)
+    key = sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
+    return platformdirs.user_cache_path("ktui") / f"spark-{key}"
+
+
+def _found(place: Path) -> Path | None:
+    """Find a complete archive; None without one."""
+    for new in place.parent.glob("spark-*-*.new"):  # of other Sparks, too: else they stay for ever
+        _settle(new, new.with_name(new.name.rpartition("-")[0]))
+    # a JVM that maps a truncated archive dies
+    whole = (one for one in place.parent.glob(f"{place.name}-*.jsa") if one == _sized(place, one))
+    return next(whole, None)
+
+
+def _settle(new: Path, place: Path) -> None:
+    """Rename an archive once a JVM has written it; remove one whose JVM has died."""
+    with new.open("rb") as file:
+        is_whole = any(file.read(4))  # written last, and zero until then
+    if is_whole:
+        for other in place.parent.glob(f"{place.name}-*.jsa"):
+            other.unlink()  # of a JVM that ran at the same time
+        new.replace(_sized(place, new))
+        archives = [(one.stat().st_mtime, one) for one in place.parent.glob("spark-*-*.jsa")]
+        for _, old in sorted(archives)[:-_MOST]:
+            old.unlink()
+    elif time.time() - new.stat().st_mtime > _WRITTEN_WITHIN_S:
+        new.unlink()
+
+
+def _sized(place: Path, file: Path) -> Path:
+    return place.with_name(f"{place.name}-{file.stat().st_size}.jsa")
+
+
+def _reading(archive: Path) -> str:
+    option = _class_archive_quoted(f"-XX:SharedArchiveFile={archive}")
+    return " ".join((option, "-XX:+VerifySharedSpaces", *_CLASS_ARCHIVE_ALWAYS))
+
+
+def _writing(place: Path) -> str:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(place.parent).free < _ROOM_BYTES:
+        return ""
+    option = _class_archive_quoted(f"-XX:ArchiveClassesAtExit={place}-{os.getpid()}.new")
+    return " ".join((option, *_CLASS_ARCHIVE_ALWAYS))
+
+
+def _class_archive_quoted(option: str) -> str:
+    """Quote an option so that Spark's launcher reads it as one word."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
 
 NEEDED_JAVA = 17
 LOCAL = "local[*]"
@@ -205,3 +309,78 @@ def _quoted(log: Path | None) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     shown = [line for line in lines if not line.startswith("\tat ")][-_LAST_LINES:]
     return "".join(f"\n  | {line}" for line in shown) + f"\nThe whole log is in {log}"
+
+
+_EVERY_S = 0.25
+_CLEAR = "\r\x1b[K"
+
+
+class SparkProgress:
+    """Shows the current step, and how many of Spark's tasks for that step are done.
+
+    Args:
+        stream: the output; if it is not a terminal, each step is a line of its own.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._doing = ""
+        self._lock = threading.Lock()
+
+    def tell(self, doing: str) -> None:
+        """Show the step that begins."""
+        with self._lock:
+            self._doing = doing
+            self._write(f"{_CLEAR}{doing} ..." if self._live else f"{doing}\n")
+
+    def show(self, doing: str) -> None:
+        """Show the step that begins, on a terminal only, so that logs stay short."""
+        if self._live:
+            self.tell(doing)
+
+    def say(self, text: str, *, err: bool = False) -> None:
+        """Print a line that stays, on standard output or standard error."""
+        with self._lock:
+            if self._live:
+                self._write(_CLEAR)
+            click.echo(text, err=err)
+            if self._live and self._doing:
+                self._write(f"{self._doing} ...")
+
+    @contextmanager
+    def following(self, context: SparkContext) -> Iterator[None]:
+        """Within the block, show the number of tasks of a Spark context."""
+        over = threading.Event()
+        follower = threading.Thread(target=self._follow, args=(context, over), daemon=True)
+        if self._live:
+            follower.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if self._live:
+                follower.join()
+
+    def close(self) -> None:
+        """Clear the line on a terminal."""
+        if self._live:
+            self._write(_CLEAR)
+
+    def _follow(self, context: SparkContext, over: threading.Event) -> None:
+        tracker = context.statusTracker()
+        with suppress(Py4JError, OSError):  # the JVM has died: the job's caller gets the error
+            while not over.wait(_EVERY_S):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                self._count([stage for stage in stages if stage is not None])
+
+    def _count(self, stages: Sequence[SparkStageInfo]) -> None:
+        tasks = sum(stage.numTasks for stage in stages)
+        if tasks:
+            done = sum(stage.numCompletedTasks for stage in stages)
+            with self._lock:
+                self._write(f"{_CLEAR}{self._doing} ... {done} of {tasks} tasks")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

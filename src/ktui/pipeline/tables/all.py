@@ -10,17 +10,40 @@ from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.growing import Marks
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import Resize, computed_once, forget
-from ktui.pipeline.tables.brokers import brokers
-from ktui.pipeline.tables.evidence import copies_by_rate, intakes, stalls_with_cause
-from ktui.pipeline.tables.intervals import intervals
-from ktui.pipeline.tables.listings import listed_samples
-from ktui.pipeline.tables.measures import rate_pairs
-from ktui.pipeline.tables.moves import moves
+from ktui.pipeline.tables.evidence import brokers, copies_by_rate, intakes, stalls_with_cause
+from ktui.pipeline.tables.listings import intervals, listed_samples, rate_pairs
+from ktui.pipeline.tables.moves import moves, spans, states
 from ktui.pipeline.tables.patch import News, Patch
-from ktui.pipeline.tables.runs import batches, rates, runs
-from ktui.pipeline.tables.shared import Shared
-from ktui.pipeline.tables.spans import spans
-from ktui.pipeline.tables.states import states
+from ktui.pipeline.tables.runs import batches, rates, run_folds, runs
+
+
+class Shared:
+    """Results that Spark keeps from their first use until they are freed.
+
+    Args:
+        samples: samples of whole spans.
+        folds: the runs, as returned by `run_folds.run_folds`.
+
+    Attributes:
+        listed: as returned by `listings.listed_samples`.
+        pairs: as returned by `measures.rate_pairs`.
+        folds: the runs.
+    """
+
+    def __init__(self, samples: DataFrame, folds: DataFrame) -> None:
+        self.listed = computed_once(listed_samples(samples))
+        self.pairs = computed_once(rate_pairs(self.listed))
+        self.folds = computed_once(folds)
+
+    @classmethod
+    def of_events(cls, samples: DataFrame, run_events: DataFrame) -> Shared:
+        """Return the results for all runs with events among `run_events`."""
+        return cls(samples, run_folds(run_events))
+
+    def unpersist(self) -> None:
+        """Free what is kept."""
+        for kept in (self.pairs, self.listed, self.folds):
+            forget(kept)
 
 
 def derived_tables(

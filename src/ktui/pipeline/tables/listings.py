@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.schema import require_columns
 from ktui.pipeline.lake.tables import SAMPLES
-from ktui.pipeline.tables.windows import PARTITION, in_order, so_far
+from ktui.pipeline.tables.windows import (
+    LISTING,
+    ORDER,
+    PARTITION,
+    before,
+    in_order,
+    sample_order,
+    so_far,
+)
 
 GAP_MS = 60_000
 """Samples that are further apart say nothing about the time between them."""
@@ -85,3 +93,209 @@ def figure_of_broker(figures: str, name: str, of: str = "broker") -> Column:
     """Return a figure of the broker that the column `of` names; null where there is none."""
     at = F.array_position(F.col(f"{figures}.broker"), F.col(of)) - 1
     return F.get(F.col(f"{figures}.{name}"), at.cast("int")).alias(name)
+
+
+STALLED_AFTER_MS = 30_000
+"""A partition whose missing replicas have not grown for this long has been stalled since the first
+sample that saw no growth."""
+
+ADDING = "adding"
+CATCHING_UP = "catching up"
+STALLED = "stalled"
+IN_SYNC = "in sync"
+
+_SAMPLE = (*LISTING, "listing_t", *ORDER, "next_t", "described", "missing")
+
+
+def intervals(listed: DataFrame) -> DataFrame:
+    """Compute the intervals in which a partition was in one state.
+
+    Args:
+        listed: as returned by `listings.listed`.
+
+    Returns:
+        A partition's key, `listing`, `listing_t`, `state`, `began_t`, `ended_t` (ms), `open`.
+    """
+    same = F.lag("state").over(in_order(*LISTING)).eqNullSafe(F.col("state"))
+    until_t = F.when(F.col("next_t") - F.col("t") <= GAP_MS, F.col("next_t")).otherwise(F.col("t"))
+    return (
+        _with_state(listed)
+        .withColumn("begins", ~same)
+        .withColumn("interval", F.count_if("begins").over(so_far(*LISTING)))
+        .where(F.col("state").isNotNull())
+        .groupBy(*LISTING, "listing_t", "interval", "state")
+        .agg(
+            F.min("t").alias("began_t"),
+            F.max(until_t).alias("ended_t"),
+            F.bool_or(F.col("next_t").isNull()).alias("open"),
+        )
+        .drop("interval")
+    )
+
+
+def _with_state(listed: DataFrame) -> DataFrame:
+    """Add `state` to each listed sample; null where the partition could not be described."""
+    past = so_far(*LISTING)
+    headway_t = F.coalesce(F.max(F.when(F.col("headway"), F.col("t"))).over(past), "listing_t")
+    is_in_sync = F.col("described") & (F.col("missing") == 0)
+    is_behind = F.col("described") & (F.col("missing") > 0)
+    of_stretch = Window.partitionBy(*LISTING, "stretch")
+    still_until_t = F.max(F.when(is_behind, F.col("t"))).over(of_stretch)
+    still = ~F.col("headway") & (still_until_t - headway_t >= STALLED_AFTER_MS)
+    state = (
+        F.when(~F.col("described"), F.lit(None))
+        .when(is_in_sync, IN_SYNC)
+        .when(~F.col("read"), ADDING)
+        .when(still, STALLED)
+        .otherwise(CATCHING_UP)
+    )
+    return (
+        _with_headway(listed)
+        .withColumn("stretch", F.count_if(F.col("headway") | is_in_sync).over(past))
+        .withColumn("state", state)
+    )
+
+
+def _with_headway(listed: DataFrame) -> DataFrame:
+    """Add what the missing replicas of each listed sample have done.
+
+    `read`: by now a log end offset of one was read. `headway`: one had its first end offset, or a
+    greater one than before.
+    """
+    end, last_end = F.col("end"), F.last("end", ignorenulls=True).over(before(*LISTING, "broker"))
+    grown = end.isNotNull() & (F.col("last_end").isNull() | (end > F.col("last_end")))
+    read = F.coalesce(end, F.col("last_end")).isNotNull()
+    return (
+        by_broker(listed, "ends")
+        .withColumn("missing", F.size("missing"))
+        .withColumn("last_end", last_end)
+        .groupBy(*_SAMPLE)
+        .agg(_any_missing(grown).alias("headway"), _any_missing(read).alias("read"))
+    )
+
+
+def _any_missing(fact: Column) -> Column:
+    return F.bool_or(F.col("is_missing") & fact)
+
+
+def summarize_listings(listed: DataFrame) -> DataFrame:
+    """Sum up each listing.
+
+    Args:
+        listed: as returned by `listings.listed`.
+
+    Returns:
+        One row per listing: its key, `listing_t`; `looks` (the number of samples); `first` and
+        `last`, the needed columns of those samples; `added` (brokers, sorted); `messages` and
+        `bytes` copied, null where nothing is known; `throttle_min` and `throttle_max`, B/s.
+    """
+    start = F.col("start.log_start")
+    messages = F.aggregate(
+        "ends",
+        F.lit(0).cast("long"),
+        lambda sum_, end: sum_ + F.greatest(end - start, F.lit(0)),
+    )
+    is_known = start.isNotNull() & (F.size("ends") > 0)
+    return (
+        _of_brokers(listed)
+        .groupBy(*LISTING, "listing_t")
+        .agg(
+            F.sum("looks").alias("looks"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
+            F.min("start").alias("start"),
+            F.sort_array(F.collect_list(F.when(F.col("is_added"), F.col("broker")))).alias("added"),
+            F.collect_list(F.when(F.col("is_added"), F.col("end"))).alias("ends"),
+            F.collect_list(F.when(F.col("is_added"), F.struct("broker", "bytes"))).alias("sizes"),
+            F.max("led").alias("led"),
+            F.min("throttle_min").alias("throttle_min"),
+            F.max("throttle_max").alias("throttle_max"),
+        )
+        .withColumns({"messages": F.when(is_known, messages), "bytes": _bytes()})
+        .drop("start", "ends", "sizes", "led")
+    )
+
+
+def _bytes() -> Column:
+    """Sum up the sizes of a listing's added replicas.
+
+    A replica in the ISR is as large as its leader's.
+    """
+    last = F.col("last")
+    followed = F.when(last.next_t - last.t <= GAP_MS, last.next_isr)
+    in_sync = F.array_union(last.isr, F.coalesce(followed, F.array().cast("array<int>")))
+    sizes = F.transform(
+        "sizes",
+        lambda own: F.when(
+            F.array_contains(in_sync, own.broker), F.greatest(own.bytes, "led.bytes")
+        ).otherwise(own.bytes),
+    )
+    known = F.array_compact(sizes)
+    total = F.aggregate(known, F.lit(0).cast("long"), lambda sum_, size: sum_ + size)
+    return F.when(F.size(known) > 0, total)
+
+
+def _of_brokers(listed: DataFrame) -> DataFrame:
+    """Sum up each listing by broker; every sample counts under at least one broker."""
+    first = F.struct(*ORDER, "replicas", "adding")
+    last = F.struct(*ORDER, "replicas", "removing", "isr", "next_t", "next_replicas", "next_isr")
+    start = F.when(F.col("log_start").isNotNull(), F.struct(*ORDER, "log_start"))
+    led = figure_of_broker("sizes", "bytes", of="leader")
+    throttle = F.when(F.col("is_adding"), F.col("throttle"))
+    return (
+        by_broker(listed, "ends", "sizes")
+        .groupBy(*LISTING, "listing_t", "broker")
+        .agg(
+            F.count_if(F.coalesce("nth", F.lit(0)) == 0).alias("looks"),
+            F.min(first).alias("first"),
+            F.max(last).alias("last"),
+            F.min(start).alias("start"),
+            F.bool_or("is_adding").alias("is_added"),
+            F.max_by("end", F.when(F.col("end").isNotNull(), sample_order())).alias("end"),
+            F.max_by("bytes", F.when(F.col("bytes").isNotNull(), sample_order())).alias("bytes"),
+            F.max(F.when(led.isNotNull(), F.struct(*ORDER, led))).alias("led"),
+            F.min(throttle).alias("throttle_min"),
+            F.max(throttle).alias("throttle_max"),
+        )
+    )
+
+
+def rate_pairs(listed: DataFrame) -> DataFrame:
+    """Compute how much each adding replica grew between two readings of its log end offset.
+
+    A replica short of the leader's log start jumps there, which is no growth.
+
+    Args:
+        listed: as returned by `listings.listed`.
+
+    Returns:
+        A listing's key, `listing_t`, `broker`, `leader`; `read_t` of the second reading, and `ms`
+        between the two; `messages`; `begun`, whether the replica had any before; `message_bytes`, a
+        message's mean size on the leader, null where that is not known; `throttle`, the broker's
+        follower rate then, B/s or null.
+    """
+    last = F.lag(F.struct("end", "read_t", "is_adding")).over(in_order(*LISTING, "broker"))
+    messages, ms = F.col("end") - F.col("last.end"), F.col("read_t") - F.col("last.read_t")
+    held = figure_of_broker("ends", "end", of="leader") - F.col("log_start")
+    return (
+        by_broker(listed, "ends")
+        .where("end IS NOT NULL")
+        .withColumn("last", last)
+        .where("is_adding AND last.is_adding")
+        .where("log_start IS NULL OR last.end >= log_start")
+        .select(
+            *LISTING,
+            "listing_t",
+            "broker",
+            "leader",
+            "read_t",
+            "throttle",
+            ms.alias("ms"),
+            messages.alias("messages"),
+            (F.col("last.end") > F.coalesce("log_start", F.lit(0))).alias("begun"),
+            F.when(held > 0, figure_of_broker("sizes", "bytes", of="leader") / held).alias(
+                "message_bytes"
+            ),
+        )
+        .where((F.col("messages") >= 0) & F.col("ms").between(1, GAP_MS))
+    )

@@ -24,13 +24,12 @@ from ktui.pipeline.lake.sizing import (
     runs_small,
 )
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
-from ktui.pipeline.tables.brokers import begin_of_minute
+from ktui.pipeline.tables.evidence import begin_of_minute
 from ktui.pipeline.tables.listings import GAP_MS
-from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.moves import run_spans
 from ktui.pipeline.tables.run_story import BETWEEN, ELECTING, QUEUED
-from ktui.pipeline.tables.spans import run_spans
-from ktui.pipeline.tables.times import is_among
-from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
+from ktui.pipeline.tables.runs import run_folds
+from ktui.pipeline.tables.windows import PARTITION, is_among, left_join_null_safe
 from ktui.pipeline.united_times import Time, united
 
 PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)

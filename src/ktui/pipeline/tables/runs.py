@@ -1,14 +1,164 @@
-"""The tables `runs`, `batches` and `rates`: each run, its decisions, and its rates over time."""
+"""The recorded events of each run, folded: one row per run, with its partitions' outcomes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import MapType
 
-from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.tables import BATCHES, RATES, RUNS
-from ktui.pipeline.tables.run_folds import steps
-from ktui.pipeline.tables.windows import as_timestamp
+from ktui.execution.run.events import JournalEntry, decode
+from ktui.pipeline.lake.schema import (
+    BOOLEAN,
+    BROKERS,
+    DOUBLE,
+    INT,
+    LONG,
+    TEXT,
+    array_of,
+    column,
+    fit_to_table,
+    require_columns,
+    struct_of,
+)
+from ktui.pipeline.lake.tables import BATCHES, BROKER_RATES, RATES, RUN_EVENTS, RUNS
+from ktui.pipeline.tables.run_story import RunFacts, RunStory
+from ktui.pipeline.tables.windows import PARTITION, as_timestamp, left_join_null_safe
+from ktui.recording.milliseconds import from_wall_ms
+
+_STEPS = array_of(
+    column("batch", INT),
+    column("alters", BOOLEAN),
+    column("elects", BOOLEAN),
+    column("t", LONG),
+    column("over_t", LONG, null=True),
+)
+_WAITS = array_of(
+    column("state", TEXT),
+    column("began_t", LONG),
+    column("ended_t", LONG),
+    column("open", BOOLEAN),
+)
+_PARTITIONS = array_of(
+    column("topic", TEXT),
+    column("partition", INT),
+    column("topic_id", TEXT, null=True),
+    column("outcome", TEXT),
+    column("original", BROKERS, null=True),
+    column("target", BROKERS, null=True),
+    column("limits", TEXT, null=True),
+    column("ended_t", LONG, null=True),
+    column("steps", _STEPS),
+    column("waits", _WAITS),
+)
+_RATES = array_of(
+    column("entry", LONG),
+    column("t", LONG),
+    column("kind", TEXT),
+    column("bytes_s", LONG, null=True),
+    column("brokers", BROKER_RATES),
+    column("chosen_by", TEXT, null=True),
+    column("in_flight_ms", LONG),
+    column("objective", TEXT, null=True),
+    column("figure", DOUBLE, null=True),
+    column("reason", TEXT, null=True),
+    column("windows", LONG, null=True),
+    column("kept", LONG, null=True),
+    column("ends_at_t", LONG, null=True),
+    column("late", BOOLEAN, null=True),
+)
+FOLDS = struct_of(
+    column("cluster_id", TEXT),
+    column("run", TEXT),
+    column("run_id", TEXT),
+    column("began_t", LONG, null=True),
+    column("ended_t", LONG, null=True),
+    column("plan", TEXT, null=True),
+    column("version", TEXT, null=True),
+    column("limit_changes", LONG),
+    column("objective", TEXT, null=True),
+    column("windows", LONG, null=True),
+    column("kept", LONG, null=True),
+    column("by_t", LONG, null=True),
+    column("rate_changes", LONG, null=True),
+    column("outcomes", MapType(TEXT, LONG, valueContainsNull=False)),
+    column("partitions", _PARTITIONS),
+    column("rates", _RATES),
+)
+"""The rows of `run_folds`: a `run_story.RunFacts` per run, with its cluster and run id."""
+
+_NEEDED = ("cluster_id", "run_id", "run", "entry", "t", "event")
+
+
+def run_folds(run_events: DataFrame) -> DataFrame:
+    """Fold the events of each run, in the executors and with ktui's own code, into `FOLDS`."""
+    events = require_columns(run_events, RUN_EVENTS, _NEEDED).select(*_NEEDED)
+    return events.groupBy("cluster_id", "run_id").applyInArrow(_folded(), FOLDS)
+
+
+def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    schema = to_arrow_schema(FOLDS)
+
+    def folded(key: tuple[pa.Scalar, ...], events: pa.Table) -> pa.Table:
+        cluster_id, run_id = (part.as_py() for part in key)
+        facts = fold(events.sort_by("entry").to_pylist())
+        row = {"cluster_id": cluster_id, "run_id": run_id, **msgspec.to_builtins(facts)}
+        with suppress(pa.ArrowException, OverflowError):  # figures that no real cluster has
+            return pa.Table.from_pylist([row], schema)
+        return schema.empty_table()
+
+    return folded
+
+
+def fold(rows: Sequence[Mapping[str, Any]]) -> RunFacts:
+    """Fold one run's rows of `run_events`, in the order of its journal.
+
+    Left out are events that this ktui cannot read, and events that do not fit those before them.
+    """
+    story = RunStory(rows[0]["run"])
+    for row in rows:
+        with suppress(Exception):  # recordings are untrusted; one bad run must not stop the others
+            event = decode(row["event"].encode())
+            story.take(JournalEntry(row["entry"], from_wall_ms(row["t"]), event), row["t"])
+    return story.facts()
+
+
+def partitions(folds: DataFrame) -> DataFrame:
+    """Select the partitions of all runs: `cluster_id`, `run`, `run_id`, and the facts of each."""
+    return folds.select("cluster_id", "run", "run_id", F.inline("partitions"))
+
+
+def steps(folds: DataFrame) -> DataFrame:
+    """Select the steps of all runs: `PARTITION`, `run`, `run_id`, and the facts of each."""
+    return partitions(folds).select(*PARTITION, "run", "run_id", F.inline("steps"))
+
+
+def with_run(rows: DataFrame, folds: DataFrame, t: str) -> DataFrame:
+    """Add `run` and `run_id` of the run whose step was under way at a time; null without one.
+
+    Args:
+        rows: rows with a partition's key.
+        folds: as returned by `run_folds`.
+        t: the column of `rows` with the time, ms. Of several steps, the one begun last counts.
+    """
+    began = F.struct((-F.col("t")).alias("minus_t"), "run_id", "run", "t", "over_t")
+    of_partition = steps(folds).groupBy(*PARTITION).agg(F.collect_list(began).alias("began"))
+    under_way = F.filter(
+        "began",
+        lambda step: (step.t <= F.col(t)) & F.coalesce(step.over_t >= F.col(t), F.lit(col=True)),
+    )
+    latest = F.array_min(under_way)
+    return (
+        left_join_null_safe(rows, of_partition, PARTITION)
+        .withColumns({"run": latest.run, "run_id": latest.run_id})
+        .drop("began")
+    )
 
 
 def batches(folds: DataFrame) -> DataFrame:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.schema import KEY
+from ktui.pipeline.united_times import Time
 
 PARTITION = tuple(field.name for field in KEY)
 LISTING = (*PARTITION, "listing")
@@ -46,3 +48,42 @@ def left_join_null_safe(left: DataFrame, right: DataFrame, on: Sequence[str]) ->
     new = [F.col(f"right.{name}") for name in right.columns if name not in on]
     both = left.alias("left").join(right.alias("right"), same, "left")
     return both.select("left.*", *new)
+
+
+def fetch_all(results: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
+    """Fetch the rows of several results in one job: each job costs more than so few rows do.
+
+    Args:
+        results: by any names.
+    """
+    named = [rows.select(F.struct(*rows.columns).alias(name)) for name, rows in results.items()]
+    together = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), named)
+    found: dict[str, list[Row]] = {name: [] for name in results}
+    for row in together.collect():
+        ((name, value),) = ((name, row[name]) for name in results if row[name] is not None)
+        found[name].append(value)
+    for values in found.values():
+        values.sort(key=repr)  # sums of floats depend on the order, which Spark leaves open
+    return found
+
+
+def is_among(times: Mapping[str, Iterable[Time]]) -> Column:
+    """Select samples by their folders, and by `t`.
+
+    Args:
+        times: by cluster; there are no samples of others.
+    """
+    found = (_is_in(cluster, time) for cluster, of in sorted(times.items()) for time in of)
+    return reduce(Column.__or__, found, F.lit(col=False))
+
+
+def _is_in(cluster: str, time: Time) -> Column:
+    first, last = time
+    found = (
+        (F.col("cluster_id") == cluster) & (F.col("date") >= _day(first)) & (F.col("t") >= first)
+    )
+    return found if last is None else found & (F.col("date") <= _day(last)) & (F.col("t") <= last)
+
+
+def _day(t: int) -> Column:
+    return F.to_date(F.timestamp_millis(F.lit(t)))

@@ -14,10 +14,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.execution.run.events import AnyRunEvent, decode
 from ktui.pacing.limits import Limits
-from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.schema import require_columns, struct_of
+from ktui.pipeline.lake.schema import fit_to_table, require_columns, struct_of
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
-from ktui.pipeline.tables.run_rates import RateChooser
+from ktui.pipeline.tables.run_story import RateChooser
 from ktui.pipeline.what_if.advice import advise
 from ktui.pipeline.what_if.evidence import HeldOutTests, model_too_far_off, untested
 from ktui.pipeline.what_if.fit import FitInputs

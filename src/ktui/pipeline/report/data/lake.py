@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +18,7 @@ from ktui.fileproblem import FileProblem
 from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.links import check_files
-from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.manifest import Manifest, check_files
 from ktui.pipeline.lake.records import Partition
 from ktui.recording.opening import open_recording_file
 
@@ -205,3 +206,17 @@ def _local(place: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), str(expand_home(place).absolute())
     except Unreadable as why:
         raise PipelineProblem(f"{place}: {why}") from None
+
+
+@contextmanager
+def damage_as_problem(place: str) -> Iterator[None]:
+    """Turn errors of reading tables within the block into a one-line problem.
+
+    Raises:
+        PipelineProblem: a table's files are missing, or not as the pipeline writes them.
+    """
+    try:
+        yield
+    except (OSError, pa.ArrowException, msgspec.MsgspecError, duckdb.Error) as error:
+        fix = f"Make the lake again: ktui pipeline run --lake {place}"
+        raise PipelineProblem(f"{place}: its tables cannot be read: {error}. {fix}") from None

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import MoveRecord, ReportFacts
+from ktui.pipeline.lake.records import MoveRecord, Partition, ReportFacts, Sample
 from ktui.pipeline.report.figures.figure import (
+    DASHES,
     JSON,
+    LINES,
     Figure,
     Missing,
+    as_time,
+    axis,
+    breaks,
     layout,
+    partition_name,
     rows,
     scale_axis,
-)
-from ktui.pipeline.report.figures.moves import length, outcome
-from ktui.pipeline.report.figures.text import (
-    partition_name,
     short_partition_name,
     thinned,
+    time_axis,
     without_markup,
 )
+from ktui.pipeline.report.figures.lanes import length, outcome
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 
 ID, TITLE = "sizes", "Size and duration of the moves"
@@ -147,3 +153,171 @@ def _left_out(facts: ReportFacts, known: Sequence[MoveRecord], drawn: Sequence[M
     unknown = len(facts.moves) - len(known)
     words = f" Of {as_count(unknown, 'move')} the size is not known." if unknown else ""
     return words + (f" {len(drawn):,} of {len(known):,} are drawn." if drawn != known else "")
+
+
+RATE_SPREAD_ID, RATE_SPREAD_TITLE = "rate-spread", "How fast replicas were copied, by size"
+_CLASS = 16
+"""Each class of sizes reaches up to so many times the smallest size in it."""
+_RATES = tuple(n * 10**power for power in range(2, 11) for n in (1, 2, 5))
+
+
+def rate_spread_figure(facts: ReportFacts) -> Figure | Missing:
+    """Draw the distribution of the moves' median rates, for each class of sizes."""
+    of: defaultdict[int, list[float]] = defaultdict(list)
+    for move in facts.moves:
+        if move.rate_bytes_p50 and move.bytes:
+            of[size_class(move.bytes)].append(move.rate_bytes_p50)
+    if not of:
+        return Missing(RATE_SPREAD_ID, RATE_SPREAD_TITLE, "No rate of a copy could be worked out.")
+    classes = {each: sorted(of[each]) for each in sorted(of)}
+    everything = sorted(rate for rates in classes.values() for rate in rates)
+    return Figure(
+        id=RATE_SPREAD_ID,
+        title=RATE_SPREAD_TITLE,
+        says=_rate_spread_says(everything),
+        caption=(
+            "The share of moves whose median rate of one replica was at most that of the axis. A"
+            " steep line is an even rate, as a throttle makes it; a line further left is slower."
+            " Small replicas are often slower, as a step takes some seconds whatever its size."
+        ),
+        traces=[
+            _trace(place, each, rates) for place, (each, rates) in enumerate(classes.items())
+        ],
+        layout=layout(
+            scale_axis("rate of one replica", everything, _RATES, _rate_text),
+            axis("share of moves", range=[0, 1.03], tickformat=".0%"),
+            hovermode="closest",
+        ),
+        along_time=False,
+        table=rows(
+            ("size", "moves", "slowest tenth", "median", "fastest tenth"),
+            (
+                (
+                    class_text(each), f"{len(rates):,}",
+                    *(as_rate(_quantile(rates, share)) for share in (0.1, 0.5, 0.9)),
+                )
+                for each, rates in classes.items()
+            ),
+        ),
+    )  # fmt: skip
+
+
+def size_class(bytes_: int) -> int:
+    """Return the class of a size: the n with 16^n MiB <= size < 16^(n+1) MiB, at least -1."""
+    return max(-1, math.floor(math.log(max(bytes_, 1) / 1024**2, _CLASS) + 1e-9))
+
+
+def class_text(each: int) -> str:
+    """Name a class of sizes."""
+    start, end = (
+        as_bytes(1024**2 * float(_CLASS) ** n).replace(".0 ", " ") for n in (each, each + 1)
+    )
+    return f"under {end}" if each < 0 else f"{start} to {end}"
+
+
+def _rate_text(rate: float) -> str:
+    return as_rate(rate).replace(".0 ", " ")
+
+
+def _trace(place: int, each: int, rates: Sequence[float]) -> JSON:
+    points = thinned([(rate, (n + 1) / len(rates)) for n, rate in enumerate(rates)])
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if len(rates) == 1 else "lines",
+        "name": f"{class_text(each)} ({len(rates):,})",
+        "showlegend": True,
+        "x": [points[0][0], *(rate for rate, _ in points)],
+        "y": [0.0, *(round(share, 4) for _, share in points)],
+        "line": {
+            "shape": "hv",
+            "color": LINES[place % len(LINES)],
+            "dash": DASHES[place % len(DASHES)],
+            "width": 2,
+        },
+        "hovertemplate": f"{class_text(each)}: %{{y:.0%}} at most %{{x:.3s}}B/s<extra></extra>",
+    }
+
+
+def _quantile(sorted_rates: Sequence[float], share: float) -> float:
+    """Return the smallest rate that at least this share of the moves did not exceed."""
+    return sorted_rates[max(0, math.ceil(share * len(sorted_rates)) - 1)]
+
+
+def _rate_spread_says(rates: Sequence[float]) -> str:
+    slow, median, fast = (as_rate(_quantile(rates, share)) for share in (0.1, 0.5, 0.9))
+    return (
+        f"Half of {as_count(len(rates), 'move')} copied a replica at {median} or less; the slowest"
+        f" tenth at {slow} or less, the fastest at more than {fast}."
+    )
+
+
+LAG_ID, LAG_TITLE = "lag", "How the slowest moves caught up"
+MOST = len(LINES)
+_MOST_ROWS = 24
+
+CurvePoints = list[tuple[int, int]]
+
+
+def lag_figure(facts: ReportFacts) -> Figure | Missing:
+    """Draw the lag of the new replica that is furthest behind, for each of the slowest moves."""
+    samples: dict[Partition, Sample] = {}
+    found: defaultdict[Partition, CurvePoints] = defaultdict(list)
+    for sample in facts.slowest:
+        behind = lag(sample)
+        if behind is not None:
+            samples.setdefault(sample.key, sample)
+            found[sample.key].append((sample.t, behind))
+    curves = {key: thinned(points) for key, points in found.items()}
+    if not curves:
+        return Missing(LAG_ID, LAG_TITLE, "No log end offset of a new replica was read.")
+    return Figure(
+        id=LAG_ID,
+        title=LAG_TITLE,
+        says=_lag_says(found, samples),
+        caption=(
+            "Messages between the leader's log end offset and that of the new replica that is"
+            " furthest behind. A flat stretch is a stall, a rising one falls behind what is"
+            f" produced. The {len(curves)} moves that took longest; a line has at most 400 points."
+        ),
+        traces=[
+            _lag_trace(place, samples[key], breaks(points, facts.gaps))
+            for place, (key, points) in enumerate(curves.items())
+        ],
+        layout=layout(time_axis(facts), axis("messages behind", tickformat="~s")),
+        height=420,
+        table=rows(
+            ("partition", "time (UTC)", "messages behind"),
+            (
+                (partition_name(samples[key]), as_time(t), f"{behind:,}")
+                for key, points in curves.items()
+                for t, behind in thinned(points, _MOST_ROWS)
+            ),
+        ),
+    )
+
+
+def lag(sample: Sample) -> int | None:
+    """Return the most messages that a new replica is behind its leader; None while unknown."""
+    ends = {reading.broker: reading.end for reading in sample.ends}
+    leader = None if sample.leader is None else ends.get(sample.leader)
+    known = [ends[broker] for broker in sample.adding if broker in ends]
+    if leader is None or not known:
+        return None
+    return max(0, leader - min(known))
+
+
+def _lag_trace(place: int, sample: Sample, points: Sequence[tuple[int, int | None]]) -> JSON:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": without_markup(short_partition_name(sample)),
+        "x": [t for t, _ in points],
+        "y": [behind for _, behind in points],
+        "line": {"color": LINES[place % MOST], "dash": DASHES[place % MOST], "width": 2},
+    }
+
+
+def _lag_says(found: dict[Partition, CurvePoints], samples: dict[Partition, Sample]) -> str:
+    furthest = max(found, key=lambda key: max(behind for _, behind in found[key]))
+    most = max(behind for _, behind in found[furthest])
+    return f"The furthest behind was {partition_name(samples[furthest])}, by {most:,} messages."

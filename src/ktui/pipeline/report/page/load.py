@@ -26,16 +26,27 @@ from ktui.pipeline.lake.records import (
     Span,
     WhatIf,
 )
-from ktui.pipeline.report.data.forecasts import run_forecasts
-from ktui.pipeline.report.data.idle import idle_spans
-from ktui.pipeline.report.data.inflow import MINUTE_MS, bin_ms, inflow
 from ktui.pipeline.report.data.lake import Tables, counts_by_poll, records
-from ktui.pipeline.report.data.marks import NEEDED, Happened, RunEventRecord, decoded, run_marks
-from ktui.pipeline.report.data.polls import broker_marks, recording_gaps
-from ktui.pipeline.report.data.stall_causes import judged_stalls
+from ktui.pipeline.report.data.marks import (
+    NEEDED,
+    Happened,
+    RunEventRecord,
+    broker_marks,
+    decoded,
+    idle_spans,
+    recording_gaps,
+    run_marks,
+)
+from ktui.pipeline.report.data.measures import (
+    MINUTE_MS,
+    bin_ms,
+    inflow,
+    judged_stalls,
+    run_forecasts,
+)
 from ktui.pipeline.report.data.subject import Subject
-from ktui.pipeline.report.figures.lag import MOST as MOST_CURVES
-from ktui.pipeline.report.figures.moves import length
+from ktui.pipeline.report.figures.lanes import length
+from ktui.pipeline.report.figures.sizes import MOST as MOST_CURVES
 
 _POINTS = 400
 """The approximate number of samples to read for a move."""

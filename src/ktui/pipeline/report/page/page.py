@@ -16,25 +16,74 @@ import msgspec
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
-from ktui.pipeline.lake.records import ReportFacts
-from ktui.pipeline.report.data.provenance import Provenance
-from ktui.pipeline.report.figures.brokers import brokers_figure
-from ktui.pipeline.report.figures.concurrency import concurrency_figure
-from ktui.pipeline.report.figures.eta import eta_figure
-from ktui.pipeline.report.figures.events import events_figure
-from ktui.pipeline.report.figures.figure import Figure, Missing
-from ktui.pipeline.report.figures.lag import lag_figure
-from ktui.pipeline.report.figures.moves import moves_figure
-from ktui.pipeline.report.figures.overlay import with_overlay
-from ktui.pipeline.report.figures.rate_spread import rate_spread_figure
-from ktui.pipeline.report.figures.rates import rates_figure
-from ktui.pipeline.report.figures.sizes import sizes_figure
-from ktui.pipeline.report.figures.stalls import stalls_figure
-from ktui.pipeline.report.figures.states import states_figure
-from ktui.pipeline.report.figures.text import as_time
-from ktui.pipeline.report.figures.what_if import what_if_figure
-from ktui.pipeline.report.page import moves_table
+from ktui.pipeline.lake.records import MoveRecord, ReportFacts
+from ktui.pipeline.report.data.subject import Provenance
+from ktui.pipeline.report.figures.figure import Figure, Missing, as_time, brokers, partition_name
+from ktui.pipeline.report.figures.forecasts import eta_figure, what_if_figure
+from ktui.pipeline.report.figures.lanes import length, moves_figure, outcome, stalls_figure
+from ktui.pipeline.report.figures.overlay import events_figure, with_overlay
+from ktui.pipeline.report.figures.rates import brokers_figure, rates_figure
+from ktui.pipeline.report.figures.sizes import lag_figure, rate_spread_figure, sizes_figure
+from ktui.pipeline.report.figures.states import concurrency_figure, states_figure
 from ktui.pipeline.report.page.summary import summary
+from ktui.quantities import UNKNOWN, as_bytes, as_duration, as_rate
+
+MOST = 500
+"""The most rows of the table."""
+
+
+class TableCell(msgspec.Struct, frozen=True):
+    """The text of a cell and its sort key; None is sorted last."""
+
+    shown: str
+    key: str | float | None
+
+
+class TableColumn(msgspec.Struct, frozen=True):
+    """A column's name, and whether it holds figures."""
+
+    name: str
+    numbers: bool = False
+
+
+COLUMNS = (
+    TableColumn("partition"), TableColumn("outcome"), TableColumn("batch", numbers=True),
+    TableColumn("began (UTC)", numbers=True), TableColumn("took", numbers=True),
+    TableColumn("size copied", numbers=True), TableColumn("median rate", numbers=True),
+    TableColumn("stalls", numbers=True), TableColumn("stalled for", numbers=True),
+    TableColumn("steps", numbers=True), TableColumn("from"), TableColumn("to"), TableColumn("run"),
+)  # fmt: skip
+
+
+def moves_rows(facts: ReportFacts) -> Sequence[Sequence[TableCell]]:
+    """Return the rows of the moves that took longest, the longest first."""
+    end = facts.span[1]
+    longest = sorted(facts.moves, key=lambda move: (-length(move, end), move.began, move.key))
+    return [_row(move, end) for move in longest[:MOST]]
+
+
+def _row(move: MoveRecord, end: int) -> Sequence[TableCell]:
+    took = length(move, end)
+    return (
+        TableCell(partition_name(move), partition_name(move)),
+        TableCell(outcome(move), outcome(move)),
+        _number(move.batch),
+        TableCell(as_time(move.began), move.began),
+        TableCell(as_duration(took / 1000), took),
+        TableCell(as_bytes(move.bytes), move.bytes),
+        TableCell(as_rate(move.rate_bytes_p50), move.rate_bytes_p50),
+        _number(move.stalls),
+        TableCell(as_duration(move.stalled_ms / 1000), move.stalled_ms),
+        _number(move.steps),
+        TableCell(brokers(move.original), brokers(move.original)),
+        TableCell(brokers(move.target), brokers(move.target)),
+        TableCell(move.run or UNKNOWN, move.run),
+    )
+
+
+def _number(count: int | None) -> TableCell:
+    return TableCell(UNKNOWN if count is None else f"{count:,}", count)
+
 
 FIGURES = (
     events_figure, moves_figure, states_figure, concurrency_figure, rates_figure, brokers_figure,
@@ -56,8 +105,8 @@ def page(facts: ReportFacts, provenance: Provenance) -> str:
     return template.render(
         summary=summary(facts),
         figures=figures,
-        columns=moves_table.COLUMNS,
-        moves=moves_table.moves_rows(facts),
+        columns=COLUMNS,
+        moves=moves_rows(facts),
         all_moves=len(facts.moves),
         provenance=provenance,
         made_at=as_time(int(provenance.made_at.timestamp() * 1000)),

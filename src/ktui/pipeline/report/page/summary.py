@@ -11,8 +11,8 @@ import msgspec
 from ktui.cluster.simulated_id import marked
 from ktui.cluster.text import clean
 from ktui.pipeline.lake.records import ReportFacts, RunRecord, Span
-from ktui.pipeline.report.figures.moves import outcome
-from ktui.pipeline.report.figures.text import as_time
+from ktui.pipeline.report.figures.figure import as_time
+from ktui.pipeline.report.figures.lanes import outcome
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 DONE = "done"

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import Dataset
 
-from ktui.pipeline.lake.records import Inflow, Span
-from ktui.pipeline.report.data.lake import Tables
+from ktui.pipeline.lake.records import (
+    ForecastRecord,
+    Inflow,
+    Interval,
+    JudgedStall,
+    Partition,
+    Sample,
+    Span,
+)
+from ktui.pipeline.lake.truths import FORECASTS_WITH_TRUTH
+from ktui.pipeline.report.data.lake import Tables, partition_names, stream_records
+from ktui.pipeline.report.data.subject import Subject
+from ktui.pipeline.tables.evidence import cause_in, cause_of, cause_window, stalls
 
 MINUTE_MS = 60_000
 _SECONDS = (5, 10, 15, 30)
@@ -165,3 +178,111 @@ def _rows(copied: Mapping[_Key, float], throttles: Mapping[_Key, int]) -> list[I
         )
         for broker, began in sorted({*copied, *throttles}, key=lambda key: (key[1], key[0]))
     ]
+
+
+_COPIES = pa.schema(
+    {
+        "cluster_id": pa.string(),
+        "session": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "since": pa.int64(),
+        "ended_t": pa.int64(),
+    }
+)
+_NEEDED = {
+    "polls": ("cluster_id", "session", "seq", "shadowed"),
+    "runs": ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"),
+}
+
+
+def run_forecasts(tables: Tables, subject: Subject) -> Sequence[ForecastRecord]:
+    """Read the forecasts for the subject's runs, as the view `eta_backtest` has them, by time."""
+    of_runs = subject.where() & (pc.field("scope") == "run")
+    of_cluster = subject.where(of_run=False)
+    found = {"forecasts": _forecasts_rows(tables, "forecasts", None, of_runs)}
+    for name, columns in _NEEDED.items():
+        found[name] = _forecasts_rows(tables, name, columns, of_cluster)
+    known = {name: rows for name, rows in found.items() if rows is not None}
+    if known.keys() != found.keys():
+        return ()
+    with duckdb.connect(config={"python_enable_replacements": False}) as connection:
+        for name, rows in known.items():
+            connection.register(name, rows)
+        connection.register("caught_up", _COPIES.empty_table())  # runs need none
+        result = connection.sql(f"{FORECASTS_WITH_TRUTH} ORDER BY run_id, t, session, seq")
+        return msgspec.convert(result.to_arrow_table().to_pylist(), list[ForecastRecord])
+
+
+def _forecasts_rows(
+    tables: Tables, table: str, columns: Sequence[str] | None, where: pc.Expression
+) -> pa.Table | None:
+    files = tables.dataset(table)
+    if files is None:
+        return None
+    return files.to_table(columns=None if columns is None else [*columns], filter=where)
+
+
+_Stalls = Mapping[Partition, Sequence[Interval]]
+
+
+def judged_stalls(
+    tables: Tables, intervals: Iterable[Interval], samples: pc.Expression
+) -> list[JudgedStall]:
+    """Return all stalls with their causes, the longest first.
+
+    Args:
+        tables: the lake.
+        intervals: the states of partitions, without overlaps.
+        samples: the filter of the samples that may be read.
+    """
+    found = sorted(stalls(intervals), key=lambda one: (one.began, one.key))
+    if not found:
+        return []
+    by_partition: defaultdict[Partition, list[Interval]] = defaultdict(list)
+    for stall in found:
+        by_partition[stall.key].append(stall)
+    telling = _telling_samples(tables, by_partition, samples & _times(found))
+    judged = [
+        JudgedStall(stall, *cause_of(telling.get((stall.key, stall.began), ()))) for stall in found
+    ]
+    return sorted(judged, key=lambda one: one.stall.began - one.stall.ended)
+
+
+def _times(found: Sequence[Interval]) -> pc.Expression:
+    windows = [cause_window(stall) for stall in found]
+    t = pc.field("t")
+    return (t >= min(first for first, _ in windows)) & (t < max(end for _, end in windows))
+
+
+def _telling_samples(
+    tables: Tables, by_partition: _Stalls, samples: pc.Expression
+) -> Mapping[tuple[Partition, int], list[Sample]]:
+    """Return one sample for each cause that the samples of a stall show, by the stall's start."""
+    keys = list(by_partition)
+    names = pa.array([f"{key.topic} {key.partition} {key.topic_id}" for key in keys], pa.string())
+
+    def within(batch: pa.RecordBatch) -> pa.Array:
+        places = pc.index_in(partition_names(batch), value_set=names).to_pylist()
+        times = batch["t"].to_pylist()
+        shown = [
+            place is not None and _stall_at(by_partition[keys[place]], t) is not None
+            for place, t in zip(places, times, strict=True)
+        ]
+        return pa.array(shown, pa.bool_())
+
+    found: defaultdict[tuple[Partition, int], dict[object, Sample]] = defaultdict(dict)
+    for sample in stream_records(tables, "samples", Sample, samples, only=within):
+        stall = _stall_at(by_partition[sample.key], sample.t)
+        if stall is not None:
+            found[sample.key, stall.began].setdefault(cause_in(sample), sample)
+    return {key: sorted(of.values(), key=lambda sample: sample.t) for key, of in found.items()}
+
+
+def _stall_at(stalls_: Sequence[Interval], t: int) -> Interval | None:
+    """Return the stall of a partition whose cause a sample at this time shows."""
+    place = bisect_right(stalls_, t, key=lambda one: one.began) - 1
+    if place < 0:
+        return None
+    first, end = cause_window(stalls_[place])
+    return stalls_[place] if first <= t < end else None
