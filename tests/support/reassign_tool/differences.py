@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ktui.cli.reassign.command_line.options import OPTIONS
+from ktui.cli.reassign.options import OPTIONS
 from ktui.cluster.text import clean
 from support.reassign_tool.answer import Answer
 from support.reassign_tool.normalise import HELP

@@ -1,20 +1,19 @@
-"""`ktui reassign --cancel`, --cancel-all and --remove-cancel."""
+"""`ktui reassign` --cancel, --cancel-all and --remove-cancel."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
+from typing import NamedTuple
 
 import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.reassign.cancel_listed import cancel_listed
+from ktui.cli.reassign import printed
 from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
-from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
-from ktui.cli.reassign.command_line.arguments import Arguments
-from ktui.cli.reassign.errors import ActionFailed
-from ktui.cli.reassign.files.plan_json import ReassignmentFile
+from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.files import ReassignmentFile
 from ktui.cli.reassign.left_runs import (
     RunsPlace,
     check_not_live,
@@ -23,19 +22,90 @@ from ktui.cli.reassign.left_runs import (
     settle,
 )
 from ktui.cli.reassign.log_dirs import begin_moves, read_dirs
-from ktui.cli.reassign.printed import lines
+from ktui.cli.reassign.printed import ActionFailed
+from ktui.cli.reassign.reading import cluster_choice, reassignment_file, state_of
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.fresh_read import read_cluster_and_reassignments
-from ktui.cluster.partition import Reassignment, Replica, TopicPartition
+from ktui.cluster.fresh_read import FreshRead, read_cluster_and_reassignments
+from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.resources import SettingKey
+from ktui.execution.cancel.foreign import ForeignCancel
+from ktui.execution.cancel.foreign_log import CancelLog
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome, Settled, listed_reassignments
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile, shut_gate_in_words
+from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.planning.names import join_named
+
+_AGAIN_S = 0.2
+_OVER = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK, ForeignOutcome.COMPLETED)
+
+
+class ListedCancels(NamedTuple):
+    """What came of cancelling listed reassignments."""
+
+    refused: Mapping[TopicPartition, str]
+    """Why a partition is still being reassigned, or may be."""
+    left_alone: Collection[TopicPartition] = ()
+    """The partitions that are on the way to their own target."""
+    completed: Collection[TopicPartition] = ()
+    """The partitions that were at their target before the cancel arrived."""
+    unlisted: Collection[TopicPartition] = ()
+    """The partitions that were not being reassigned any more: nothing was sent for them."""
+
+
+async def cancel_listed(
+    place: RunsPlace,
+    partitions: Collection[TopicPartition],
+    unless: Mapping[TopicPartition, Brokers] | None = None,
+) -> ListedCancels:
+    """Cancel the reassignments of partitions, and wait until they are over.
+
+    Each cancel is written to the log of cancels before it is sent.
+
+    Args:
+        place: the cluster and the state directory.
+        partitions: what to cancel.
+        unless: the targets on the way to which a partition is left alone.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+        RunProblem: the log cannot be written; nothing is sent that is not in it.
+    """
+    if not partitions:
+        return ListedCancels({})
+    clock, cluster = SystemClock(), place.target.cluster
+    log = CancelLog(place.state, place.cluster_id, this_process().short, clock)
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        cancel, fresh = ForeignCancel(writer, clock, log), FreshRead(reader, clock)
+        seen = await fresh.read(partitions, to_cancel=True)
+        wanted = frozenset(partitions)
+        found = [move for tp, move in listed_reassignments(seen).items() if tp in wanted]
+        alone = {m.tp for m in found if unless is not None and m.target == unless[m.tp]}
+        moves = [move for move in found if move.tp not in alone]
+        until_s = clock.monotonic() + MAY_COME_S
+        try:
+            await cancel.cancel(moves, seen)
+            while cancel.pending and clock.monotonic() < until_s:
+                await clock.sleep(_AGAIN_S)
+                await cancel.follow(await fresh.read(cancel.pending))
+        finally:
+            cancel.give_up("its end was not seen. Check it: ktui list")
+            log.write_outcomes()
+    settled = cancel.settled.items()
+    refused = {tp: _reason(how) for tp, how in settled if how.outcome not in _OVER}
+    completed = [tp for tp, how in settled if how.outcome is ForeignOutcome.COMPLETED]
+    return ListedCancels(refused, alone, completed, wanted - {move.tp for move in found})
+
+
+def _reason(settled: Settled) -> str:
+    return settled.detail or settled.outcome.value
+
 
 Listed = Mapping[TopicPartition, Reassignment]
 
@@ -113,7 +183,7 @@ def _cancel_moves(
             "is cancelled there. Once it answers, call --cancel again"
         )
     if not back:
-        click.echo(lines.NO_MOVES_TO_CANCEL)
+        click.echo(printed.NO_MOVES_TO_CANCEL)
 
 
 async def _moving(
@@ -151,7 +221,7 @@ def _cancel(
 ) -> Collection[SettingKey]:
     """Cancel what is active; return the throttles that went with it."""
     if not active:
-        click.echo(lines.NOTHING_TO_CANCEL)
+        click.echo(printed.NOTHING_TO_CANCEL)
         return ()
     place = runs_place(arguments, choice.target(), cluster_id)
     check_not_live(place.state, place.cluster_id, active)
@@ -165,8 +235,8 @@ def _cancel(
     errors |= {**others.refused, **dict.fromkeys(others.completed, _COMPLETED)}
     errors |= {tp: _NOT_MOVING for tp in others.unlisted if tp not in stopped}
     if errors:
-        raise ActionFailed(lines.cancels_refused(errors))
-    click.echo(lines.reassignments_cancelled(active))
+        raise ActionFailed(printed.cancels_refused(errors))
+    click.echo(printed.reassignments_cancelled(active))
     return cleared
 
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import click
 
 from ktui.cli.context.terminal import print_note
+from ktui.cli.reassign import printed
 from ktui.cli.reassign.foreign_throttles import ForeignThrottles
 from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
-from ktui.cli.reassign.printed import lines
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigResource, ConfigScope
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
@@ -102,7 +102,6 @@ def _settled(place: RunsPlace, listed: Collection[TopicPartition]) -> set[Settin
 
 
 def _all_go_on(run: Run, listed: Collection[TopicPartition]) -> bool:
-    """Whether a run has nothing to be settled: all of it is submitted, and nothing over."""
     return run.submitted and run.in_flight > 0 and all(tp in listed for tp in run.tracks_in_flight)
 
 
@@ -116,9 +115,9 @@ def _say_cleared(keys: Collection[SettingKey], say: Callable[[str], None]) -> No
     brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
     topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
     if brokers:
-        say(lines.clearing_broker_throttles(brokers))
+        say(printed.clearing_broker_throttles(brokers))
     if topics:
-        say(lines.clearing_topic_throttles(topics))
+        say(printed.clearing_topic_throttles(topics))
 
 
 async def _clear_foreign(

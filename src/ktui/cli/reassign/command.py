@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from ktui import __version__
-from ktui.cli.context.errors import FAILED
+from ktui.cli.context.errors import FAILED, BadInput
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options.cluster import complete_context
-from ktui.cli.reassign.actions import act
-from ktui.cli.reassign.command_line.arguments import Arguments, BadArguments, parse
-from ktui.cli.reassign.command_line.check import check
-from ktui.cli.reassign.command_line.help import help_text
-from ktui.cli.reassign.command_line.options import OPTIONS, Group, Option
+from ktui.cli.reassign.command_line import Arguments, BadArguments, check, help_text, parse
+from ktui.cli.reassign.options import OPTIONS, Action, Group, Option
+from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.fileproblem import FileProblem
+from ktui.planning.striped_placement import PlacementProblem
+
+_ACTIONS: Mapping[Action, str] = {
+    Action.LIST: "reading:list_reassignments",
+    Action.VERIFY: "verify:verify",
+    Action.GENERATE: "reading:generate",
+    Action.EXECUTE: "execute:execute",
+    Action.CANCEL: "cancel:cancel",
+    Action.CANCEL_ALL: "cancel:cancel_all",
+    Action.REMOVE_CANCEL: "cancel:remove_cancel",
+    Action.PROGRESS: "reading:show_progress",
+}
+"""The module and the function of each action; an action loads no other."""
+_BY_CONTROLLERS: Mapping[Action, str] = {
+    Action.LIST: "controllers:list_by_controllers",
+    Action.CANCEL: "controllers:cancel_by_controllers",
+    Action.CANCEL_ALL: "controllers:cancel_all_by_controllers",
+}
+"""The same with --bootstrap-controller."""
+
+
+def act(arguments: Arguments) -> int:
+    """Carry out the action of checked arguments, and return the exit code: 0 or 1.
+
+    Errors of the tool go to standard output, as from the tool. What only ktui refuses goes to
+    standard error.
+    """
+    try:
+        _function(arguments)(arguments)
+    except ActionFailed as failed:
+        click.echo(str(failed))
+    except (BadArguments, ReassignProblem, PlacementProblem, ClusterError) as problem:
+        click.echo(f"Error: {problem}")
+    except (BadInput, FileProblem, RunProblem, RunRefused) as problem:
+        print_note(str(problem))
+    else:
+        return 0
+    return FAILED
+
+
+def _function(arguments: Arguments) -> Callable[[Arguments], None]:
+    actions = _BY_CONTROLLERS if arguments.has("bootstrap-controller") else _ACTIONS
+    module, _, name = actions[arguments.action].partition(":")
+    function: Callable[[Arguments], None] = getattr(
+        import_module(f"ktui.cli.reassign.{module}"), name
+    )
+    return function
+
 
 _FILES = {"FILE": click.Path(), "DIR": click.Path(file_okay=False)}
 """The arguments that a shell completes as files, by what stands for them in the help."""
@@ -26,14 +78,12 @@ class ReassignCommand(click.Command):
     """A command that reads its own words; click knows its options for the shell and the manual."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words as `arguments`, or end with the help, the version or an error."""
         if ctx.resilient_parsing:  # a shell that completes the line
             return super().parse_args(ctx, args)
         ctx.params["arguments"] = _read(ctx, args)
         return []
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return the help with its groups, in place of click's."""
         return help_text(ctx.command_path)
 
 

@@ -15,11 +15,11 @@ import click
 
 from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign.cluster import reassignment_file, state_of
-from ktui.cli.reassign.command_line.arguments import Arguments
-from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
+from ktui.cli.reassign import printed
+from ktui.cli.reassign.command_line import Arguments
 from ktui.cli.reassign.left_runs import check_not_live
-from ktui.cli.reassign.printed import lines
+from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
+from ktui.cli.reassign.reading import reassignment_file, state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
@@ -54,7 +54,7 @@ def list_by_controllers(arguments: Arguments) -> None:
     Raises:
         ClusterError: the active controller does not answer.
     """
-    click.echo(lines.current_reassignments(asyncio.run(_read(_controllers(arguments)))[1]))
+    click.echo(printed.current_reassignments(asyncio.run(_read(_controllers(arguments)))[1]))
 
 
 def cancel_by_controllers(arguments: Arguments) -> None:
@@ -70,8 +70,8 @@ def cancel_by_controllers(arguments: Arguments) -> None:
     cluster_id, listed = asyncio.run(_read(_controllers(arguments)))
     _cancel(arguments, cluster_id, {tp: listed[tp] for tp in file.replicas if tp in listed})
     if file.log_dirs:
-        raise ReassignProblem(f"{_UNSUPPORTED}: {lines.UNSUPPORTED_BY_CONTROLLER}")
-    click.echo(lines.NO_MOVES_TO_CANCEL)
+        raise ReassignProblem(f"{_UNSUPPORTED}: {printed.UNSUPPORTED_BY_CONTROLLER}")
+    click.echo(printed.NO_MOVES_TO_CANCEL)
 
 
 def cancel_all_by_controllers(arguments: Arguments) -> None:
@@ -100,7 +100,7 @@ async def _read(controllers: Controllers) -> tuple[str, Listed]:
 
 def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
     if not active:
-        click.echo(lines.NOTHING_TO_CANCEL)
+        click.echo(printed.NOTHING_TO_CANCEL)
         return
     state = state_of(arguments)
     check_not_live(state, cluster_id, active)
@@ -109,8 +109,8 @@ def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
     results = asyncio.run(_send(_controllers(arguments), active, log))
     errors = {tp: _error(r) for tp, r in results.items() if r.verdict is not Verdict.ACCEPTED}
     if errors:
-        raise ActionFailed(lines.cancels_refused(errors))
-    click.echo(lines.reassignments_cancelled(active))
+        raise ActionFailed(printed.cancels_refused(errors))
+    click.echo(printed.reassignments_cancelled(active))
     print_note("throttles stay as they are: controllers do not have those of brokers")
 
 

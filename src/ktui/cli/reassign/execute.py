@@ -12,14 +12,12 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import warn_of_tls
+from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign.as_run import start_as_run
-from ktui.cli.reassign.cancel_listed import cancel_listed
-from ktui.cli.reassign.cluster import cluster_choice, describe_existing, reassignment_file
-from ktui.cli.reassign.command_line.arguments import Arguments
-from ktui.cli.reassign.command_line.check import IGNORES_ROOM
-from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
-from ktui.cli.reassign.files.plan_json import ReassignmentFile, check_executable, format_assignment
+from ktui.cli.reassign import printed
+from ktui.cli.reassign.cancel import cancel_listed
+from ktui.cli.reassign.command_line import IGNORES_ROOM, Arguments
+from ktui.cli.reassign.files import ReassignmentFile, check_executable, format_assignment
 from ktui.cli.reassign.left_runs import (
     RunsPlace,
     check_not_live,
@@ -30,8 +28,10 @@ from ktui.cli.reassign.left_runs import (
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.log_dirs import begin_moves, check_moves, known_dirs
 from ktui.cli.reassign.plan_throttles import lists_without_room
-from ktui.cli.reassign.printed import lines
+from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
+from ktui.cli.reassign.reading import cluster_choice, describe_existing, reassignment_file
 from ktui.cli.reassign.submit import Submission, submit
+from ktui.cli.start.command import command as start
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, Setting
@@ -41,6 +41,7 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, Shape, parse_limits
+from ktui.planning.check.findings import Option
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import KB, NO_THROTTLE, ThrottleRates
@@ -79,13 +80,13 @@ def execute(arguments: Arguments) -> None:
     seen = asyncio.run(_read(target.cluster.reader(), file, additional=arguments.has("additional")))
     place = runs_place(arguments, target, seen.cluster.cluster_id)
     before = _before(seen, [*left_runs(place)])
-    click.echo(lines.assignment_for_rollback(format_assignment(before, seen.dirs)))
+    click.echo(printed.assignment_for_rollback(format_assignment(before, seen.dirs)))
     warn_of_tls(target.cluster)
     _refuse(place, file)
     if file.log_dirs:
         asyncio.run(_check_log_dirs(place, file, seen, full_dirs=full_dirs))
     if rates or dir_rate >= 0:
-        click.echo(lines.THROTTLE_WARNING)
+        click.echo(printed.THROTTLE_WARNING)
     _warn_of_low(rates)
     refused = _other_factors(file, seen) if arguments.has(_SAME_FACTOR) else {}
     targets = {tp: replicas for tp, replicas in file.replicas.items() if tp not in refused}
@@ -115,13 +116,13 @@ def execute(arguments: Arguments) -> None:
         refused |= _submit(place, submission, left, foreign)
     taken = [each.tp for each in submission.plan.partitions if each.tp not in refused]
     if rates and taken:
-        click.echo(lines.replication_throttle_set(rates.every or 0))
+        click.echo(printed.replication_throttle_set(rates.every or 0))
     if refused:
         _say_started(taken)
-        raise ActionFailed(lines.reassignments_refused(refused))
+        raise ActionFailed(printed.reassignments_refused(refused))
     if dir_rate >= 0:
         _throttle_log_dirs(place, file, dir_rate, taken)
-    click.echo(lines.reassignments_started(file.replicas))
+    click.echo(printed.reassignments_started(file.replicas))
     if file.log_dirs:
         asyncio.run(_move_log_dirs(place, file, seen, timeout_s, full_dirs=full_dirs))
 
@@ -157,16 +158,16 @@ async def _read(reader: ClusterReader, file: ReassignmentFile, *, additional: bo
     async with aclosing(reader):
         listed = await reader.list_reassignments()
         if listed and not additional:
-            raise ActionFailed(lines.EXISTING_REASSIGNMENT)
+            raise ActionFailed(printed.EXISTING_REASSIGNMENT)
         cluster = await reader.describe_cluster()
         for broker in sorted({b for replicas in file.replicas.values() for b in replicas}):
             if broker not in cluster.brokers:
-                raise ReassignProblem(lines.unknown_broker(broker))
+                raise ReassignProblem(printed.unknown_broker(broker))
         states = await describe_existing(reader, file.replicas)
         for tp, replicas in file.replicas.items():
             for broker in replicas:
                 if broker not in cluster.online and broker not in states[tp].replicas:
-                    raise ReassignProblem(lines.unknown_broker(broker))
+                    raise ReassignProblem(printed.unknown_broker(broker))
         present = {tp: state.replicas for tp, state in states.items()}
         return _Seen(cluster, listed, states, await known_dirs(reader, present, cluster.online))
 
@@ -186,7 +187,7 @@ def _throttle_log_dirs(
     except Exception:
         _say_started(taken)
         raise
-    click.echo(lines.log_dir_throttle_set(rate))
+    click.echo(printed.log_dir_throttle_set(rate))
 
 
 def _before(seen: _Seen, runs: Collection[Run]) -> dict[TopicPartition, Brokers]:
@@ -338,3 +339,39 @@ def _submit(
 
 def _in_flight_in(run: Run | None, tp: TopicPartition) -> bool:
     return run is not None and tp in run.tracks_in_flight
+
+
+_SAME = ("bootstrap-server", "command-config", "context", "state-dir")
+_FLAGS = ("take-over", "no-ownership")
+
+
+def start_as_run(arguments: Arguments) -> None:
+    """Start a run of the file, with the limits of the context, and follow it to its end.
+
+    The exit code is 1 where `ktui start` has another one than 0; it has said why.
+    """
+    try:
+        start.main(start_words(arguments), "ktui start", standalone_mode=False)
+    except SystemExit as ended:
+        raise click.exceptions.Exit(FAILED if ended.code else 0) from None
+    except click.UsageError as wrong:  # such as a file that is a name of an option
+        raise BadInput(wrong.format_message()) from None
+
+
+def start_words(arguments: Arguments) -> list[str]:
+    """Return the words of the `ktui start` that does the same."""
+    words = [arguments.text("reassignment-json-file") or ""]
+    for name in _SAME:
+        value = arguments.text(name)
+        words += [] if value is None else [f"--{name}", value]
+    words += [f"--{name}" for name in _FLAGS if arguments.has(name)]
+    if not arguments.has("disallow-replication-factor-change"):
+        words.append("--allow-replication-factor-change")
+    if (rate := arguments.number("throttle")) > 0:
+        words += ["--throttle", str(rate), Option.SLOW]
+    if size := arguments.number("reassignment-batch-size"):
+        mode = "rolling" if arguments.has("incremental") else "wave"
+        words += ["--partitions", str(size), "--mode", mode]
+    if arguments.has("additional"):
+        words.append("--concurrent")
+    return words

@@ -16,8 +16,8 @@ from ktui.cli.context.claim import ClaimRequest, check_no_other_owner, claim_req
 from ktui.cli.context.cluster import Target
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.process.launch import Launch, Leaving, launch_left_run
-from ktui.cli.reassign.cluster import state_of
-from ktui.cli.reassign.command_line.arguments import Arguments
+from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.reading import state_of
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem, RunRefused

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from ktui.cli.reassign.errors import ReassignProblem
+from ktui.cli.reassign.printed import ReassignProblem
 from ktui.cluster.ports import ClusterReader, ClusterWriter, ConfigChange, ConfigOp, Verdict
 from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import LOG_DIR_RATE

@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 import msgspec
 
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign.command_line.check import IGNORES_ROOM
-from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
-from ktui.cli.reassign.printed import lines
-from ktui.cli.reassign.printed.java_order import sorted_replicas
+from ktui.cli.reassign import printed
+from ktui.cli.reassign.command_line import IGNORES_ROOM
+from ktui.cli.reassign.printed import ActionFailed, ReassignProblem, sorted_replicas
 from ktui.cluster.broker import ReplicaDir
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
@@ -98,14 +97,14 @@ async def begin_moves(
                 elif result.verdict is Verdict.REFUSED and result.code not in _NOT_THERE_YET:
                     refused.append(_failed(replica, result))
         if begun:
-            yield lines.log_dir_moves_started(begun)
+            yield printed.log_dir_moves_started(begun)
         if refused:
             raise ReassignProblem(refused[0])
         pending = {r: path for r, path in pending.items() if r not in begun}
         if not pending:
             return
         if clock.monotonic() >= until_s:
-            raise ActionFailed(lines.log_dir_moves_timed_out(pending))
+            raise ActionFailed(printed.log_dir_moves_timed_out(pending))
         await clock.sleep(_AGAIN_S)
 
 
@@ -185,7 +184,6 @@ async def _read_before_moves(
 
 
 def _answered(wanted: Mapping[Replica, str], seen: _DirsSeen) -> Iterator[Replica]:
-    """Yield the replicas whose brokers have answered, in their order."""
     yield from (each for each in sorted_replicas(wanted) if each.broker in seen.answers)
 
 
@@ -193,7 +191,7 @@ def _unusable(replica: Replica, wanted: Mapping[Replica, str], seen: _DirsSeen) 
     """Return why a replica cannot leave its log dir, or go to another: failed or cordoned ones."""
     answer, path = seen.answers[replica.broker], wanted[replica]
     failed = {each.path: each.error for each in answer.log_dirs if each.error is not None}
-    name, held = lines.replica_name(replica), answer.replicas.get(replica.tp)
+    name, held = printed.replica_name(replica), answer.replicas.get(replica.tp)
     if path in failed:
         return (
             f"{name} cannot move to {path}: that log dir of broker {replica.broker} is offline "
@@ -229,7 +227,7 @@ def _room_problems(wanted: Mapping[Replica, str], seen: _DirsSeen) -> list[str]:
         if needed > free[path]:
             there = max(0, int(free[path]))
             problems.append(
-                f"{lines.replica_name(replica)} needs {as_bytes(needed)} in {clean(path)} of "
+                f"{printed.replica_name(replica)} needs {as_bytes(needed)} in {clean(path)} of "
                 f"broker {replica.broker}, where {as_bytes(there)} are left "
                 f"({as_bytes(needed - there)} too few)"
             )
@@ -281,7 +279,7 @@ def _as_lines(problems: list[str]) -> str:
 
 def _failed(replica: Replica, result: WriteResult) -> str:
     why = result.message or result.code or "no reason given"
-    return f"{lines.log_dir_move_failed(replica)}: {why}"
+    return f"{printed.log_dir_move_failed(replica)}: {why}"
 
 
 def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[TopicPartition]]:

@@ -10,13 +10,13 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster
+from ktui.cli.reassign import printed
 from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
-from ktui.cli.reassign.cluster import cluster_choice, describe, reassignment_file
-from ktui.cli.reassign.command_line.arguments import Arguments
-from ktui.cli.reassign.files.plan_json import ReassignmentFile
+from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.files import ReassignmentFile
 from ktui.cli.reassign.left_runs import runs_place
 from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
-from ktui.cli.reassign.printed import verify_states
+from ktui.cli.reassign.reading import cluster_choice, describe, reassignment_file
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 
@@ -42,10 +42,10 @@ def verify(arguments: Arguments) -> None:
     file = reassignment_file(arguments)
     targets, choice = file.replicas, cluster_choice(arguments)
     seen = asyncio.run(_read(choice.cluster(), file))
-    statuses = verify_states.partition_statuses(targets, seen.listed, seen.replicas)
-    click.echo(verify_states.partition_lines(statuses))
-    moves = verify_states.log_dir_statuses(file.log_dirs, seen.dirs.current, seen.dirs.future)
-    click.echo(verify_states.log_dir_lines(moves))
+    statuses = printed.partition_statuses(targets, seen.listed, seen.replicas)
+    click.echo(printed.partition_lines(statuses))
+    moves = printed.log_dir_statuses(file.log_dirs, seen.dirs.current, seen.dirs.future)
+    click.echo(printed.log_dir_lines(moves))
     if not arguments.has("preserve-throttles"):
         over = Over(
             partitions={tp for tp, status in statuses.items() if status.done},

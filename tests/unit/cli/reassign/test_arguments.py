@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cli.reassign.command_line.arguments import LONG, Arguments, BadArguments, parse
-from ktui.cli.reassign.command_line.check import check
-from ktui.cli.reassign.command_line.options import DEFAULTS, OPTIONS, Action
+from ktui.cli.reassign.command_line import LONG, Arguments, BadArguments, check, parse
+from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action
 
 WITH_VALUE = sorted(
     name for name, each in OPTIONS.items() if each.metavar and not each.argument_optional

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign.errors import ReassignProblem
-from ktui.cli.reassign.files.broker_list import parse_broker_list
+from ktui.cli.reassign.files import parse_broker_list
+from ktui.cli.reassign.printed import ReassignProblem
 
 
 @pytest.mark.parametrize(

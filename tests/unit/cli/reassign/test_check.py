@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign.command_line.arguments import BadArguments, parse
-from ktui.cli.reassign.command_line.check import check
-from ktui.cli.reassign.command_line.help import help_text
-from ktui.cli.reassign.command_line.options import OPTIONS, Action
+from ktui.cli.reassign.command_line import BadArguments, check, help_text, parse
+from ktui.cli.reassign.options import OPTIONS, Action
 
 SERVER = "--bootstrap-server localhost:1234"
 FILE = "--reassignment-json-file myfile.json"

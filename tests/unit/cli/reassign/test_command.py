@@ -13,9 +13,8 @@ from man_pages import page
 from ktui import __version__
 from ktui.cli.main import ktui
 from ktui.cli.reassign.command import command
-from ktui.cli.reassign.command_line.arguments import Arguments
-from ktui.cli.reassign.command_line.help import help_text
-from ktui.cli.reassign.command_line.options import OPTIONS, Action, Group
+from ktui.cli.reassign.command_line import Arguments, help_text
+from ktui.cli.reassign.options import OPTIONS, Action, Group
 
 ONE_ACTION = (
     "Command must include exactly one action: --generate, --execute, --verify, --cancel, --list"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign.printed import lines
-from ktui.cli.reassign.printed.java_order import sorted_partitions, sorted_replicas, sorted_topics
+from ktui.cli.reassign import printed as lines
+from ktui.cli.reassign.printed import sorted_partitions, sorted_replicas, sorted_topics
 from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 
 FOO0, FOO1, BAR0 = (

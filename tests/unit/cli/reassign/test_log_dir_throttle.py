@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.reassign.errors import ReassignProblem
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
+from ktui.cli.reassign.printed import ReassignProblem
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import LOG_DIR_RATE
 from ktui.execution.errors import RunProblem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
 from ktui.cli.reassign.log_dirs import ReplicaDirs, begin_moves, known_dirs, read_dirs
+from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.simulated import events

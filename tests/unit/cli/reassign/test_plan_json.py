@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cli.reassign.errors import ReassignProblem
-from ktui.cli.reassign.files.plan_json import (
+from ktui.cli.reassign.files import (
     ReassignmentFile,
     ReassignmentRow,
     check_executable,
@@ -20,6 +19,7 @@ from ktui.cli.reassign.files.plan_json import (
     parse_topics,
     read_file,
 )
+from ktui.cli.reassign.printed import ReassignProblem
 from ktui.cluster.partition import Replica, TopicPartition
 
 FOO0, FOO1, BAR0 = (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ktui.cli.reassign.plan_outcome import PlanOutcome, cancelled_targets, plan_outcomes
+from ktui.cli.reassign.verify_plan import PlanOutcome, cancelled_targets, plan_outcomes
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.execution.cancel.foreign_log import ForeignCancelLine
 from ktui.execution.cancel.foreign_outcome import ForeignOutcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.cli.reassign.printed.verify_states import (
+from ktui.cli.reassign.printed import (
     LogDirState,
     LogDirStatus,
     PartitionStatus,

@@ -1,1 +1,0 @@
-"""The command line of kafka-reassign-partitions, parsed and checked as the tool does."""

@@ -1,1 +1,0 @@
-"""The files that kafka-reassign-partitions reads and writes."""

@@ -1,1 +1,0 @@
-"""What kafka-reassign-partitions prints."""
