@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, Move, WantedPartition
-from ktui.pacing.last_minute import raises_epoch
+from ktui.pacing.decision import LEAST, Decision, Move, WantedPartition, raises_epoch
 from ktui.pacing.limits import (
     SHAPES,
     USUAL_CUT_TOGETHER,
@@ -24,11 +23,11 @@ from ktui.pacing.limits import (
     Order,
     Shape,
 )
-from ktui.pacing.room import NOTHING_FOREIGN, Foreign
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step, next_steps
-from ktui.pacing.weight import LEAST
+from ktui.pacing.usage import Usage
 from support.runs.pacing import (
     broker_limits,
     foreign_moves,
@@ -147,7 +146,7 @@ class RunMachine(RuleBasedStateMachine):
         self.roster.set_limits(limits)
 
     @rule(others=foreign_moves(BROKERS, 3))
-    def others_move(self, others: Foreign) -> None:
+    def others_move(self, others: Usage) -> None:
         self.others = others
 
     @rule()
@@ -306,7 +305,9 @@ class RunMachine(RuleBasedStateMachine):
             counted = self.counted(move, taken)
             others = NOTHING_FOREIGN if move.among_urgent else self.others
             assert not any(each.alone for each in counted)
-            assert self.has_room(move, counted) or (move.alone and not counted and not others.count)
+            assert self.has_room(move, counted) or (
+                move.alone and not counted and not others.adding
+            )
             taken.append(move)
 
     def has_room(self, move: Move, counted: list[Move]) -> bool:
@@ -316,7 +317,12 @@ class RunMachine(RuleBasedStateMachine):
         moving = sum(each.step.moves_leader for each in counted)
         if move.step.moves_leader and not below(moving + 1, limits.leader_movements):
             return False
-        on, at, sent, whole = Counter(others.adding), Counter[int](), Counter(others.sending), 0
+        on, at, sent, whole = (
+            Counter(others.taken["per_broker"]),
+            Counter[int](),
+            Counter(others.taken["per_leader"]),
+            0,
+        )
         for each in counted:
             there, leader = each.step.adds, self.situations[each.tp].leader or 0
             size = max(LEAST, self.sizes[each.tp])
@@ -413,7 +419,7 @@ class RunMachine(RuleBasedStateMachine):
 
     def check_progress(self, moves: list[Move]) -> None:
         """Check that something moves wherever it can when nobody else is in the way."""
-        if self.in_flight or self.others.count or self.roster.cuts_lately:
+        if self.in_flight or self.others.adding or self.roster.cuts_lately:
             return
         left = [p for p in self.situations if p in self.roster]
         if any(isinstance(self.next(p), Step) for p in left):

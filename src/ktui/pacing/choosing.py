@@ -6,12 +6,13 @@ import heapq
 from collections.abc import Callable, Iterable
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Decision, Move
+from ktui.pacing.decision import Decision, Demand, Move, moves_coordinator
 from ktui.pacing.limits import USUAL_CUT_TOGETHER, InternalOrder, Mode
-from ktui.pacing.queue import Demand, Precedence, moves_coordinator
-from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Room
+from ktui.pacing.queue import Precedence
+from ktui.pacing.room import NOTHING_FOREIGN, Room
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
+from ktui.pacing.usage import Usage
 
 LARGE_CUT_TOGETHER = 10
 """Without C and P, so many that are ready are enough if they are large."""
@@ -19,7 +20,7 @@ LARGE_BYTES = 10 * 1024**3
 """From so many bytes on, partitions that are ready are large; each new replica holds as many."""
 
 
-def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
+def decide_steps(roster: Roster, others: Usage = NOTHING_FOREIGN) -> Decision:
     """Decide what to submit now; a decision without moves means to wait.
 
     Begun partitions go on before others begin; those that operators have called off and urgent ones
@@ -30,7 +31,7 @@ def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
 
     Args:
         roster: the state of each partition; unchanged.
-        others: replicas that other people's reassignments are adding.
+        others: what other people's reassignments take of the limits.
     """
     return _Deciding(roster, others).decision()
 
@@ -79,11 +80,11 @@ def wave_in_progress(roster: Roster) -> bool:
 class _Deciding:
     """One decision, built up move by move."""
 
-    def __init__(self, roster: Roster, others: Foreign) -> None:
+    def __init__(self, roster: Roster, others: Usage) -> None:
         self._roster = roster
         self._limits = roster.limits
         self._room = Room(roster, others)
-        self._quiet = not roster.in_flight and not others.count
+        self._quiet = not roster.in_flight and not others.adding
         self._wave_in_progress = self._limits.mode is Mode.WAVE and wave_in_progress(roster)
         self._moves: list[Move] = []
         self._taken: set[TopicPartition] = set()
@@ -224,7 +225,7 @@ class _Deciding:
         self._moves.append(move)
         self._taken.add(tp)
         begins = holds_place and not roster.holds_place(tp)
-        self._room.take(move, roster.situation(tp).leader, roster.weight(tp), begins=begins)
+        self._room.take(move, roster.cost(tp, step), begins=begins)
 
     def _adding(self) -> bool:
         """Whether a step of ours is or will be adding; stalled steps may stay so forever."""

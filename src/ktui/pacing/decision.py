@@ -1,4 +1,4 @@
-"""The input and output of pacing: wanted partitions, and decisions on moves to submit."""
+"""The input and output of pacing: wanted partitions, what steps take of the limits, and moves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.situation import Situation, Step
-from ktui.pacing.weight import weight_of
+
+LEAST = 256 * 1024
+"""The log is created and its fetch begins, which takes about as long as copying that much."""
+OF_UNKNOWN = 1024**3
+"""A partition whose size is not known counts as a large one."""
+
+
+def weight_of(size: int, *, known: bool) -> int:
+    """Return what a replica of a partition of `size` bytes counts."""
+    return max(LEAST, size) if known else OF_UNKNOWN
 
 
 class WantedPartition(msgspec.Struct, frozen=True):
@@ -33,6 +43,78 @@ class WantedPartition(msgspec.Struct, frozen=True):
     def weight(self) -> int:
         """What each replica that is being added counts under V and W, in bytes."""
         return weight_of(self.size, known=self.sized)
+
+
+Place = int | str | None
+"""Where a limit is counted: a broker, by name, or None for the cluster."""
+
+
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """What a step takes of the limits, and where. Steps with the same demand all fit, or none."""
+
+    moves_leader: bool
+    urgent: bool
+    """Whether the step adds since too few are in sync."""
+    adds: int
+    raises_epoch: bool = False
+    leader: int | None = None
+    """The broker that the step copies from; None if it adds none, or that is not known."""
+    brokers: Brokers = ()
+    """The brokers that the step adds, sorted."""
+    among_urgent: bool = False
+    """Whether the partition is urgent: for it, limits count only what urgent ones have in flight.
+    """
+    moves_coordinator: bool = False
+    """Whether the step moves the leader of an internal partition, one of which moves at a time."""
+    weight: int = 1
+    """The bytes that each replica counts; 1 where a step asks for room, whatever its size."""
+
+    @property
+    def less(self) -> Demand | None:
+        """The same demand with one broker less: if that does not fit, this does not either.
+
+        The leader goes first: mostly the brokers that get the copies are full, not those that send.
+        """
+        if self.leader is not None:
+            return msgspec.structs.replace(self, leader=None)
+        if self.brokers:
+            return msgspec.structs.replace(self, brokers=self.brokers[:-1])
+        return None
+
+
+def demand_of(
+    tp: TopicPartition,
+    step: Step,
+    leader: int | None,
+    *,
+    among_urgent: bool = False,
+    weight: int = 1,
+) -> Demand:
+    """Return the demand of a step of a partition, which has this leader."""
+    return Demand(
+        step.moves_leader,
+        step.urgent,
+        len(step.adds),
+        raises_epoch(step),
+        leader if step.adds else None,
+        tuple(sorted(step.adds)),
+        among_urgent,
+        moves_coordinator(tp, step),
+        weight,
+    )
+
+
+def moves_coordinator(tp: TopicPartition, step: Step) -> bool:
+    """Whether a step moves the leader of an internal partition, and with it a coordinator."""
+    return step.moves_leader and tp.topic in INTERNAL_TOPICS
+
+
+def raises_epoch(step: Step) -> bool:
+    """Whether a step raises the leader epoch: it removes a replica, or elects a leader.
+
+    A cut counts even where it only puts replicas in order: it ends the partition's reassignment.
+    """
+    return bool(step.drops) or step.cut or step.moves_leader or step.elects is not None
 
 
 class Move(msgspec.Struct, frozen=True):

@@ -1,17 +1,26 @@
-"""The operator's limits: how much may move at once, and how (KIP-435, KIP-1335)."""
+"""The operator's limits, one table: how much may move at once, and how (KIP-435, KIP-1335).
+
+A limit is a field of `Limits` and a row of `NUMBERS`. Its option, its key in config files and JSON,
+its field in forms, its use while a run goes on, the words when it is full, and its part in every
+forecast follow from that row; the rule itself is `costs`.
+
+`costs` decides by a `Demand`, so what a rule needs to know of a step must be a fact of it. What a
+run knows of its cluster comes from the first events of its journal (sizes with each partition, the
+racks of brokers), and reaches `Demand` through the `Roster`.
+"""
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ktui.quantities import as_bytes, as_size
+from ktui.pacing.decision import Demand, Place
+from ktui.quantities import as_bytes, as_count, as_size
 from ktui.units import Size, parse_quantity
 
 
@@ -63,6 +72,287 @@ class InternalOrder(enum.StrEnum):
     """As all others, without a limit of their own."""
 
 
+class At(enum.Enum):
+    """What a limit is counted on."""
+
+    PARTITION = "each partition"
+    CLUSTER = "the cluster"
+    RECEIVER = "each broker that adds a replica"
+    LEADER = "each broker that sends one"
+    REQUEST = "each request"
+
+
+class Full(msgspec.Struct, frozen=True):
+    """A limit that leaves no room for a step."""
+
+    limit: str
+    """The limit's field in `Limits`."""
+    used: int
+    """A count, or bytes."""
+    most: int
+    at: Place = None
+    """The full broker, for a limit of brokers; None for the cluster's."""
+    others: int = 0
+    """The part of `used` that other people's reassignments take."""
+    among_urgent: bool = False
+    """Whether `used` is what urgent partitions use: the step's partition is one of them."""
+    among_internal: bool = False
+    """Whether `used` counts the leaders of internal partitions alone, of which one moves."""
+    own: bool = False
+    """Whether the limit is the broker's own, in the place of the run's."""
+
+
+class FullWords(msgspec.Struct, frozen=True):
+    """The parts of the words when a limit is full.
+
+    For a cell: "B 2 of 2, broker 3". In full: "Its next step adds a replica on broker 3: B lets 2
+    replicas be added on one broker, and 2 are there."
+    """
+
+    step: str
+    """What the step does; `{at}` is the place that is full."""
+    unit: str
+    """What is counted; not used for bytes."""
+    lets: str
+    one: str = ""
+    """Where that many may, unless the limit is the broker's own."""
+    now: str = "{are}"
+    """What as many do as are in use; `{are}` and `{have}` agree with the number."""
+    short: str = " in use"
+    """What follows the numbers in a cell."""
+
+    def cell(self, letter: str, full: Full, figure: Callable[[int], str]) -> str:
+        """Return the reason for a cell."""
+        foreign = f", {full.others:,} foreign" if full.others else ""
+        used = f"{letter} {figure(full.used)} of {figure(full.most)}"
+        return f"{used}{self.short.format(at=full.at)}{foreign}"
+
+    def sentence(self, letter: str, full: Full, figure: Callable[[int], str] | None) -> str:
+        """Return the reason as a sentence; bytes have a figure of their own."""
+        own = "its own " if full.own else ""
+        most = as_count(full.most, self.unit) if figure is None else figure(full.most)
+        used = f"{full.used:,}" if figure is None else figure(full.used)
+        one = figure is None and full.used == 1
+        now = self.now.format(are="is" if one else "are", have="has" if one else "have")
+        theirs = f", {full.others:,} of them by others" if full.others else ""
+        step, lets = self.step.format(at=full.at), f"{self.lets}{'' if own else self.one}"
+        return f"{step}: {own}{letter} lets {most} {lets}, and {used} {now}{theirs}."
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit that is a number or `none`."""
+
+    letter: str
+    """KIP-435's, or ours."""
+    meaning: str
+    """What is counted, or measured in bytes: its help."""
+    kip: str = ""
+    """KIP-435's name, where it has one."""
+    default: str = ""
+    """The default of a new run, for the help."""
+    at: tuple[At, ...]
+    costs: Callable[[Demand], Iterable[tuple[Place, int]]] | None = None
+    """What a step takes of the limit while it is in flight, and where. None for the limits with
+    rules of their own: P, K and those of one partition's steps."""
+    in_bytes: bool = False
+    """Measured in bytes: full once so many are in use, so the last step may exceed it."""
+    counts_others: bool = False
+    """Whether what other people's reassignments add counts, too."""
+    binds_urgent: bool = False
+    """Whether it binds a step that adds since too few replicas are in sync, as producers wait."""
+    may_exceed: bool = False
+    """Whether one step may take more than there is: it goes alone then."""
+    gentle_only: bool = False
+    bounds_copies: bool = False
+    """Whether it bounds how much is copied at once: a grid of what-if scales it."""
+    replaces_default: bool = False
+    """Whether naming it leaves out W's default."""
+    full: FullWords | None = None
+
+    @property
+    def per_place(self) -> bool:
+        """Whether it is counted on each of several brokers, or their like."""
+        return not {At.PARTITION, At.CLUSTER, At.REQUEST}.intersection(self.at)
+
+    def figure(self, value: int) -> str:
+        """Return a number as it is shown: `6,000`, `64 MiB`."""
+        return as_bytes(value) if self.in_bytes else f"{value:,}"
+
+    def why_full(self, full: Full) -> tuple[str, str]:
+        """Return why a partition waits for the limit: for a cell, and as a sentence."""
+        assert self.full is not None, self.letter  # noqa: S101 - a limit that can be full
+        size = self.figure if self.in_bytes else None
+        cell = self.full.cell(self.letter, full, self.figure)
+        return cell, self.full.sentence(self.letter, full, size)
+
+
+def _moves_leader(of: Demand) -> Iterable[tuple[Place, int]]:
+    return ((None, 1),) if of.moves_leader else ()
+
+
+def _adds(of: Demand) -> Iterable[tuple[Place, int]]:
+    return ((None, of.adds),) if of.adds else ()
+
+
+def _adds_at_brokers(of: Demand) -> Iterable[tuple[Place, int]]:
+    return [(broker, 1) for broker in of.brokers]
+
+
+def _sends(of: Demand) -> Iterable[tuple[Place, int]]:
+    return ((of.leader, of.adds),) if of.leader is not None else ()
+
+
+def _bytes(of: Demand) -> Iterable[tuple[Place, int]]:
+    return ((None, of.adds * of.weight),) if of.adds else ()
+
+
+def _bytes_at_brokers(of: Demand) -> Iterable[tuple[Place, int]]:
+    received = [(broker, of.weight) for broker in of.brokers]
+    return received if of.leader is None else [(of.leader, of.adds * of.weight), *received]
+
+
+USUAL_BYTES = 32 * 1024 * 1024
+"""W by default."""
+USUAL_CUTS = 6_000
+"""K by default."""
+USUAL_CUT_TOGETHER = 100
+"""C without a limit on C and P."""
+
+NUMBERS: Mapping[str, Limit] = {
+    "replicas": Limit(
+        letter="R",
+        meaning="replicas of one partition added at once",
+        kip="reassignment.parallel.replica.count",
+        default="1",
+        at=(At.PARTITION,),
+    ),
+    "partitions": Limit(
+        letter="P",
+        meaning="partitions begun but not ended",
+        kip="reassignment.parallel.partition.count",
+        at=(At.CLUSTER,),
+        bounds_copies=True,
+        replaces_default=True,
+    ),
+    "leader-movements": Limit(
+        letter="L",
+        meaning="leader movements in flight",
+        kip="reassignment.parallel.leader.movements",
+        at=(At.CLUSTER,),
+        costs=_moves_leader,
+        binds_urgent=True,
+        full=FullWords("Its next step moves its leader", "leader movement", "be in flight"),
+    ),
+    "replica-movements": Limit(
+        letter="M",
+        meaning="replicas being added in the cluster",
+        kip="reassignment.max.concurrent.replica.movements",
+        at=(At.CLUSTER,),
+        costs=_adds,
+        counts_others=True,
+        may_exceed=True,
+        bounds_copies=True,
+        replaces_default=True,
+        full=FullWords("Its next step adds to the cluster", "replica", "be added at once"),
+    ),
+    "per-broker": Limit(
+        letter="B",
+        meaning="replicas being added on one broker",
+        at=(At.RECEIVER,),
+        costs=_adds_at_brokers,
+        counts_others=True,
+        binds_urgent=True,
+        bounds_copies=True,
+        replaces_default=True,
+        full=FullWords(
+            "Its next step adds a replica on broker {at}",
+            "replica",
+            "be added",
+            one=" on one broker",
+            now="{are} there",
+            short=", broker {at}",
+        ),
+    ),
+    "per-leader": Limit(
+        letter="S",
+        meaning="replicas being copied from one leader",
+        at=(At.LEADER,),
+        costs=_sends,
+        counts_others=True,
+        may_exceed=True,
+        bounds_copies=True,
+        full=FullWords(
+            "Its next step copies from broker {at}",
+            "replica",
+            "be copied",
+            one=" from one leader",
+            short=", leader {at}",
+        ),
+    ),
+    "cuts-per-minute": Limit(
+        letter="K",
+        meaning="steps a minute that raise a leader epoch, as cuts do",
+        default=str(USUAL_CUTS),
+        at=(At.CLUSTER,),
+        full=FullWords(
+            "Its next step raises its leader epoch",
+            "step",
+            "do so in a minute",
+            now="{have}",
+            short=" this minute",
+        ),
+    ),
+    "bytes-in-flight": Limit(
+        letter="V",
+        meaning="bytes being copied in the cluster",
+        at=(At.CLUSTER,),
+        costs=_bytes,
+        in_bytes=True,
+        bounds_copies=True,
+        replaces_default=True,
+        full=FullWords("Its next step copies", "", "be in flight in the cluster"),
+    ),
+    "bytes-per-broker": Limit(
+        letter="W",
+        meaning="bytes copied to and from one broker",
+        default=f"{as_size(USUAL_BYTES)}, unless P, M, B or V is given",
+        at=(At.LEADER, At.RECEIVER),
+        costs=_bytes_at_brokers,
+        in_bytes=True,
+        bounds_copies=True,
+        replaces_default=True,
+        full=FullWords(
+            "Its next step copies to or from broker {at}",
+            "",
+            "be in flight",
+            one=" at one broker",
+            now="are there",
+            short=", broker {at}",
+        ),
+    ),
+    "extra-replicas": Limit(
+        letter="E",
+        meaning="replicas beyond a partition's final number",
+        at=(At.PARTITION,),
+        gentle_only=True,
+    ),
+    "cut-together": Limit(
+        letter="C",
+        meaning="partitions that drop replicas in one request",
+        default=f"P, or up to {USUAL_CUT_TOGETHER} without P",
+        at=(At.REQUEST,),
+        gentle_only=True,
+    ),
+}
+"""The limits that are numbers, by their options as the command line names them, without dashes."""
+
+LETTERS = {option: limit.letter for option, limit in NUMBERS.items()}
+FIELDS = {option.replace("-", "_"): limit for option, limit in NUMBERS.items()}
+"""The same by field of `Limits`."""
+COUNTED = tuple((field, limit) for field, limit in FIELDS.items() if limit.costs is not None)
+"""Those that steps in flight use."""
+
+
 class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one broker alone, in the place of the run's; unset where the run's bind."""
 
@@ -104,26 +394,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerLimits, ...] = ()
     """The brokers that have B, S or W of their own, by id."""
 
-    def per_broker_at(self, broker: int) -> int | None:
-        """Return B as it binds on a broker."""
+    def most_at(self, field: str, place: Place) -> int | None:
+        """Return a limit as it binds at a place: the broker's own, else the run's."""
         for each in self.brokers:
-            if each.broker == broker and each.per_broker is not UNSET:
-                return each.per_broker
-        return self.per_broker
-
-    def per_leader_at(self, broker: int) -> int | None:
-        """Return S as it binds on a broker."""
-        for each in self.brokers:
-            if each.broker == broker and each.per_leader is not UNSET:
-                return each.per_leader
-        return self.per_leader
-
-    def bytes_per_broker_at(self, broker: int) -> int | None:
-        """Return W as it binds on a broker."""
-        for each in self.brokers:
-            if each.broker == broker and each.bytes_per_broker is not UNSET:
-                return each.bytes_per_broker
-        return self.bytes_per_broker
+            if each.broker == place and (own := getattr(each, field, UNSET)) is not UNSET:
+                return own  # type: ignore[no-any-return] # by the name of one of its fields
+        return getattr(self, field)  # type: ignore[no-any-return] # the same
 
     def own_of(self, option: str) -> dict[int, int | None]:
         """Return the brokers' own limits of an option: of B, S or W, by broker."""
@@ -133,23 +409,45 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_size(self) -> bool:
         """Whether W is set, for the run or for one broker."""
-        of_run = self.bytes_per_broker is not None
-        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker"))
+        return self.is_set("bytes_per_broker")
 
     @property
     def by_receiver(self) -> bool:
         """Whether the brokers that copies go to matter: B or W is set."""
-        of_run = self.bytes_per_broker is not None or self.per_broker is not None
-        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker", "per-broker"))
+        return self._counted_at(At.RECEIVER)
 
     @property
     def by_leader(self) -> bool:
         """Whether the brokers that copies come from matter: S or W is set."""
-        of_run = self.bytes_per_broker is not None or self.per_leader is not None
-        return of_run or (bool(self.brokers) and self._some_own("bytes-per-broker", "per-leader"))
+        return self._counted_at(At.LEADER)
 
-    def _some_own(self, *options: str) -> bool:
-        return any(value is not None for each in options for value in self.own_of(each).values())
+    @property
+    def by_place(self) -> bool:
+        """Whether a limit of each broker is set."""
+        return any(limit.per_place and self.is_set(field) for field, limit in COUNTED)
+
+    def _counted_at(self, place: At) -> bool:
+        return any(place in limit.at and self.is_set(field) for field, limit in COUNTED)
+
+    def is_set(self, field: str) -> bool:
+        """Whether a limit binds the run or one broker."""
+        if getattr(self, field) is not None:
+            return True
+        return any(getattr(each, field, UNSET) not in (UNSET, None) for each in self.brokers)
+
+    def relevant(self, of: Demand) -> Demand:
+        """Return a demand without what none of the limits counts."""
+        coordinates = of.moves_coordinator and self.internal is not InternalOrder.NONE
+        return Demand(
+            of.moves_leader,
+            of.urgent,
+            of.adds,
+            of.raises_epoch and self.cuts_per_minute is not None,
+            of.leader if self.by_leader else None,
+            of.brokers if self.by_receiver else (),
+            of.among_urgent,
+            coordinates,
+        )
 
     @property
     def in_batches(self) -> bool:
@@ -167,33 +465,6 @@ class LimitsProblem(Exception):
         super().__init__(f"{option}: {problem}. {fix}")
 
 
-class Number(NamedTuple):
-    """A limit that is a number or `none`."""
-
-    letter: str
-    """KIP-435's, or ours."""
-    meaning: str
-    """What is counted, or measured in bytes."""
-    gentle_only: bool = False
-    in_bytes: bool = False
-
-
-NUMBERS: Mapping[str, Number] = {
-    "replicas": Number("R", "replicas of one partition added at once"),
-    "partitions": Number("P", "partitions begun but not ended"),
-    "leader-movements": Number("L", "leader movements in flight"),
-    "replica-movements": Number("M", "replicas being added in the cluster"),
-    "per-broker": Number("B", "replicas being added on one broker"),
-    "per-leader": Number("S", "replicas being copied from one leader"),
-    "cuts-per-minute": Number("K", "steps a minute that raise a leader epoch, as cuts do"),
-    "bytes-in-flight": Number("V", "bytes being copied in the cluster", in_bytes=True),
-    "bytes-per-broker": Number("W", "bytes copied to and from one broker", in_bytes=True),
-    "extra-replicas": Number("E", "replicas beyond a partition's final number", gentle_only=True),
-    "cut-together": Number("C", "partitions that drop replicas in one request", gentle_only=True),
-}
-"""The limits that are numbers, by their options as the command line names them, without dashes."""
-
-
 def limit_text(option: str, value: object) -> str:
     """Return the value of a limit as an operator types it: `8`, `64MiB`, `none`, `rolling`."""
     if value is None:
@@ -206,7 +477,7 @@ def limit_figure(option: str, value: int | None) -> str:
     """Return a limit that is a number as it is shown: `6,000`, `64 MiB`, `none`."""
     if value is None:
         return "none"
-    return as_bytes(value) if NUMBERS[option].in_bytes else f"{value:,}"
+    return NUMBERS[option].figure(value)
 
 
 def full_limit_figure(limits: Limits, option: str) -> str:
@@ -228,9 +499,7 @@ def _field(option: str) -> str:
     return option.replace("-", "_")
 
 
-LETTERS = {option: number.letter for option, number in NUMBERS.items()}
-
-OF_ONE_BROKER = ("per-broker", "per-leader", "bytes-per-broker")
+OF_ONE_BROKER = tuple(each.replace("_", "-") for each in BrokerLimits.__struct_fields__[1:])
 """The limits that a broker may have of its own: B, S and W."""
 OF_RUN = "run"
 """The value that lifts a broker's own limit."""
@@ -248,20 +517,8 @@ CHOICES: Mapping[str, tuple[Word, ...]] = {
 }
 """The options that take one of several words."""
 
-KIP_435_NAMES = {
-    "reassignment.parallel.replica.count": "replicas",
-    "reassignment.parallel.partition.count": "partitions",
-    "reassignment.parallel.leader.movements": "leader-movements",
-    "reassignment.max.concurrent.replica.movements": "replica-movements",
-}
+KIP_435_NAMES = {limit.kip: option for option, limit in NUMBERS.items() if limit.kip}
 """KIP-435's names for four of the options."""
-
-USUAL_BYTES = 32 * 1024 * 1024
-"""W by default."""
-USUAL_CUTS = 6_000
-"""K by default."""
-USUAL_CUT_TOGETHER = 100
-"""C without a limit on C and P."""
 
 INTERNAL = "internal"
 PACE = "pace"
@@ -289,9 +546,7 @@ PACES: Mapping[str, Mapping[str, int | None]] = {
 
 _LARGEST = 999_999_999
 _DIGITS = re.compile(r"[0-9]{1,9}")
-_AT_ONCE = (
-    "partitions", "replica-movements", "per-broker", "bytes-in-flight", "bytes-per-broker"
-)  # fmt: skip
+_AT_ONCE = {option for option, limit in NUMBERS.items() if limit.replaces_default}
 """The limits of how much is copied at once. Naming one of them leaves out the default."""
 
 
@@ -340,7 +595,7 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
     limits = msgspec.structs.replace(base or Limits(), **fields)
     if limits.shape is Shape.GENTLE:
         return limits
-    for option in (option for option, number in NUMBERS.items() if number.gentle_only):
+    for option in (option for option, limit in NUMBERS.items() if limit.gentle_only):
         if getattr(limits, _field(option)):
             raise _without_effect(option, limits.shape)
     if values.get(INTERNAL, InternalOrder.NONE) != InternalOrder.NONE:
@@ -435,7 +690,7 @@ def _value(name: str, value: object) -> int | str | None:
         return _choice(shown, CHOICES[option], value)
     if value is None or value == "none":
         return None
-    return _bytes(shown, value) if NUMBERS[option].in_bytes else _count(shown, value)
+    return _parse_bytes(shown, value) if NUMBERS[option].in_bytes else _count(shown, value)
 
 
 def _choice(shown: str, words: tuple[Word, ...], value: object) -> str:
@@ -445,7 +700,7 @@ def _choice(shown: str, words: tuple[Word, ...], value: object) -> str:
     raise LimitsProblem(shown, f"{value!r} is not a valid value", f"Use {' or '.join(words)}")
 
 
-def _bytes(shown: str, value: object) -> int:
+def _parse_bytes(shown: str, value: object) -> int:
     fix = "Use a size such as 64MiB, or none to lift the limit"
     try:
         if isinstance(value, str) and value.strip().isdecimal():

@@ -7,13 +7,10 @@ import enum
 import heapq
 from collections.abc import Callable, Collection, Iterator
 
-import msgspec
-
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
-from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.pacing.last_minute import raises_epoch
-from ktui.pacing.limits import InternalOrder, Limits, Order
-from ktui.pacing.situation import Step
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import Demand
+from ktui.pacing.limits import InternalOrder, Order
 
 
 class Precedence(enum.IntEnum):
@@ -57,75 +54,6 @@ QueuePlace = tuple[Rank, TopicPartition]
 
 _FEW = 64
 """Up to this many entries are inserted or removed one by one; for more, the list is rebuilt."""
-
-
-class Demand(msgspec.Struct, frozen=True, gc=False):
-    """A step's use of the limits. Steps with the same demand all fit, or all do not."""
-
-    moves_leader: bool
-    urgent: bool
-    adds: int
-    raises_epoch: bool = False
-    """Whether the step raises the leader epoch; false without a limit on that."""
-    leader: int | None = None
-    """The broker that the step copies from; None without S and W, or if it adds none."""
-    brokers: Brokers = ()
-    """The brokers that the step adds, sorted; empty without B and W."""
-    among_urgent: bool = False
-    """Whether the partition is urgent: for it, limits count only what urgent ones have in flight.
-    """
-    moves_coordinator: bool = False
-    """Whether the step moves the leader of an internal partition, one of which moves at a time."""
-
-    @property
-    def less(self) -> Demand | None:
-        """The same demand with one broker less: if that does not fit, this does not either.
-
-        The leader goes first: mostly the brokers that get the copies are full, not those that send.
-        """
-        if self.leader is not None:
-            return msgspec.structs.replace(self, leader=None)
-        if self.brokers:
-            return msgspec.structs.replace(self, brokers=self.brokers[:-1])
-        return None
-
-    @staticmethod
-    def of(
-        tp: TopicPartition,
-        step: Step,
-        leader: int | None,
-        limits: Limits,
-        *,
-        among_urgent: bool = False,
-    ) -> Demand:
-        """Return the demand of a step under limits.
-
-        Args:
-            tp: the partition.
-            step: its step.
-            leader: its present leader.
-            limits: the limits in force.
-            among_urgent: whether the partition is urgent, and urgent ones go first.
-        """
-        brokers = tuple(sorted(step.adds)) if limits.by_receiver else ()
-        leader = leader if step.adds and limits.by_leader else None
-        raises = limits.cuts_per_minute is not None and raises_epoch(step)
-        alone = moves_coordinator(tp, step) and limits.internal is not InternalOrder.NONE
-        return Demand(
-            step.moves_leader,
-            step.urgent,
-            len(step.adds),
-            raises,
-            leader,
-            brokers,
-            among_urgent,
-            alone,
-        )
-
-
-def moves_coordinator(tp: TopicPartition, step: Step) -> bool:
-    """Whether a step moves the leader of an internal partition, and with it a coordinator."""
-    return step.moves_leader and tp.topic in INTERNAL_TOPICS
 
 
 Demands = tuple[Demand, ...]

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.decision import Decision, Demand, Move, WantedPartition, demand_of
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.queue import (
-    Demand,
     Demands,
     Precedence,
     Queue,
@@ -36,8 +35,8 @@ class _Entry(msgspec.Struct):
     place: tuple[Usage, ...] = ()
     """What counts the place that the partition holds under P; empty without a place."""
     held: bool = False
-    sender: int | None = None
-    """The leader that the step in flight copies from; None if it adds nothing."""
+    counted: Demand | None = None
+    """What the step in flight takes of the limits; None without one."""
     filed: Next | None = None
     """What comes next, while the partition is filed by its situation: in the queue, between steps
     with a place, ready, or blocked."""
@@ -117,15 +116,17 @@ class Roster:
         entry.situation = situation
         if tp in self.in_flight:
             step = self.in_flight[tp].step
-            self._copy_from(situation.leader, entry, step)
+            self.led_by(tp, situation.leader)
             return step
         return self._file(entry)
 
     def led_by(self, tp: TopicPartition, leader: int | None) -> None:
-        """Count a step in flight at the present leader; at the last one while there is none."""
-        entry, step = self._entries[tp], self.in_flight[tp].step
-        if leader is not None and step.adds and leader != entry.sender:
-            self._copy_from(leader, entry, step)
+        """Charge a step in flight to its leader; while there is none, to the last known one."""
+        entry, counted = self._entries[tp], self._entries[tp].counted
+        if counted is None or leader is None or not counted.adds or leader == counted.leader:
+            return
+        self.changes += 1
+        self._count(entry, msgspec.structs.replace(counted, leader=leader))
 
     def over(self, tp: TopicPartition, situation: Situation) -> Next:
         """End the step in flight, and return what comes next."""
@@ -246,10 +247,17 @@ class Roster:
         return self._entries[tp].wanted.weight
 
     def demand(self, tp: TopicPartition, step: Step) -> Demand:
-        """Return the demand of a step that a partition may take next."""
+        """Return what a step that a partition may take next needs of the limits in force."""
+        return self.limits.relevant(self._whole_demand(tp, step))
+
+    def _whole_demand(self, tp: TopicPartition, step: Step, weight: int = 1) -> Demand:
         entry = self._entries[tp]
-        leader = entry.situation.leader
-        return Demand.of(tp, step, leader, self.limits, among_urgent=entry.urgent)
+        leader, urgent = entry.situation.leader, entry.urgent
+        return demand_of(tp, step, leader, among_urgent=urgent, weight=weight)
+
+    def cost(self, tp: TopicPartition, step: Step) -> Demand:
+        """Return all that a step takes of limits, with the bytes of its partition."""
+        return self._whole_demand(tp, step, self.weight(tp))
 
     def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
         """Return the steps of which a partition may take any one next; empty if it has none."""
@@ -345,34 +353,26 @@ class Roster:
         entry.begun, entry.urgent = True, move.among_urgent
         self._place(entry, placed=move.holds_place)
         self.in_flight[move.tp] = move
-        self._count(entry, move, 1)
-        self._copy_from(entry.situation.leader, entry, move.step)
+        for usage in self._counting(entry):
+            usage.count_place(move)
+        self._count(entry, self.cost(move.tp, move.step))
 
     def _land(self, tp: TopicPartition) -> None:
         self.stalled.discard(tp)
         self.changes += 1
         entry, move = self._entries[tp], self.in_flight.pop(tp)
-        self._count(entry, move, -1)
-        self._copy_from(None, entry, move.step)
-
-    def _count(self, entry: _Entry, move: Move, sign: int) -> None:
         for usage in self._counting(entry):
-            usage.count(move, entry.wanted.weight, sign)
+            usage.count_place(move, -1)
+        self._count(entry, None)
 
-    def _copy_from(self, leader: int | None, entry: _Entry, step: Step) -> None:
-        """Count the replicas that a step in flight adds at the leader that they are copied from."""
-        if leader == entry.sender:
-            return
-        self.changes += 1
-        if entry.sender is not None:
-            self._count_at(entry.sender, entry, -len(step.adds))
-        entry.sender = leader if step.adds else None
-        if entry.sender is not None:
-            self._count_at(entry.sender, entry, len(step.adds))
-
-    def _count_at(self, sender: int, entry: _Entry, adds: int) -> None:
+    def _count(self, entry: _Entry, demand: Demand | None) -> None:
+        """Count what a step in flight takes of the limits, in the place of what it took before."""
         for usage in self._counting(entry):
-            usage.count_at_leader(sender, adds, entry.wanted.weight)
+            if entry.counted is not None:
+                usage.count(entry.counted, -1)
+            if demand is not None:
+                usage.count(demand)
+        entry.counted = demand
 
 
 def _filing(limits: Limits) -> tuple[object, ...]:

@@ -1,59 +1,81 @@
-"""The use of the limits by steps in flight."""
+"""The use of the limits: by steps in flight, and by what was sent within the last minute."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 
 import msgspec
 
-from ktui.pacing.decision import Move
-from ktui.pacing.queue import moves_coordinator
+from ktui.pacing.decision import Demand, Move, Place
+from ktui.pacing.limits import COUNTED
+
+MINUTE_S = 60.0
+
+
+class LastMinute(msgspec.Struct):
+    """Counts what happened within the last minute, by any clock in seconds.
+
+    A clock that is set back lets what it had passed count for a minute at most.
+    """
+
+    happened: deque[tuple[float, int]] = msgspec.field(default_factory=deque)
+    """The times, each with how often it happened then; those of the last minute at least."""
+
+    def add(self, at_s: float, count: int = 1) -> None:
+        """Count what happens now."""
+        while self.happened and not _recent(self.happened[0][0], at_s):
+            self.happened.popleft()
+        if self.happened and self.happened[-1][0] == at_s:
+            count += self.happened.pop()[1]
+        self.happened.append((at_s, count))
+
+    def count(self, now_s: float) -> int:
+        """Return how many happened within the minute before now."""
+        return sum(count for at_s, count in self.happened if _recent(at_s, now_s))
+
+    def next_end_s(self, now_s: float) -> float | None:
+        """Return when the earliest of them leaves the minute; None where there is none."""
+        ends = (at_s + MINUTE_S for at_s, _ in self.happened if _recent(at_s, now_s))
+        return min(ends, default=None)
+
+
+def _recent(at_s: float, now_s: float) -> bool:
+    return abs(now_s - at_s) < MINUTE_S
 
 
 class Usage(msgspec.Struct):
-    """How much of each limit is in use, by all partitions or by the urgent ones alone."""
+    """How much of each limit is in use, by all partitions, by urgent ones alone, or by others."""
 
     places: int = 0
     """Partitions that hold a place under P."""
     steps_in_places: int = 0
     """Steps in flight that hold a place."""
-    leaders_moving: int = 0
     coordinators_moving: int = 0
     """Steps in flight that move the leader of an internal partition."""
     steps_adding: int = 0
     alone: int = 0
     """Steps in flight that no other step may join."""
-    replicas_adding: int = 0
-    adding: Counter[int] = msgspec.field(default_factory=Counter)
-    """Replicas being added, by broker."""
-    sending: Counter[int] = msgspec.field(default_factory=Counter)
-    """Replicas being added, by the leader that they are copied from."""
-    bytes_adding: int = 0
-    """Bytes of the replicas being added."""
-    bytes_at: Counter[int] = msgspec.field(default_factory=Counter)
-    """The same by broker: copied to it, and copied from it where it leads."""
+    taken: dict[str, Counter[Place]] = msgspec.field(
+        default_factory=lambda: {field: Counter[Place]() for field, _ in COUNTED}
+    )
+    """What the steps take of each limit, by its field and by where it is counted."""
 
-    def count(self, move: Move, weight: int, sign: int = 1) -> None:
-        """Count a step in flight, but not at the leader that it copies from.
-
-        Args:
-            move: the step.
-            weight: the bytes that each replica counts.
-            sign: 1 for a step that begins, -1 for one that is over.
-        """
-        step = move.step
+    def count_place(self, move: Move, sign: int = 1) -> None:
+        """Count a step in flight under P, and whether any other may join it."""
         self.steps_in_places += sign * move.holds_place
-        self.leaders_moving += sign * step.moves_leader
-        self.coordinators_moving += sign * moves_coordinator(move.tp, step)
-        self.steps_adding += sign * bool(step.adds)
         self.alone += sign * move.alone
-        self.replicas_adding += sign * len(step.adds)
-        self.bytes_adding += sign * len(step.adds) * weight
-        for broker in step.adds:
-            self.adding[broker] += sign
-            self.bytes_at[broker] += sign * weight
 
-    def count_at_leader(self, leader: int, replicas: int, weight: int) -> None:
-        """Count replicas that are copied from a leader; a negative number ends them."""
-        self.sending[leader] += replicas
-        self.bytes_at[leader] += replicas * weight
+    def count(self, demand: Demand, sign: int = 1) -> None:
+        """Count what a step in flight takes; with a sign of -1, one that is over."""
+        self.coordinators_moving += sign * demand.moves_coordinator
+        self.steps_adding += sign * bool(demand.adds)
+        for field, limit in COUNTED:
+            if limit.costs is not None:
+                taken = self.taken[field]
+                for place, many in limit.costs(demand):
+                    taken[place] += sign * many
+
+    @property
+    def adding(self) -> int:
+        """How many replicas are being added."""
+        return self.taken["replica_movements"][None]

@@ -8,11 +8,12 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import cut_batch_size, partitions_to_cut, wave_in_progress
-from ktui.pacing.limits import Mode
-from ktui.pacing.queue import Demand
-from ktui.pacing.room import Foreign, Full, Room
+from ktui.pacing.decision import Demand, Place, demand_of
+from ktui.pacing.limits import Full, Mode
+from ktui.pacing.room import Room
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
+from ktui.pacing.usage import Usage
 
 
 class WaitsForNextWave(msgspec.Struct, frozen=True):
@@ -36,7 +37,7 @@ class WaitsToGoAlone(msgspec.Struct, frozen=True):
     most: int
     limit: str = "replica_movements"
     """The limit's field in `Limits`."""
-    broker: int | None = None
+    broker: Place = None
     """The broker whose own limit it is; None for the run's."""
 
 
@@ -63,7 +64,7 @@ def waiting_for(
     tp: TopicPartition,
     situation: Situation,
     steps: Sequence[Step],
-    others: Foreign,
+    others: Usage,
     *,
     urgent: bool = False,
     yields: bool = False,
@@ -76,7 +77,7 @@ def waiting_for(
             it has not begun.
         situation: its present state.
         steps: the steps of which it may take any one next; at least one.
-        others: replicas that other people's reassignments are adding.
+        others: what other people's reassignments take of the limits.
         urgent: whether it goes as an urgent one.
         yields: whether others that wait to begin do so before it.
     """
@@ -84,7 +85,8 @@ def waiting_for(
     if room.is_closed(among_urgent=urgent):
         return WaitsForLoneStep(_lone_step(roster, among_urgent=urgent))
     demands = [
-        Demand.of(tp, step, situation.leader, roster.limits, among_urgent=urgent) for step in steps
+        roster.limits.relevant(demand_of(tp, step, situation.leader, among_urgent=urgent))
+        for step in steps
     ]
     if tp in roster.ready:
         return _others_of_cut(roster, tp) or room.lacks(demands[0])
@@ -114,7 +116,7 @@ def _lone_step(roster: Roster, *, among_urgent: bool) -> TopicPartition:
     return next(move.tp for move in moves if move.among_urgent or not among_urgent)
 
 
-def _room(roster: Roster, room: Room, demand: Demand, others: Foreign) -> WaitsFor | None:
+def _room(roster: Roster, room: Room, demand: Demand, others: Usage) -> WaitsFor | None:
     if exceeded := room.exceeded(demand):
         if _nothing_in_the_way(roster, demand, others):
             return room.lacks_cuts(demand)
@@ -122,8 +124,8 @@ def _room(roster: Roster, room: Room, demand: Demand, others: Foreign) -> WaitsF
     return room.lacks(demand)
 
 
-def _nothing_in_the_way(roster: Roster, demand: Demand, others: Foreign) -> bool:
+def _nothing_in_the_way(roster: Roster, demand: Demand, others: Usage) -> bool:
     """Whether a step that can never fit goes now: no other is in flight that it counts."""
     if demand.among_urgent:
         return not any(move.among_urgent for move in roster.in_flight.values())
-    return not roster.in_flight and not others.count
+    return not roster.in_flight and not others.adding

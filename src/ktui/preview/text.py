@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ktui.pacing.limits import Limits, Mode
 from ktui.planning.check.findings import Finding, FindingKind
@@ -144,7 +144,7 @@ def why_no_less(bound: Bound, limits: Limits) -> str:
         case Bottleneck.RECEIVER:
             return f"as broker {bound.broker} gets {size}"
         case Bottleneck.SENDER:
-            sends = _at(limits.per_leader_at, bound)
+            sends = limits.most_at("per_leader", bound.broker)
             return f"as broker {bound.broker} sends {size}, with S {sends}"
         case Bottleneck.BROKER | Bottleneck.BROKERS:
             return _why_in_turn(bound, limits)
@@ -159,15 +159,11 @@ def why_no_less(bound: Bound, limits: Limits) -> str:
 def _why_in_turn(bound: Bound, limits: Limits) -> str:
     size = as_bytes(bound.bytes)
     if bound.bottleneck is Bottleneck.BROKER:
-        most = as_bytes(_at(limits.bytes_per_broker_at, bound))
+        most = as_bytes(limits.most_at("bytes_per_broker", bound.broker))
         return f"as broker {bound.broker} takes part in {size}, with W {most}"
     names, at_once = join_named("broker", bound.brokers), len(bound.brokers) // 2 * 2
     most = as_bytes(limits.bytes_per_broker)
     return f"as {names} exchange {size}, {at_once} at a time, with W {most}"
-
-
-def _at(most_at: Callable[[int], int | None], bound: Bound) -> int | None:
-    return None if bound.broker is None else most_at(bound.broker)
 
 
 def _or_unknown(count: int | None) -> str:

@@ -114,8 +114,8 @@ class ThrottledRun(msgspec.Struct, frozen=True):
         """
         limits, weights = self.limits, self.growing.weights_onto.get(broker, ())
         counts = (
-            limits.per_broker_at(broker), limits.partitions, limits.replica_movements,
-            most_by_weight(weights, limits.bytes_per_broker_at(broker)),
+            limits.most_at("per_broker", broker), limits.partitions, limits.replica_movements,
+            most_by_weight(weights, limits.most_at("bytes_per_broker", broker)),
         )  # fmt: skip
         together = min((count for count in counts if count is not None), default=None)
         return sum(bytes_s for bytes_s, _ in self.growing.onto.get(broker, ())[:together])
@@ -123,8 +123,11 @@ class ThrottledRun(msgspec.Struct, frozen=True):
     @property
     def most_partitions(self) -> int | None:
         """The most partitions that may be under way at once; None without P and W."""
-        weights, most_at = self.growing.weights_onto, self.limits.bytes_per_broker_at
-        most = [most_by_weight(each, most_at(broker)) for broker, each in weights.items()]
+        weights, limits = self.growing.weights_onto, self.limits
+        most = [
+            most_by_weight(each, limits.most_at("bytes_per_broker", broker))
+            for broker, each in weights.items()
+        ]
         by_size = sum(count for count in most if count is not None) if None not in most else None
         counts = (self.limits.partitions, by_size)
         return min((count for count in counts if count is not None), default=None)

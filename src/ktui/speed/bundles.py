@@ -73,7 +73,7 @@ def go_together(sizes: Sequence[int], limits: Limits) -> bool:
 
     They are where no limit keeps half of all that wait from going on at a time.
     """
-    if limits.per_broker or limits.per_leader or limits.bytes_per_broker or limits.brokers:
+    if limits.by_place or limits.brokers:
         return False
     of_bytes, size = limits.bytes_in_flight, sum(sizes)
     large = None if of_bytes is None or not size else of_bytes * len(sizes) / size

@@ -103,7 +103,7 @@ class _Sums:
             least_s = max(least_s, whole_s / at_once)
             leader = leader_or_first(now.leader, now.replicas)
             self._all_s += _share(whole_s, least_s, at_once, self._limits.replica_movements)
-            most = self._limits.per_leader_at(leader)
+            most = self._limits.most_at("per_leader", leader)
             self._from_s[leader] += _share(whole_s, least_s, at_once, most)
             self._from[leader] += whole
             if self._by_size:
@@ -129,7 +129,7 @@ class _Sums:
         return self._limits.shape is Shape.GENTLE and self._limits.extra_replicas is None
 
     def _goes_in_turn(self, one: WantedPartition, broker: int) -> bool:
-        return one.weight >= (self._limits.bytes_per_broker_at(broker) or inf)
+        return one.weight >= (self._limits.most_at("bytes_per_broker", broker) or inf)
 
     def _take_turn(self, broker: int, size: int, seconds: float) -> None:
         self._in_turn[broker] += size
@@ -160,7 +160,7 @@ class _Sums:
                 bytes=found.bytes,
             )
         for leader, size in self._from.items() if self._leaders_stay else ():
-            if most := limits.per_leader_at(leader):
+            if most := limits.most_at("per_leader", leader):
                 time_s = self._of_all(self._from_s[leader] / most)
                 yield Bound(time_s=time_s, bottleneck=kind.SENDER, broker=leader, bytes=size)
         if limits.partitions:

@@ -16,13 +16,13 @@ import msgspec
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, Move, WantedPartition
-from ktui.pacing.last_minute import LastMinute, raises_epoch
+from ktui.pacing.decision import Decision, Move, WantedPartition, raises_epoch
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.queue import first_by
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done, Situation
 from ktui.pacing.steps import after
+from ktui.pacing.usage import LastMinute
 from ktui.speed.copies import CopiesInFlight, leader_or_first
 
 POLL_S = 1

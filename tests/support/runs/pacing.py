@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
@@ -11,13 +12,13 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, WantedPartition
-from ktui.pacing.last_minute import raises_epoch
+from ktui.pacing.decision import Decision, WantedPartition, raises_epoch
 from ktui.pacing.limits import BrokerLimits, Limits, Shape
-from ktui.pacing.room import NOTHING_FOREIGN, Foreign
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import after, all_steps
+from ktui.pacing.usage import Usage
 
 WHOLE = Limits(shape=Shape.WHOLE)
 Brokers = tuple[int, ...]
@@ -84,11 +85,24 @@ def roster_of(limits: Limits, *ways: tuple[Brokers, Brokers], sizes: Brokers = (
     return roster
 
 
-def foreign_moves(brokers: Collection[int], most: int) -> st.SearchStrategy[Foreign]:
+def foreign_moves(brokers: Collection[int], most: int) -> st.SearchStrategy[Usage]:
     """Draw replicas that others add on up to two brokers, all copied from one leader."""
     adding = st.dictionaries(st.sampled_from([*brokers]), st.integers(1, most), max_size=2)
     leaders = st.sampled_from([*brokers])
-    return st.builds(lambda on, leader: Foreign(on, {leader: sum(on.values())}), adding, leaders)
+    return st.builds(
+        lambda on, leader: foreign_use(on, {leader: sum(on.values())}), adding, leaders
+    )
+
+
+def foreign_use(
+    adding: Mapping[int, int], sending: Mapping[int, int] = MappingProxyType({})
+) -> Usage:
+    """Return the use of limits by others, who add replicas on brokers, copied from leaders."""
+    used = Usage()
+    used.taken["replica_movements"][None] = sum(adding.values())
+    used.taken["per_broker"].update(adding)
+    used.taken["per_leader"].update(sending)
+    return used
 
 
 def broker_limits(brokers: Collection[int]) -> st.SearchStrategy[tuple[BrokerLimits, ...]]:
@@ -120,7 +134,7 @@ def numbers(decision: Decision) -> list[int]:
     return [move.tp.partition for move in decision.moves]
 
 
-def submit(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
+def submit(roster: Roster, others: Usage = NOTHING_FOREIGN) -> Decision:
     """Decide, and count the decision as submitted."""
     decision = decide_steps(roster, others)
     roster.submitted(decision)

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, WantedPartition
-from ktui.pacing.limits import InternalOrder, Limits, Mode, Order, Shape
-from ktui.pacing.room import NOTHING_FOREIGN, Full
+from ktui.pacing.limits import Full, InternalOrder, Limits, Mode, Order, Shape
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.steps import after
 from ktui.pacing.waiting_for import WaitsFor, waiting_for

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ktui.pacing.limits import (
     BrokerLimits,
+    Full,
     Limits,
     LimitsProblem,
     Shape,
@@ -14,10 +15,11 @@ from ktui.pacing.limits import (
     parse_broker_limits,
     parse_limits,
 )
-from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Full
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
+from ktui.pacing.usage import Usage
 from ktui.pacing.waiting_for import WaitsFor, WaitsToGoAlone, waiting_for
-from support.runs.pacing import Brokers, complete, numbers, roster_of, submit, tp
+from support.runs.pacing import Brokers, complete, foreign_use, numbers, roster_of, submit, tp
 
 MIB = 1024 * 1024
 Way = tuple[Brokers, Brokers]
@@ -31,12 +33,12 @@ def own(broker: int, **limits: int | None) -> BrokerLimits:
     return BrokerLimits(broker=broker, **limits)
 
 
-def begun(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> list[int]:
+def begun(roster: Roster, others: Usage = NOTHING_FOREIGN) -> list[int]:
     """Submit the next decision, and return the numbers of its partitions."""
     return numbers(submit(roster, others))
 
 
-def why(roster: Roster, partition: int, others: Foreign = NOTHING_FOREIGN) -> WaitsFor | None:
+def why(roster: Roster, partition: int, others: Usage = NOTHING_FOREIGN) -> WaitsFor | None:
     moved = tp(partition)
     return waiting_for(roster, moved, roster.situation(moved), roster.choices(moved), others)
 
@@ -51,8 +53,8 @@ def test_one_broker_gets_and_sends_one_replica_at_a_time_and_the_rest_goes_as_be
     roster = roster_of(limits, *ways)
 
     assert begun(roster) == [0, 2, 3]
-    assert why(roster, 1) == Full("per_broker", 1, 1, broker=3, own=True)
-    assert why(roster, 4) == Full("per_leader", 1, 1, broker=3, own=True)
+    assert why(roster, 1) == Full("per_broker", 1, 1, at=3, own=True)
+    assert why(roster, 4) == Full("per_leader", 1, 1, at=3, own=True)
     complete(roster, 0)
     assert begun(roster) == [1]
     complete(roster, 3)
@@ -61,12 +63,12 @@ def test_one_broker_gets_and_sends_one_replica_at_a_time_and_the_rest_goes_as_be
 
 def test_what_others_add_counts_under_the_limits_of_a_broker() -> None:
     limits = Limits(replicas=1, brokers=(own(3, per_broker=2, per_leader=2),))
-    others = Foreign({3: 1}, {3: 1})
+    others = foreign_use({3: 1}, {3: 1})
     roster = roster_of(limits, copies(1, 3), copies(1, 3), copies(3, 2), copies(3, 2))
 
     assert begun(roster, others) == [0, 2]
-    assert why(roster, 1, others) == Full("per_broker", 2, 2, broker=3, others=1, own=True)
-    assert why(roster, 3, others) == Full("per_leader", 2, 2, broker=3, others=1, own=True)
+    assert why(roster, 1, others) == Full("per_broker", 2, 2, at=3, others=1, own=True)
+    assert why(roster, 3, others) == Full("per_leader", 2, 2, at=3, others=1, own=True)
 
 
 def test_the_bytes_of_one_broker_count_at_both_ends() -> None:
@@ -75,7 +77,7 @@ def test_the_bytes_of_one_broker_count_at_both_ends() -> None:
     roster = roster_of(limits, *ways, sizes=(8 * MIB,) * 5)
 
     assert begun(roster) == [0, 3, 4]
-    assert why(roster, 2) == Full("bytes_per_broker", 8 * MIB, MIB, broker=3, own=True)
+    assert why(roster, 2) == Full("bytes_per_broker", 8 * MIB, MIB, at=3, own=True)
 
 
 def test_none_lets_one_broker_go_beyond_the_limits_of_the_run() -> None:
@@ -85,7 +87,7 @@ def test_none_lets_one_broker_go_beyond_the_limits_of_the_run() -> None:
     roster = roster_of(limits, *ways, sizes=(8 * MIB,) * 5)
 
     assert begun(roster) == [0, 1, 2, 3]
-    assert why(roster, 4) == Full("per_leader", 1, 1, broker=4)
+    assert why(roster, 4) == Full("per_leader", 1, 1, at=4)
 
 
 def test_a_partition_begins_with_the_replica_whose_broker_has_room_by_its_own_limit() -> None:
@@ -124,7 +126,7 @@ def test_limits_of_a_broker_keep_what_is_not_named_and_run_lifts_them() -> None:
     base = Limits(per_broker=4, bytes_per_broker=64 * MIB)
     one = parse_broker_limits({3: {"per-broker": "1", "bytes-per-broker": "8MiB"}}, base)
     assert one.brokers == (own(3, per_broker=1, bytes_per_broker=8 * MIB),)
-    assert (one.per_broker_at(3), one.per_broker_at(4)) == (1, 4)
+    assert (one.most_at("per_broker", 3), one.most_at("per_broker", 4)) == (1, 4)
     assert full_limit_figure(one, "per-broker") == "4 (broker 3: 1)"
 
     two = parse_broker_limits({1: {"per-leader": 2}, 3: {"per-broker": "none"}}, one)

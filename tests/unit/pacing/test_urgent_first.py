@@ -6,12 +6,22 @@ import pytest
 
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
-from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Full
+from ktui.pacing.limits import Full, Limits, Mode, Order, Shape
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Urgency
 from ktui.pacing.waiting_for import WaitsFor, WaitsForLoneStep, WaitsForNextWave, waiting_for
-from support.runs.pacing import Brokers, broken, complete, numbers, on_the_way, step, submit, tp
+from support.runs.pacing import (
+    Brokers,
+    broken,
+    complete,
+    foreign_use,
+    numbers,
+    on_the_way,
+    step,
+    submit,
+    tp,
+)
 
 MIB, GIB = 1024**2, 1024**3
 DEAD = 9
@@ -79,7 +89,7 @@ def test_urgent_partitions_wait_only_for_each_other_and_the_rest_for_all() -> No
     complete(roster, 3)
     assert numbers(submit(roster)) == [5]
     complete(roster, 4, 5)
-    assert why(roster, 1) == Full("bytes_per_broker", 10 * GIB, 100 * MIB, broker=1)
+    assert why(roster, 1) == Full("bytes_per_broker", 10 * GIB, 100 * MIB, at=1)
     complete(roster, 0)
     assert numbers(submit(roster)) == [1, 0]
 
@@ -146,7 +156,7 @@ def test_each_limit_leaves_one_share_to_urgent_partitions_and_no_more(limit: str
 def test_other_peoples_copies_take_no_room_from_urgent_partitions() -> None:
     limits = Limits(replicas=1, replica_movements=2, per_broker=2, per_leader=2)
     roster = a_run(limits, *[moves_to(2, DEAD)] * 2)
-    others = Foreign({2: 5}, {1: 5})
+    others = foreign_use({2: 5}, {1: 5})
     broker_dies(roster, 1)
 
     assert numbers(submit(roster, others)) == [1]

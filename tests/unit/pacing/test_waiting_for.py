@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import WantedPartition
-from ktui.pacing.limits import Limits, Mode, Shape
-from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Full
+from ktui.pacing.limits import Full, Limits, Mode, Shape
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
+from ktui.pacing.usage import Usage
 from ktui.pacing.waiting_for import (
     WaitsFor,
     WaitsForCut,
@@ -25,6 +26,7 @@ from support.runs.pacing import (
     broker_limits,
     complete,
     foreign_moves,
+    foreign_use,
     on_the_way,
     replica_lists,
     roster_of,
@@ -41,7 +43,7 @@ SIZES = st.sampled_from((None, 1, MIB))
 BROKERS = range(6)
 
 
-def why(roster: Roster, partition: int, others: Foreign = NOTHING_FOREIGN) -> WaitsFor | None:
+def why(roster: Roster, partition: int, others: Usage = NOTHING_FOREIGN) -> WaitsFor | None:
     moved = tp(partition)
     return waiting_for(roster, moved, roster.situation(moved), roster.choices(moved), others)
 
@@ -59,16 +61,16 @@ def test_a_partition_waits_for_a_free_place() -> None:
 
 def test_a_partition_waits_for_room_on_a_broker_shared_with_others() -> None:
     roster = roster_of(replace(GENTLE, partitions=5, per_broker=2), *[ADDS_4] * 3, ADDS_5)
-    submit(roster, Foreign({4: 1}))
+    submit(roster, foreign_use({4: 1}))
 
-    assert why(roster, 1, Foreign({4: 1})) == Full("per_broker", 2, 2, broker=4, others=1)
+    assert why(roster, 1, foreign_use({4: 1})) == Full("per_broker", 2, 2, at=4, others=1)
 
 
 def test_a_partition_waits_for_a_replica_movement_or_a_leader_movement() -> None:
     most = replace(GENTLE, partitions=5, replica_movements=2)
     roster = roster_of(most, *[ADDS_4] * 3)
-    submit(roster, Foreign({9: 1}))
-    assert why(roster, 1, Foreign({9: 1})) == Full("replica_movements", 2, 2, others=1)
+    submit(roster, foreign_use({9: 1}))
+    assert why(roster, 1, foreign_use({9: 1})) == Full("replica_movements", 2, 2, others=1)
 
     roster = roster_of(replace(GENTLE, partitions=5, leader_movements=1), *[MOVES_LEADER] * 2)
     submit(roster)
@@ -85,8 +87,8 @@ def test_a_partition_waits_for_the_end_of_the_wave() -> None:
 
 def test_a_partition_waits_for_room_at_the_leader_that_it_is_copied_from() -> None:
     roster = roster_of(Limits(replicas=1, per_leader=2), ADDS_4, ADDS_5)
-    submit(roster, Foreign({4: 1}, {1: 1}))
-    assert why(roster, 1, Foreign({4: 1}, {1: 1})) == Full("per_leader", 2, 2, broker=1, others=1)
+    submit(roster, foreign_use({4: 1}, {1: 1}))
+    assert why(roster, 1, foreign_use({4: 1}, {1: 1})) == Full("per_leader", 2, 2, at=1, others=1)
 
 
 def test_a_partition_waits_for_the_bytes_in_flight_in_the_cluster_or_at_a_broker() -> None:
@@ -97,7 +99,7 @@ def test_a_partition_waits_for_the_bytes_in_flight_in_the_cluster_or_at_a_broker
 
     roster = roster_of(Limits(replicas=1, bytes_per_broker=MIB), ADDS_4, ADDS_5, sizes=sizes)
     submit(roster)
-    assert why(roster, 1) == Full("bytes_per_broker", 8 * MIB, MIB, broker=1)
+    assert why(roster, 1) == Full("bytes_per_broker", 8 * MIB, MIB, at=1)
 
 
 def test_a_partition_waits_for_the_minute_of_earlier_cuts_to_pass() -> None:
@@ -143,11 +145,11 @@ def test_a_step_over_the_movement_limit_goes_alone_and_the_rest_wait_for_it() ->
     big = ((1, 2, 3), (4, 5, 6))
     limits = Limits(replicas=3, partitions=2, replica_movements=2, shape=Shape.GENTLE)
     roster = roster_of(limits, ADDS_4, big, ADDS_5)
-    submit(roster, Foreign({9: 1}))
-    assert why(roster, 1, Foreign({9: 1})) == WaitsToGoAlone(3, 2)
+    submit(roster, foreign_use({9: 1}))
+    assert why(roster, 1, foreign_use({9: 1})) == WaitsToGoAlone(3, 2)
 
     alone = roster_of(limits, big, ADDS_4)
-    submit(alone, Foreign({9: 1}))
+    submit(alone, foreign_use({9: 1}))
     complete(alone)
     while tp(0) not in alone.in_flight:
         submit(alone)
@@ -159,7 +161,7 @@ def test_a_step_over_the_movement_limit_goes_alone_and_the_rest_wait_for_it() ->
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[Roster, Foreign]:
+def runs(draw: st.DrawFn) -> tuple[Roster, Usage]:
     """Draw a run after some decisions, with some steps complete and the last one submitted."""
     some = replica_lists(BROKERS, 4)
     limits = Limits(
@@ -202,7 +204,7 @@ def waiting(roster: Roster) -> set[TopicPartition]:
 
 @given(runs())
 def test_every_partition_left_out_of_a_decision_waits_for_something(
-    run: tuple[Roster, Foreign],
+    run: tuple[Roster, Usage],
 ) -> None:
     roster, others = run
     assert not [*decide_steps(roster, others).moves]
@@ -212,7 +214,7 @@ def test_every_partition_left_out_of_a_decision_waits_for_something(
 
 @given(runs())
 def test_the_reason_to_wait_depends_only_on_partitions_that_have_begun(
-    run: tuple[Roster, Foreign],
+    run: tuple[Roster, Usage],
 ) -> None:
     roster, others = run
     begun = Roster(roster.limits)

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.pacing.room import Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done
 from ktui.pacing.steps import after
@@ -15,6 +14,7 @@ from support.runs.pacing import (
     Brokers,
     broken,
     complete,
+    foreign_use,
     numbers,
     on_the_way,
     roster_of,
@@ -88,9 +88,9 @@ def test_a_begun_partition_keeps_its_place_while_a_limit_makes_it_wait() -> None
     roster = roster_of(limits, ALL_MOVE, *several(3, DROPS_ONE))
     about_to_add(roster, 0)
 
-    assert numbers(submit(roster, Foreign({9: 1}))) == []
+    assert numbers(submit(roster, foreign_use({9: 1}))) == []
     roster.set_limits(replace(limits, partitions=2))
-    assert numbers(submit(roster, Foreign({9: 1}))) == [1]
+    assert numbers(submit(roster, foreign_use({9: 1}))) == [1]
 
 
 def test_a_partition_that_comes_back_does_not_take_the_place_of_a_waiting_one() -> None:
@@ -102,7 +102,7 @@ def test_a_partition_that_comes_back_does_not_take_the_place_of_a_waiting_one() 
 
     roster.seen(tp(0), now)
 
-    assert numbers(submit(roster, Foreign({9: 1}))) == []
+    assert numbers(submit(roster, foreign_use({9: 1}))) == []
     assert numbers(submit(roster)) == [1]
 
 
@@ -187,7 +187,7 @@ def test_a_step_that_adds_too_many_replicas_is_skipped_not_split() -> None:
 
 def test_replicas_others_add_count_against_cluster_and_broker_limits() -> None:
     def begun(adding: dict[int, int], limits: Limits) -> list[int]:
-        return numbers(submit(roster_of(limits, *several(3)), Foreign(adding)))
+        return numbers(submit(roster_of(limits, *several(3)), foreign_use(adding)))
 
     assert begun({7: 2}, replace(ONE_BY_ONE, replica_movements=3)) == [0]
     assert begun({2: 1}, replace(ONE_BY_ONE, per_broker=2)) == [0]
@@ -199,7 +199,7 @@ def test_no_more_replicas_are_copied_from_one_leader_than_its_limit() -> None:
     roster = roster_of(limits, ALL_MOVE, ALL_MOVE, LEADER_STAYS, ((1, 0), (1, 0, 2)), ADDS_ONE)
 
     assert numbers(submit(roster)) == [0, 2, 3]
-    assert roster.used.sending == {0: 3, 1: 1}
+    assert +roster.used.taken["per_leader"] == {0: 3, 1: 1}
 
     complete(roster, 2)
 
@@ -210,7 +210,7 @@ def test_replicas_that_others_copy_from_a_leader_count_against_its_limit() -> No
     limits = Limits(replicas=1, per_leader=2)
 
     def begun(sending: dict[int, int]) -> list[int]:
-        foreign = Foreign({7: sum(sending.values())}, sending)
+        foreign = foreign_use({7: sum(sending.values())}, sending)
         return numbers(submit(roster_of(limits, *several(3)), foreign))
 
     assert begun({0: 1}) == [0]
@@ -226,9 +226,9 @@ def test_a_copy_counts_at_the_leader_that_sends_it_now() -> None:
     roster.seen(tp(0), replace(roster.situation(tp(0)), leader=1))
 
     assert numbers(submit(roster)) == [1]
-    assert roster.used.sending == {0: 1, 1: 2}
+    assert +roster.used.taken["per_leader"] == {0: 1, 1: 2}
     complete(roster)
-    assert not any(roster.used.sending.values())
+    assert not any(roster.used.taken["per_leader"].values())
 
 
 def test_a_step_that_copies_more_from_its_leader_than_the_limit_goes_alone() -> None:
@@ -307,7 +307,7 @@ def test_a_partition_begins_with_the_replica_whose_broker_is_not_full() -> None:
 def test_a_broker_that_others_add_to_has_less_room() -> None:
     roster = roster_of(Limits(replicas=1, per_broker=9), ((1,), (4, 5)))
 
-    decision = decide_steps(roster, Foreign(adding={4: 3}))
+    decision = decide_steps(roster, foreign_use(adding={4: 3}))
 
     assert added(decision) == [(5,)]
 
@@ -396,7 +396,7 @@ def test_nothing_joins_a_step_that_goes_alone() -> None:
 def test_a_step_that_can_never_fit_also_waits_for_moves_of_others() -> None:
     roster = roster_of(Limits(replicas=3, replica_movements=2), ALL_MOVE)
 
-    assert numbers(submit(roster, Foreign({9: 1}))) == []
+    assert numbers(submit(roster, foreign_use({9: 1}))) == []
 
 
 def test_a_partition_below_min_isr_does_not_wait_for_the_replica_movement_limit() -> None:
@@ -450,7 +450,7 @@ def test_a_partition_begun_by_an_earlier_process_takes_a_place_before_others_beg
 
     roster.seen(tp(0), begun)
     assert roster.holds_place(tp(0))
-    assert numbers(submit(roster, Foreign({7: 1}))) == []
+    assert numbers(submit(roster, foreign_use({7: 1}))) == []
     assert numbers(submit(roster)) == [0]
 
 
@@ -638,7 +638,7 @@ def test_withdrawn_partitions_leave_nothing_behind_in_the_queue() -> None:
     assert len(roster.queue) == 0
     assert roster.queue.first(9) == []
     assert not roster.queue._tree
-    assert roster.used.replicas_adding == 0
+    assert roster.used.adding == 0
 
 
 def test_deciding_does_not_change_the_roster() -> None:

@@ -20,40 +20,30 @@ from ktui.pacing.limits import (
     OF_ONE_BROKER,
     PACE,
     PACES,
-    USUAL_BYTES,
-    USUAL_CUT_TOGETHER,
-    USUAL_CUTS,
+    Limit,
     Limits,
     LimitsProblem,
-    Number,
     default_limits,
     limit_text,
     parse_limits,
 )
-from ktui.quantities import as_size
 
 R = TypeVar("R")
 
 GivenLimits = dict[str, int | str | None]
 """The limits that options name, by option, as they were given: `none` lifts a limit."""
 
-_DEFAULTS = {
-    "replicas": " Default: 1.",
-    "cuts-per-minute": f" Default: {USUAL_CUTS}.",
-    "bytes-per-broker": f" Default: {as_size(USUAL_BYTES)}, unless P, M, B or V is given.",
-    "cut-together": f" Default: P, or up to {USUAL_CUT_TOGETHER} without P.",
-}
 
-
-def _help(option: str, number: Number) -> str:
-    gentle = " Gentle only." if number.gentle_only else ""
-    return f"{number.meaning[0].upper()}{number.meaning[1:]}.{gentle}{_DEFAULTS.get(option, '')}"
+def _help(limit: Limit) -> str:
+    gentle = " Gentle only." if limit.gentle_only else ""
+    default = f" Default: {limit.default}." if limit.default else ""
+    return f"{limit.meaning[0].upper()}{limit.meaning[1:]}.{gentle}{default}"
 
 
 _HELP = {
     PACE: "R, V, W and K by one word; what you name as well counts. quiet: less at a time than "
     "balanced, the default. fast: more.",
-    **{option: _help(option, number) for option, number in NUMBERS.items()},
+    **{option: _help(limit) for option, limit in NUMBERS.items()},
     "shape": "gentle (default): add all new replicas, then remove the old ones together. "
     "kip-435: add and remove in turns.",
     "mode": "rolling (default): begin a partition as soon as there is room. "

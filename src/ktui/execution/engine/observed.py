@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from collections.abc import Collection
 
 import msgspec
@@ -14,8 +13,9 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.destination import find_goal
 from ktui.execution.run.track import OpenStep, Track
-from ktui.pacing.room import Foreign
+from ktui.pacing.decision import Demand
 from ktui.pacing.situation import Situation
+from ktui.pacing.usage import Usage
 
 
 class Observed:
@@ -106,16 +106,14 @@ class Observed:
                 return f"the cluster does not report its state: {failure.answer}"
         return "the cluster does not report its state"
 
-    def others(self, ours: Collection[TopicPartition]) -> Foreign:
-        """Count the replicas that other people's reassignments are adding."""
-        adding: Counter[int] = Counter()
-        sending: Counter[int] = Counter()
+    def others(self, ours: Collection[TopicPartition]) -> Usage:
+        """Count what other people's reassignments take of the limits."""
+        used = Usage()
         for tp, state in self.seen.partitions.items():
             if state.adding and tp not in ours:
-                adding.update(state.adding)
-                if state.leader is not None:
-                    sending[state.leader] += len(state.adding)
-        return Foreign(adding, sending)
+                adding, leader = state.adding, state.leader
+                used.count(Demand(False, False, len(adding), leader=leader, brokers=adding))  # noqa: FBT003 - no leader movement, nothing urgent
+        return used
 
     def only(self, partitions: Collection[TopicPartition]) -> Observation:
         """Return the observation with some of its partitions only."""

@@ -11,8 +11,7 @@ from ktui.execution.run.schedule import local_minute
 from ktui.execution.run.track import Track
 from ktui.execution.run.urgency_text import urgent_text
 from ktui.execution.time_left.needed import TimeNeeded
-from ktui.pacing.limits import LETTERS
-from ktui.pacing.room import Full
+from ktui.pacing.limits import FIELDS, Full
 from ktui.pacing.waiting_for import (
     WaitsForCut,
     WaitsForLoneStep,
@@ -20,7 +19,7 @@ from ktui.pacing.waiting_for import (
     WaitsForOthers,
     WaitsToGoAlone,
 )
-from ktui.quantities import as_bytes, as_count
+from ktui.quantities import as_count
 
 
 class WaitReason(NamedTuple):
@@ -122,7 +121,7 @@ def _reason_in_turn(  # noqa: PLR0911 - one for each cause
 
 
 def _alone_reason(cause: WaitsToGoAlone) -> WaitReason:
-    adds, letter = as_count(cause.adds, "replica"), LETTERS[cause.limit.replace("_", "-")]
+    adds, letter = as_count(cause.adds, "replica"), FIELDS[cause.limit].letter
     own = "" if cause.broker is None else f" of broker {cause.broker}"
     return WaitReason(
         f"adds {cause.adds:,}, {letter}{own} is {cause.most:,}",
@@ -190,72 +189,20 @@ def _deadline(run: Run) -> tuple[str, str]:
     return until, f"{until}, the time given with --until{also}"
 
 
-def _full_reason(full: Full, track: Track) -> WaitReason:  # noqa: PLR0911 - one for each limit
-    letter = LETTERS[wait_code(full)]
-    used = f"{letter} {full.used:,} of {full.most:,}"
-    foreign = f", {full.others:,} foreign" if full.others else ""
-    own = "its own " if full.own else ""
-    are = "is" if full.used == 1 else "are"
-    theirs = f", {full.others:,} of them by others" if full.others else ""
-    match full.limit:
-        case "partitions":
-            goes_on = "goes on" if track.begun else "begins"
-            under_way = as_count(full.most, "partition")
-            words = f"P lets {under_way} be under way, and {full.used:,} {are}: it {goes_on} when"
-            return WaitReason(f"{used} in use", f"{words} one of them has ended.")
-        case "leader_movements" if full.among_internal:
-            return WaitReason(
-                "one internal leader at a time",
-                "Its next step moves its leader, which coordinates groups or transactions: of these"
-                " one moves at a time, and one is moving.",
-            )
-        case "leader_movements":
-            moves = as_count(full.most, "leader movement")
-            words = f"Its next step moves its leader: L lets {moves} be in flight, and"
-            return WaitReason(f"{used} in use", f"{words} {full.used:,} {are}.")
-        case "per_broker":
-            adds = as_count(full.most, "replica")
-            lets = f"{own}B lets {adds} be added{'' if full.own else ' on one broker'}"
-            words = f"Its next step adds a replica on broker {full.broker}: {lets}"
-            return WaitReason(
-                f"{used}, broker {full.broker}{foreign}",
-                f"{words}, and {full.used:,} {are} there{theirs}.",
-            )
-        case "cuts_per_minute":
-            steps = as_count(full.most, "step")
-            words = f"Its next step raises its leader epoch: K lets {steps} do so in a minute, and"
-            have = "has" if full.used == 1 else "have"
-            return WaitReason(f"{used} this minute", f"{words} {full.used:,} {have}.")
-        case "bytes_in_flight" | "bytes_per_broker":
-            return _bytes_reason(full)
-        case "per_leader":
-            copies = as_count(full.most, "replica")
-            lets = f"{own}S lets {copies} be copied{'' if full.own else ' from one leader'}"
-            words = f"Its next step copies from broker {full.broker}: {lets}"
-            return WaitReason(
-                f"{used}, leader {full.broker}{foreign}",
-                f"{words}, and {full.used:,} {are}{theirs}.",
-            )
-        case "replica_movements":
-            adds = as_count(full.most, "replica")
-            words = f"Its next step adds to the cluster: M lets {adds} be added at once, and"
-            return WaitReason(f"{used} in use{foreign}", f"{words} {full.used:,} {are}{theirs}.")
-
-
-def _bytes_reason(full: Full) -> WaitReason:
-    letter, used, most = LETTERS[wait_code(full)], as_bytes(full.used), as_bytes(full.most)
-    if full.broker is None:
-        words = (
-            f"Its next step copies: {letter} lets {most} be in flight in the cluster, and {used}"
+def _full_reason(full: Full, track: Track) -> WaitReason:
+    if full.among_internal:
+        return WaitReason(
+            "one internal leader at a time",
+            "Its next step moves its leader, which coordinates groups or transactions: of these"
+            " one moves at a time, and one is moving.",
         )
-        return WaitReason(f"{letter} {used} of {most} in use", f"{words} are.")
-    words = f"Its next step copies to or from broker {full.broker}:"
-    own = f"its own {letter} lets {most} be in flight"
-    lets = own if full.own else f"{letter} lets {most} be in flight at one broker"
-    return WaitReason(
-        f"{letter} {used} of {most}, broker {full.broker}",
-        f"{words} {lets}, and {used} are there.",
-    )
+    if full.limit != "partitions":
+        return WaitReason(*FIELDS[full.limit].why_full(full))
+    goes_on, are = "goes on" if track.begun else "begins", "is" if full.used == 1 else "are"
+    under_way = as_count(full.most, "partition")
+    words = f"P lets {under_way} be under way, and {full.used:,} {are}: it {goes_on} when"
+    short = f"P {full.used:,} of {full.most:,} in use"
+    return WaitReason(short, f"{words} one of them has ended.")
 
 
 def _cut_reason(cut: WaitsForCut, run: Run) -> WaitReason:

@@ -19,10 +19,11 @@ from ktui.execution.time_left.expected import expected_situation
 from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.queue import Precedence
-from ktui.pacing.room import NOTHING_FOREIGN, Foreign
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_steps
+from ktui.pacing.usage import Usage
 from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
@@ -149,7 +150,7 @@ class Waits:
         return expected_situation(track)
 
     @cached_property
-    def _others(self) -> Foreign:
+    def _others(self) -> Usage:
         if self._observed is None:
             return NOTHING_FOREIGN
         return self._observed.others(self._run.tracks_in_flight)

@@ -20,10 +20,9 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.states import State
 from ktui.json_input import checked_moment, decode_untrusted, unknown_field
-from ktui.pacing.decision import Move
+from ktui.pacing.decision import LEAST, Move, weight_of
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step, Urgency
-from ktui.pacing.weight import LEAST, weight_of
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
 

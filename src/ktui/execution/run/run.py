@@ -59,8 +59,9 @@ from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
 from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.execution.run.track import OpenStep, Track, new_track
-from ktui.pacing.last_minute import LastMinute, raises_epoch
+from ktui.pacing.decision import raises_epoch
 from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.usage import LastMinute
 
 
 class Owner(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.pacing.limits import Limits, LimitsProblem, parse_limits
+from ktui.pacing.limits import FIELDS, Limits, LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
     BrokerRate,
@@ -47,10 +47,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 """What is multiplied: what a run has at once, and its throttle."""
-_AT_ONCE = (
-    "partitions", "per_broker", "per_leader", "replica_movements", "bytes_per_broker",
-    "bytes_in_flight",
-)  # fmt: skip
+_AT_ONCE = tuple(field for field, limit in FIELDS.items() if limit.bounds_copies)
 
 
 _MOST_BYTES_S = 2**63 - 2

@@ -30,8 +30,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.time_left.needed import TimeNeeded
-from ktui.pacing.limits import InternalOrder, Limits
-from ktui.pacing.room import Full
+from ktui.pacing.limits import Full, InternalOrder, Limits
 from ktui.pacing.situation import Urgency
 from ktui.pacing.waiting_for import (
     WaitsFor,
@@ -105,7 +104,7 @@ def waits_for(
 def test_a_row_waits_for_a_place_or_for_a_broker() -> None:
     assert waits_for(a_run()) == Full("partitions", 1, 1)
     per_broker = Limits(replicas=1, partitions=3, per_broker=1)
-    assert waits_for(a_run(limits=per_broker)) == Full("per_broker", 1, 1, broker=4)
+    assert waits_for(a_run(limits=per_broker)) == Full("per_broker", 1, 1, at=4)
     assert waits_for(a_run(), FIRST) is None
 
 
@@ -158,7 +157,7 @@ def test_a_row_of_an_urgent_partition_says_why_and_waits_only_for_urgent_ones() 
     )  # fmt: skip
     second = a_run(URGENT, among_urgent, limits=limits, urgent_first=True)
     waits = waits_for(second)
-    assert waits == Full("per_broker", 1, 1, broker=4, among_urgent=True)
+    assert waits == Full("per_broker", 1, 1, at=4, among_urgent=True)
     words = waiting_words(waits, second, second.tracks[LAST])
     assert words.short == "urgent: under min ISR; B 1 of 1, broker 4"
     assert words.sentence == (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import chain
 from typing import ClassVar
 
 from textual import on
@@ -18,7 +16,9 @@ from ktui.execution.host.undo import Undo, undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.pacing.limits import LETTERS, OF_ONE_BROKER, Limits, limit_figure
+from ktui.pacing.decision import Place, demand_of
+from ktui.pacing.limits import COUNTED, LETTERS, OF_ONE_BROKER, Limit, Limits, limit_figure
+from ktui.pacing.usage import Usage
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed, leaps
@@ -160,54 +160,29 @@ def _own_figures(limits: Limits, broker: int) -> Iterator[str]:
 
 def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
     """Return, by the limit's option, how much of the run counts against each limit now."""
-    begun = [track.step.begun for track in run.tracks_in_flight.values() if track.step is not None]
-    adds = [len(step.adding) for step in begun]
-    brokers = Counter(chain.from_iterable(step.adding for step in begun))
-    leaders = Counter(chain.from_iterable([step.leader] * len(step.adding) for step in begun))
-    weights = _bytes_by_receiver(run)
-    at_brokers = weights + _bytes_by_leader(run)
+    begun = [(t, t.step.begun) for t in run.tracks_in_flight.values() if t.step is not None]
+    used = Usage()
+    for track, step in begun:
+        used.count(demand_of(track.tp, step.move.step, step.leader, weight=track.planned.weight))
     return {
-        "replicas": f"{max(adds, default=0):,}",
+        "replicas": f"{max((len(step.adding) for _, step in begun), default=0):,}",
         "partitions": f"{run.in_flight:,}",
-        "leader-movements": f"{sum(step.moves_leader for step in begun):,}",
-        "replica-movements": f"{sum(adds):,}",
-        "per-broker": _most(max(brokers.values(), default=0), _busiest(brokers)),
-        "per-leader": _most(max(leaders.values(), default=0), _busiest(leaders)),
         "cuts-per-minute": f"{run.cuts.count(now.timestamp()):,}",
-        "bytes-in-flight": figures.as_bytes(sum(weights.values())),
-        "bytes-per-broker": _most_bytes(at_brokers),
         "extra-replicas": "",
         "cut-together": f"{run.counts[State.READY]:,} ready",
+        **{field.replace("_", "-"): _busiest(limit, used.taken[field]) for field, limit in COUNTED},
     }
 
 
-def _bytes_by_receiver(run: Run) -> Counter[int]:
-    """Return the bytes that the steps in flight copy to each broker, as V and W count them."""
-    at: Counter[int] = Counter()
-    for track in run.tracks_in_flight.values():
-        for broker in () if track.step is None else track.step.begun.adding:
-            at[broker] += track.planned.weight
-    return at
-
-
-def _bytes_by_leader(run: Run) -> Counter[int]:
-    """Return the bytes that they copy from each broker."""
-    at: Counter[int] = Counter()
-    for track in run.tracks_in_flight.values():
-        if track.step is not None and track.step.begun.leader is not None:
-            copies = len(track.step.begun.adding)
-            at[track.step.begun.leader] += copies * track.planned.weight
-    return at
-
-
-def _most_bytes(at: Counter[int]) -> str:
-    most = max(at.values(), default=0)
-    return f"{figures.as_bytes(most)}{f' at {at.most_common(1)[0][0]}' if most else ''}"
-
-
-def _most(count: int, where: str) -> str:
-    return f"{count:,} on {where}" if count and where else f"{count:,}"
-
-
-def _busiest(brokers: Counter[int] | Counter[int | None]) -> str:
-    return f"broker {brokers.most_common(1)[0][0]}" if brokers else ""
+def _busiest(limit: Limit, taken: Mapping[Place, int]) -> str:
+    """Return the most of a limit that is in use at one place, and which place that is."""
+    place = max(taken, key=taken.__getitem__, default=None)
+    most = taken.get(place, 0)
+    where = (
+        ""
+        if place is None or not most
+        else f" at {place}"
+        if limit.in_bytes
+        else f" on broker {place}"
+    )
+    return f"{limit.figure(most)}{where}"
