@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.tui.run_view.plan_request import PlanSource
+from ktui.tui.run_view.plan_request import SOURCES
 from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.plan.start import StartScreen
 from support.cli.made_plan import cluster
@@ -13,10 +13,10 @@ from support.views.running import RunWatched, watching_runs
 from support.views.watching import LARGE, SMALL
 
 
-async def choose(watch: RunWatched, source: PlanSource) -> None:
+async def choose(watch: RunWatched, source: str) -> None:
     await watch.press("n")
     assert isinstance(watch.app.screen, StartScreen)
-    await watch.press("shift+tab", *["right"] * list(PlanSource).index(source), "tab")
+    await watch.press("shift+tab", *["right"] * SOURCES.index(source), "tab")
 
 
 def preview(watch: RunWatched) -> str:
@@ -25,7 +25,7 @@ def preview(watch: RunWatched) -> str:
 
 async def test_a_budget_bounds_the_plan_and_shows_how_far_it_gets(tmp_path: Path) -> None:
     async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
-        await choose(watch, PlanSource.DRAIN)
+        await choose(watch, "drain")
         await watch.type("3")
         await watch.until(lambda: "8 replicas to copy (14 GiB)" in preview(watch))
         await watch.press("tab", "tab", "tab")
@@ -50,7 +50,7 @@ async def test_only_the_topics_named_are_changed_and_none_that_is_excluded(
     tmp_path: Path,
 ) -> None:
     async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
-        await choose(watch, PlanSource.DRAIN)
+        await choose(watch, "drain")
         await watch.type("3")
         await watch.press("tab")
         await watch.type("ordrs")
@@ -66,7 +66,7 @@ async def test_a_new_replica_takes_the_place_of_the_old_one_where_that_is_chosen
     tmp_path: Path,
 ) -> None:
     async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
-        await choose(watch, PlanSource.DRAIN)
+        await choose(watch, "drain")
         await watch.type("3")
         watch.app.screen.query_one("#plan-keep_order").focus()
         await watch.press("right")
@@ -86,7 +86,7 @@ async def test_topics_are_placed_by_a_file_of_rules_whose_mistakes_name_the_line
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules:\n  - topics: orders\n    strategy: sideways\n", encoding="utf-8")
     async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
-        await choose(watch, PlanSource.PLACEMENT)
+        await choose(watch, "placement")
         field(watch, "#plan-rules").value = str(rules)
         await watch.until(lambda: f"{rules}:3: " in report(watch))
         assert "'sideways' is not a strategy. Use any" in joined_words(report(watch))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.events import Key
 
-from ktui.tui.run_view.plan_request import PlanSource
+from ktui.tui.run_view.plan_request import SOURCES
 from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.plan.start import StartScreen
 from support.cli.made_plan import cluster
@@ -16,13 +16,13 @@ from support.views.running import RunWatched, a_quiet_cluster, watching_runs
 from support.views.watching import LARGE, SMALL
 
 
-async def choose(watch: RunWatched, source: PlanSource) -> None:
+async def choose(watch: RunWatched, source: str) -> None:
     """Choose where the plan comes from, and go to the first field."""
     await watch.press("n")
     assert isinstance(watch.app.screen, StartScreen)
-    times = list(PlanSource).index(source)
+    times = SOURCES.index(source)
     await watch.press("shift+tab", *["right"] * times)
-    if source not in {PlanSource.LEADERS, PlanSource.RACK_REPAIR}:
+    if source not in {"leaders", "rack-repair"}:
         await watch.press("tab")
 
 
@@ -48,20 +48,20 @@ def labels(watch: RunWatched) -> list[str]:
 
 
 INTENTIONS = {
-    PlanSource.DRAIN: (["brokers"], ["3"], "drain-3"),
-    PlanSource.FILL: (["brokers"], ["6"], "fill-6"),
-    PlanSource.SWAP: (["old broker", "new broker"], ["3", "6"], "swap-3-6"),
-    PlanSource.FACTOR: (["topics", "replicas"], ["ord*", "4"], "ord--4-replicas"),
-    PlanSource.SPREAD: (["within", "brokers"], [], "spread-bytes"),
-    PlanSource.SHED: (["broker", "until"], ["3", "4GB"], "shed-3"),
-    PlanSource.LEADERS: ([], [], "leaders"),
-    PlanSource.DEMOTE: (["brokers"], ["3"], "demote-3"),
+    "drain": (["brokers"], ["3"], "drain-3"),
+    "fill": (["brokers"], ["6"], "fill-6"),
+    "swap": (["old broker", "new broker"], ["3", "6"], "swap-3-6"),
+    "replication-factor": (["topics", "replicas"], ["ord*", "4"], "ord--4-replicas"),
+    "spread": (["within", "brokers"], [], "spread-bytes"),
+    "shed": (["broker", "until"], ["3", "4GB"], "shed-3"),
+    "leaders": ([], [], "leaders"),
+    "demote": (["brokers"], ["3"], "demote-3"),
 }
 
 
-@pytest.mark.parametrize("source", INTENTIONS, ids=lambda source: source.value)
+@pytest.mark.parametrize("source", INTENTIONS, ids=str)
 async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checked_by_enter(
-    source: PlanSource, tmp_path: Path
+    source: str, tmp_path: Path
 ) -> None:
     fields, typed, name = INTENTIONS[source]
     async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
@@ -75,7 +75,7 @@ async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checke
         await watch.until(lambda: "The plan is read" in report(watch))
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
         await go_to(watch, "start")
-        if source is PlanSource.FACTOR:
+        if source == "replication-factor":
             assert "The plan has the problems above" in answer_line(watch)
         else:
             assert field(watch, "#start-name").value == name
@@ -84,7 +84,7 @@ async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checke
 
 async def test_a_drain_is_shown_as_it_is_typed_then_checked_and_started(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
-        await choose(watch, PlanSource.DRAIN)
+        await choose(watch, "drain")
         await watch.type("12")
         await watch.until(lambda: "! There is no broker 12; the cluster has" in report(watch))
         below = watch.app.screen.query_one("#wrong-brokers").region
@@ -113,7 +113,7 @@ async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(
     tmp_path: Path,
 ) -> None:
     async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
-        await choose(watch, PlanSource.SWAP)
+        await choose(watch, "swap")
         await type_fields(watch, "3", "6")
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
 
@@ -130,7 +130,7 @@ async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(
 
 async def test_keys_that_come_at_once_reach_the_fields_they_are_meant_for(tmp_path: Path) -> None:
     async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
-        await choose(watch, PlanSource.SWAP)
+        await choose(watch, "swap")
         for key in ("3", "tab", "6"):
             watch.app.post_message(Key(key, key if key.isdigit() else None))
         await watch.until(lambda: field(watch, "#plan-new").value == "6")
@@ -139,7 +139,7 @@ async def test_keys_that_come_at_once_reach_the_fields_they_are_meant_for(tmp_pa
 
 async def test_what_spread_makes_even_is_a_choice(tmp_path: Path) -> None:
     async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
-        await choose(watch, PlanSource.SPREAD)
+        await choose(watch, "spread")
         assert field(watch, "#plan-within").value == "10%"
         await watch.until(lambda: "replicas to copy" in preview(watch))
         watch.app.screen.query_one("#plan-by").focus()
@@ -149,7 +149,7 @@ async def test_what_spread_makes_even_is_a_choice(tmp_path: Path) -> None:
 
 async def test_what_a_plan_leaves_undone_is_shown_with_it(tmp_path: Path) -> None:
     async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
-        await choose(watch, PlanSource.DEMOTE)
+        await choose(watch, "demote")
         await watch.type("1,2,3")
         await watch.until(lambda: "stay as they are: " in preview(watch))
         # nor is it forgotten once the plan is checked
@@ -161,7 +161,7 @@ async def test_what_a_plan_leaves_undone_is_shown_with_it(tmp_path: Path) -> Non
 
 async def test_a_cluster_that_needs_no_such_plan_has_none(tmp_path: Path) -> None:
     async with watching_runs(cluster(), tmp_path) as watch:
-        await choose(watch, PlanSource.RACK_REPAIR)
+        await choose(watch, "rack-repair")
         await watch.until(lambda: "! Every partition is on as many racks" in report(watch))
         await watch.press("enter")
         await watch.until(lambda: "! Every partition is on as many racks" in report(watch))
@@ -172,7 +172,7 @@ async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last(
     tmp_path: Path,
 ) -> None:
     async with watching_runs(cluster(internal=True), tmp_path, size=LARGE) as watch:
-        await choose(watch, PlanSource.DRAIN)
+        await choose(watch, "drain")
         await watch.type("3")
         await watch.press("enter")
         await watch.until(lambda: "The plan is read" in report(watch))
@@ -182,7 +182,7 @@ async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last(
 
 async def test_a_plan_of_a_file_is_asked_for_again_after_another_was_tried(tmp_path: Path) -> None:
     async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
-        await choose(watch, PlanSource.DRAIN)
+        await choose(watch, "drain")
         await watch.type("3")
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
         await watch.press("shift+tab", "left")

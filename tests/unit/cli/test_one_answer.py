@@ -172,7 +172,7 @@ class Sandbox:
             "EngineLauncher",
             SimpleNamespace(facts=FactReader(reader=reader, state=self.state, clock=self._clock)),
         )
-        chosen = await read_chosen_plan(PlanRequest(path="plan.json"), engines, TO_START)
+        chosen = await read_chosen_plan(PlanRequest(texts={"path": "plan.json"}), engines, TO_START)
         preview = await chosen.preview(Terms(limits=asked.in_force, throttle=asked.rates))
         return None if preview.how_long is None else preview.how_long.time_s.middle
 

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.planning.intents.spread import By
-from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
-from ktui.tui.run_view.plan_words import parse_plan_words
+from ktui.tui.run_view.plan_request import PlanRequest, parse_plan_words
 from ktui.tui.run_view.run_verbs import BadCommand
 
 
 @pytest.mark.parametrize(
     ("line", "request_"),
     [
-        ("drain 3 7", PlanRequest(source=PlanSource.DRAIN, brokers="3,7")),
-        ("drain", PlanRequest(source=PlanSource.DRAIN)),
-        ("swap 3 7", PlanRequest(source=PlanSource.SWAP, old="3", new="7")),
+        ("drain 3 7", PlanRequest("drain", {"brokers": "3,7"})),
+        ("drain", PlanRequest("drain")),
+        ("swap 3 7", PlanRequest("swap", {"old": "3", "new": "7"})),
         (
             "shed 3 --below 80% --keep-order",
-            PlanRequest(source=PlanSource.SHED, broker="3", until="80%", keep_order=True),
+            PlanRequest("shed", {"broker": "3", "until": "80%", "keep_order": "yes"}),
         ),
         (
             "replication-factor 3 orders pay-*",
-            PlanRequest(source=PlanSource.FACTOR, factor="3", topics="orders,pay-*"),
+            PlanRequest("replication-factor", {"factor": "3", "topics": "orders,pay-*"}),
         ),
         (
             "spread --by=leaders --within 5% --brokers 1,2",
-            PlanRequest(source=PlanSource.SPREAD, by=By.LEADERS, within="5%", among="1,2"),
+            PlanRequest("spread", {"by": "leaders", "within": "5%", "among": "1,2"}),
         ),
         (
             "placement rules.yaml --topics o* --exclude audit --max-bytes 5GB",
             PlanRequest(
-                source=PlanSource.PLACEMENT,
-                rules="rules.yaml",
-                only="o*",
-                exclude="audit",
-                max_bytes="5GB",
+                "placement",
+                {"rules": "rules.yaml", "only": "o*", "exclude": "audit", "max_bytes": "5GB"},
             ),
         ),
     ],

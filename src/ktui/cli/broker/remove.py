@@ -28,8 +28,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Verb, grouped, state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
-from ktui.cli.plan.make_options import EXCLUDE, rack_aware_option
-from ktui.cli.plan.wanted import check_names
+from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.new_run import PlannedRun
 from ktui.cli.start.options import StartOptions, start_options

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from ktui.cli.output.json_form import SCHEMA_VERSION, FailureJson, encode, failure_json
 from ktui.cli.output.plan_report import finding_lines
 from ktui.cli.output.table import table
-from ktui.cli.plan.intention import Intention, Made
+from ktui.cluster.errors import Failure
 from ktui.cluster.text import clean
 from ktui.planning.intents.before_after import (
     BeforeAfter,
@@ -19,7 +19,8 @@ from ktui.planning.intents.before_after import (
 )
 from ktui.planning.intents.layout import UNKNOWN_BYTES
 from ktui.planning.intents.left_text import REASONS, left_name, reason_of
-from ktui.planning.intents.made_plan import Left, Why
+from ktui.planning.intents.made_plan import Left, MadePlan, Why
+from ktui.planning.intents.wishes import Wishes
 from ktui.planning.names import join_some
 from ktui.planning.plan import VERSION, PartitionTarget
 from ktui.preview.preview import PlanPreview, sizes_phrase
@@ -35,6 +36,23 @@ _WHY = {
     Why.MAX_LEADER_CHANGES: "--max-leader-changes is reached",
 }
 """The same reasons, with the options that they are about."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that was made and checked."""
+
+    words: str
+    """What was wanted: drain broker 3."""
+    amount: Callable[[int], str]
+    """Formats how far a broker stays off what is wanted of it."""
+    wishes: Wishes
+    made: MadePlan
+    failures: tuple[Failure, ...]
+    """The brokers whose log dirs could not be read."""
+    change: BeforeAfter
+    preview: PlanPreview
+    start: str
+    """The command that starts a run of the plan."""
 
 
 class PlanJson(msgspec.Struct, frozen=True):
@@ -76,7 +94,7 @@ def made_json(made: Made) -> str:
     change = made.change
     shape = MadeJson(
         schema_version=SCHEMA_VERSION,
-        intention=made.intention.words,
+        intention=made.words,
         plan=PlanJson(VERSION, made.made.plan.partitions),
         replicas=change.replicas,
         bytes=change.bytes,
@@ -102,7 +120,7 @@ def made_text(made: Made) -> str:
         before_after_lines(made.change),
         room_lines(preview),
         [f"time  {time_text(preview)}"] if preview.moves else [],
-        left_lines(made.made.left, made.intention),
+        left_lines(made.made.left, made.amount),
         [f"start it: {made.start}"],
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
@@ -117,7 +135,7 @@ def _headline(made: Made) -> str:
     )
     leaders = f"{as_count(change.leaders, 'preferred leader')} to change"
     partitions = as_count(len(made.made.plan.partitions), "partition")
-    return f"{made.intention.words}: {partitions}, {copied}, {leaders}"
+    return f"{made.words}: {partitions}, {copied}, {leaders}"
 
 
 def before_after_lines(change: BeforeAfter) -> list[str]:
@@ -160,14 +178,14 @@ def _figures(before: Holding, after: Holding) -> tuple[str, ...]:
     )
 
 
-def left_lines(left: Iterable[Left], intention: Intention) -> list[str]:
+def left_lines(left: Iterable[Left], amount: Callable[[int], str]) -> list[str]:
     """Return what stays undone, one line for each reason."""
     by_why: dict[str, list[str]] = {}
     for each in left:
-        by_why.setdefault(reason_of(each, _WHY), []).append(_left_in_words(each, intention))
+        by_why.setdefault(reason_of(each, _WHY), []).append(_left_in_words(each, amount))
     return [f"not done: {join_some(named)}: {why}" for why, named in by_why.items()]
 
 
-def _left_in_words(left: Left, intention: Intention) -> str:
+def _left_in_words(left: Left, amount: Callable[[int], str]) -> str:
     of_broker = left.tp is None and left.amount
-    return left_name(left) + (f" (off by {intention.amount(left.amount)})" if of_broker else "")
+    return left_name(left) + (f" (off by {amount(left.amount)})" if of_broker else "")

@@ -1,4 +1,4 @@
-"""Make a plan of an intention: read the cluster, choose, check, write. Sends nothing."""
+"""Make a plan of an intent: read the cluster, choose, check, write. Sends nothing."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from ktui.cli.options.plan import BAD_PLAN
 from ktui.cli.output.plan_report import finding_lines
 from ktui.cli.plan.check_options import CheckOptions
 from ktui.cli.plan.from_run import output_plan
-from ktui.cli.plan.intention import Intention, Made
-from ktui.cli.plan.made_report import left_lines, made_json, made_text
-from ktui.cli.plan.make_options import MakeOptions
+from ktui.cli.plan.made_report import Made, left_lines, made_json, made_text
+from ktui.cli.plan.make_options import MakeOptions, weighted, wishes_of
 from ktui.cli.plan.start_command import start_command
-from ktui.cli.plan.wanted import weighted, wishes_of
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import default_name
 from ktui.pacing.limits import INTERNAL, Limits, Order, Shape
+from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.before_after import before_after
-from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.layout_warnings import rack_warnings, unread_warnings
+from ktui.planning.intents.layout import Layout, rack_warnings, unread_warnings
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
+from ktui.planning.intents.registry import Intent, Values
 from ktui.planning.intents.wishes import Internal, Wishes
 from ktui.planning.plan import Plan
 
@@ -40,30 +39,48 @@ NOT_ALL = 3
 """The exit code of a plan that leaves something of the intention undone."""
 
 
-def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> NoReturn:
+def make_plan(
+    intent: Intent,
+    values: Values,
+    wanted: MakeOptions,
+    how: CheckOptions,
+    *,
+    allowed: Allowances,
+    topics_by: str,
+) -> NoReturn:
     """Make a plan, write it with its summary, and end the program.
 
+    Args:
+        intent: what is wanted.
+        values: the values of its fields.
+        wanted: what may be changed, how much, and where the plan goes.
+        how: how the plan would be carried out.
+        allowed: what such a plan may do without being asked.
+        topics_by: the option or argument that names topics.
+
     Raises:
-        BadInput: the intention does not fit the cluster, or there is nothing to do.
+        BadInput: the intent does not fit the cluster, or there is nothing to do.
         ClusterError: the cluster cannot be read.
     """
     cluster = how.choice.cluster()
     answer = asyncio.run(_read(cluster))
     layout = weighted(answer.layout, wanted)
-    wishes = wishes_of(wanted, layout, intention.topics_by)
+    wishes = wishes_of(wanted, layout, topics_by)
     if not wanted.json:
         for line in unread_warnings(answer.failures):
             print_note(line)
         for line in rack_warnings(layout) if wanted.rack_aware is None else ():
             print_note(line)
-    made = _make(intention, layout, wishes)
+    words, amount = intent.words(values), intent.amount(values)
+    made = _make(intent, values, layout, wishes)
     in_force = complete_limits(cluster.context.limits, how.limits)
     limits = in_its_order(how.limits, made.plan, in_force, wanted.internal)
     how = msgspec.structs.replace(how, limits=limits)
-    run = default_name(wanted.output or Path(intention.name))
-    source = clean(str(wanted.output or intention.name))
+    name = wanted.output or Path(intent.run_name(values))
+    run = default_name(name)
     whole = Made(
-        intention=intention,
+        words=words,
+        amount=amount,
         wishes=wishes,
         made=made,
         failures=answer.failures,
@@ -71,12 +88,12 @@ def make_plan(intention: Intention, wanted: MakeOptions, how: CheckOptions) -> N
         preview=how.check(
             made.plan,
             cluster,
-            source=source,
+            source=clean(str(name)),
             run=run,
             # nothing is started here: `ktui start` refuses a rate that is too low
-            allowed=msgspec.structs.replace(intention.allowed, slow=True),
+            allowed=msgspec.structs.replace(allowed, slow=True),
         ),
-        start=start_command(wanted.output, run, intention.allowed, how),
+        start=start_command(wanted.output, run, allowed, how),
     )
     _write(whole, wanted)
     sys.exit(NOT_ALL if made.left else 0)
@@ -87,17 +104,17 @@ async def _read(cluster: Cluster) -> LayoutAnswer:
         return await read_layout(reader)
 
 
-def _make(intention: Intention, layout: Layout, wishes: Wishes) -> MadePlan:
+def _make(intent: Intent, values: Values, layout: Layout, wishes: Wishes) -> MadePlan:
     """Make a plan that changes something."""
     try:
-        made = intention.make(layout, wishes)
+        made = intent.make(layout, values, wishes)
     except CannotMake as problem:
         raise BadInput(str(problem)) from None
     if made.plan.partitions:
         return made
-    for line in left_lines(made.left, intention):
+    for line in left_lines(made.left, intent.amount(values)):
         print_note(line)
-    raise BadInput(f"{intention.words}: nothing can be done, so there is no plan")
+    raise BadInput(f"{intent.words(values)}: nothing can be done, so there is no plan")
 
 
 def in_its_order(
@@ -125,8 +142,7 @@ def _write(whole: Made, wanted: MakeOptions) -> None:
     if whole.preview.problems:
         for line in () if wanted.json else finding_lines(whole.preview):
             print_note(line)
-        words = whole.intention.words
-        print_note(f"ktui: {words}: such a plan cannot be started, so none is written")
+        print_note(f"ktui: {whole.words}: such a plan cannot be started, so none is written")
         sys.exit(BAD_PLAN)
     if wanted.output is not None or not wanted.json:
         output_plan(whole.made.plan, wanted.output)

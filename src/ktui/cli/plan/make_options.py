@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,11 @@ from ktui.cli.options.common import Verb, grouped, json_option
 from ktui.cli.plan.check_options import check_options_without
 from ktui.cli.plan.from_run import output_option
 from ktui.pacing.limits import INTERNAL
-from ktui.planning.intents.wishes import Internal
+from ktui.planning.intents.arguments import check_patterns
+from ktui.planning.intents.layout import Layout, without_rack
+from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.wishes import Internal, Wishes
+from ktui.planning.names import join_named, join_some
 from ktui.units import Share, Size, parse_quantity
 
 MAX_BYTES, WEIGHT, RACK_AWARE = "--max-bytes", "--weight", "--rack-aware"
@@ -125,17 +129,6 @@ def parse_brokers(
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def broker_argument(name: str, metavar: str) -> Callable[[Verb[R]], Verb[R]]:
-    """Add an argument for the id of one broker."""
-    return click.argument(name, metavar=metavar, type=click.IntRange(0))
-
-
-brokers_argument: Callable[[Verb[Any]], Verb[Any]] = click.argument(
-    "brokers", metavar="BROKER...", nargs=-1, required=True, callback=parse_brokers
-)
-"""Adds an argument for the ids of one or more brokers; passes them as a tuple."""
-
-
 rack_aware_option = click.option(
     "--rack-aware/--no-rack-aware",
     default=None,
@@ -220,3 +213,59 @@ Passes them as `wanted`, a `MakeOptions`, and `how`, a `CheckOptions`.
 
 make_options_without_topics: Callable[[Verb[Any]], Verb[Any]] = _decorator("topics")
 """Adds the same, without the topics, for a verb that has them as its arguments."""
+
+
+def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
+    """Return the wishes that options make on a cluster.
+
+    Args:
+        options: the options.
+        layout: the cluster.
+        named_by: the option or argument that names topics.
+
+    Raises:
+        BadInput: a pattern matches no topic, or racks are to be kept that brokers do not have.
+    """
+    check_names(named_by, options.topics, layout)
+    check_names(EXCLUDE, options.exclude, layout)
+    unracked = without_rack(layout)
+    if options.rack_aware and unracked:
+        raise BadInput(
+            f"{RACK_AWARE}: no rack is known of {join_named('broker', unracked)}. Set broker.rack "
+            "there, or leave the option out"
+        )
+    return Wishes(
+        topics=options.topics,
+        exclude=options.exclude,
+        internal=options.internal,
+        max_moves=options.max_moves,
+        max_bytes=options.max_bytes,
+        max_leader_changes=options.max_leader_changes,
+        rack_aware=not unracked if options.rack_aware is None else options.rack_aware,
+        keep_order=options.keep_order,
+    )
+
+
+def weighted(layout: Layout, options: MakeOptions) -> Layout:
+    """Return a layout with the weights of the options.
+
+    Raises:
+        BadInput: the cluster does not have one of the brokers.
+    """
+    known = layout.known - layout.unregistered
+    if unknown := sorted(options.weights.keys() - known):
+        has = join_some(sorted(known), most=12)
+        raise BadInput(f"{WEIGHT}: the cluster has no {join_named('broker', unknown)}, only {has}")
+    return msgspec.structs.replace(layout, weights=options.weights)
+
+
+def check_names(named_by: str, patterns: Sequence[str], layout: Layout) -> None:
+    """Check that each name or shell pattern of an option matches a topic.
+
+    Raises:
+        BadInput: one does not; names the option and the closest topics.
+    """
+    try:
+        check_patterns(layout, patterns)
+    except CannotMake as problem:
+        raise BadInput(f"{named_by}: {problem}") from None

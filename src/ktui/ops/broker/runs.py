@@ -20,8 +20,7 @@ from ktui.execution.run.events import AnyRunEvent, Started
 from ktui.execution.run.run import Run
 from ktui.planning.intents.demote import demote
 from ktui.planning.intents.drain import drain
-from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.layout_warnings import unread_warnings, without_rack
+from ktui.planning.intents.layout import Layout, unread_warnings, without_rack
 from ktui.planning.intents.left_text import left_lines
 from ktui.planning.intents.made_plan import MadePlan
 from ktui.planning.intents.read_layout import read_layout

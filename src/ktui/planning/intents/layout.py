@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.planning.names import join_named
 from ktui.planning.replication_factor import BrokerPool
 
 UNKNOWN_BYTES = 1024**3
@@ -40,3 +42,30 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     def weight(self, broker: int) -> float:
         """Return the share that a broker is to have, beside others."""
         return self.weights.get(broker, 1.0)
+
+
+def unread_warnings(failures: Sequence[Failure]) -> Iterator[str]:
+    """Warn of brokers whose log dirs could not be read, with the reason of the first."""
+    if failures:
+        brokers = [each.broker for each in failures]
+        yield (
+            f"warning: the log dirs of {join_named('broker', brokers)} could not be read, so the "
+            "room there is unknown, and so are sizes that no other broker reports: "
+            f"{failures[0].answer}"
+        )
+
+
+def rack_warnings(layout: Layout) -> Iterator[str]:
+    """Warn where racks are not kept because only some brokers have one."""
+    unracked = without_rack(layout)
+    if 0 < len(unracked) < len(layout.pool.online):
+        yield (
+            f"warning: no rack is known of {join_named('broker', unracked)}, so the plan does not "
+            "keep partitions on their racks"
+        )
+
+
+def without_rack(layout: Layout) -> Sequence[int]:
+    """Return the live brokers whose rack is not known."""
+    racks = layout.pool.racks
+    return [broker for broker in sorted(layout.pool.online) if racks.get(broker) is None]

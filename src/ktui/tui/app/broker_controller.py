@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,13 +19,14 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.journal.commands import Continue, Pause
 from ktui.execution.run.broker_scope import partitions_on
+from ktui.planning.intents.registry import INTENTS
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
+from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.brokers.manage import BrokerAct, BrokerChoice, ManageBrokerScreen
 from ktui.tui.screens.brokers.status import BrokerStatusScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
@@ -214,7 +215,9 @@ class BrokerController:
             case BrokerAct.CANCEL:
                 await self._cancels.cancel_on_broker(broker)
             case _:
-                await self._runs.choose_plan(request=_REQUESTS[act](str(broker)))
+                field = INTENTS[act.value].needs[0]  # the act is an intent of that name
+                request = PlanRequest(act.value, {field: str(broker)})
+                await self._runs.choose_plan(request=request)
 
     # ------------------------------------------------------------------------- its cordon
 
@@ -294,14 +297,6 @@ class BrokerController:
         )
         words = f"{count} of run {attached.name}. {effect}"
         self._app.push_screen(ConfirmScreen(title, words), answered)
-
-
-_REQUESTS: Mapping[BrokerAct, Callable[[str], PlanRequest]] = {
-    BrokerAct.DRAIN: lambda broker: PlanRequest(source=PlanSource.DRAIN, brokers=broker),
-    BrokerAct.DEMOTE: lambda broker: PlanRequest(source=PlanSource.DEMOTE, brokers=broker),
-    BrokerAct.SHED: lambda broker: PlanRequest(source=PlanSource.SHED, broker=broker),
-    BrokerAct.FILL: lambda broker: PlanRequest(source=PlanSource.FILL, brokers=broker),
-}
 
 
 def _no_change(seen: CordonState, *, lift: bool) -> str:

@@ -14,12 +14,13 @@ from ktui.execution.journal.commands import (
     SetSchedule,
     SetThrottle,
 )
+from ktui.planning.intents.registry import INTENTS
 from ktui.planning.names import closest_names
 from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
-from ktui.tui.run_view.plan_words import parse_plan_words, plan_verbs
+from ktui.tui.run_view.plan_request import parse_plan_words
 from ktui.tui.run_view.rehearsing import RehearsalInView
 from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange, RunVerbs
 from ktui.tui.screens.command_line import Action, last_word
@@ -141,7 +142,7 @@ class ViewCommands:
     def _words_after(self, verb: str) -> Iterable[str]:
         return {
             "broker": _OF_BROKER,
-            "plan": plan_verbs(),
+            "plan": INTENTS,
             "filter": ("topic:", "broker:", "state:", "partition:"),
             "sort": (*SORTS, "reverse"),
             "theme": sorted(self._app.available_themes),

@@ -27,9 +27,8 @@ from ktui.planning.plan import Plan
 from ktui.planning.read.read import read_plan
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PlanPreview, PreviewBase
-from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
+from ktui.tui.run_view.plan_request import FILE, GeneratedPlan, PlanRequest, generate_plan
 
 MOST_FINDINGS = 50
 PROBLEMS = "The plan has the problems above: nothing is sent."
@@ -160,7 +159,7 @@ async def read_chosen_plan(
     """
     path = request.file
     generated = None
-    if request.source is PlanSource.FILE:
+    if request.source == FILE:
         plan = await asyncio.to_thread(read_plan, path)
     else:
         generated = await asyncio.to_thread(generate_plan, request, await engines.read_layout())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.demote import demote
-from ktui.planning.intents.drain import drain
+from ktui.planning.intents.drain import drain, swap
 from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import leaders
@@ -19,7 +19,6 @@ from ktui.planning.intents.made_plan import CannotMake, MadePlan
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.shed import shed
 from ktui.planning.intents.spread import By, spread
-from ktui.planning.intents.swap import swap
 from ktui.planning.intents.wishes import Internal, Wishes
 from support.layouts import healthy, layout, left, targets
 

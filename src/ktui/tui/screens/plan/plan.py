@@ -26,7 +26,6 @@ from ktui.planning.read.problems import BadPlan
 from ktui.preview.facts import Terms
 from ktui.preview.preview import PlanPreview, start_findings
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.generated_plan import GeneratedPlan, generate_plan
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import (
     ChosenPlan,
@@ -35,7 +34,7 @@ from ktui.tui.run_view.plan_choice import (
     plan_problem,
     read_chosen_plan,
 )
-from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
+from ktui.tui.run_view.plan_request import FILE, GeneratedPlan, PlanRequest, generate_plan
 from ktui.tui.run_view.recent_layout import RecentLayout
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.once_typed import OnceTyped
@@ -216,7 +215,7 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
             self.query("#plan-way").focus()
             return
         self.run_worker(self.show_obstacles(), group="live", exit_on_error=False)
-        if self._request.source is not PlanSource.FILE:
+        if self._request.source != FILE:
             self._show_read([(_DESCRIBE, "$dim")])
 
     def go_on(self) -> None:
@@ -309,7 +308,7 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     async def _sketch(self) -> None:
         """Make the plan that is typed, and show what it does; nothing is checked yet."""
         request = self._source.request
-        if request.source is PlanSource.FILE or self._source.empty_field:
+        if request.source == FILE or self._source.empty_field:
             return
         if self._is_checked(request):
             return
@@ -345,7 +344,7 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         request = self._source.request
         self._source.show_problem(None)
         is_read = self._chosen is not None and request == self._reading
-        makes = request.source is not PlanSource.FILE
+        makes = request.source != FILE
         if is_read or not makes or self._source.empty_field:
             self.query_one(PreviewPane).show_sketch(None)
         if self._chosen is not None:

@@ -14,8 +14,8 @@ from ktui.planning.intents.before_after import BeforeAfter
 from ktui.preview.preview import PlanPreview
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import Paint
-from ktui.tui.run_view.generated_plan import GeneratedPlan
 from ktui.tui.run_view.plan_choice import ColouredLine
+from ktui.tui.run_view.plan_request import GeneratedPlan
 from ktui.tui.screens.plan.change_lines import Line, change_lines
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
 

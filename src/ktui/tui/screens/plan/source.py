@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+import itertools
+from collections.abc import Iterator, Sequence
 
-import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -15,98 +14,17 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.intents.spread import By
-from ktui.tui.run_view.plan_request import NEEDED, OPTIONAL, PlanRequest, PlanSource
-from ktui.tui.run_view.typed_fields import WrongField
+from ktui.planning.intents.registry import FIELDS, Field, WrongField
+from ktui.tui.run_view.plan_request import FILE, SOURCES, PlanRequest
 from ktui.tui.screens.plan.path_suggester import PathSuggester
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.text_field import TextField
 
-
-class _Source(NamedTuple):
-    """A source of plans, as the form offers it."""
-
-    words: str
-    means: str = ""
-    """What the plan does; empty for a file, which may do anything."""
-
-
-_SOURCES: Mapping[PlanSource, _Source] = {
-    PlanSource.FILE: _Source("a file"),
-    PlanSource.DRAIN: _Source(
-        "drain", "These brokers give up all their replicas. They may be down."
-    ),
-    PlanSource.FILL: _Source("fill", "These brokers get their share of all replicas."),
-    PlanSource.SWAP: _Source("swap", "The new broker takes the place of the old one everywhere."),
-    PlanSource.FACTOR: _Source(
-        "replication factor", "Each partition of these topics gets so many replicas."
-    ),
-    PlanSource.SPREAD: _Source(
-        "spread", "Brokers become even, with as few bytes copied as possible."
-    ),
-    PlanSource.SHED: _Source("shed", "The broker gives up just enough bytes, and no more."),
-    PlanSource.LEADERS: _Source("leaders", "Each broker leads its share. Nothing is copied."),
-    PlanSource.DEMOTE: _Source(
-        "demote", "These brokers come last in every list. Nothing is copied."
-    ),
-    PlanSource.RACK_REPAIR: _Source(
-        "rack repair", "Partitions get onto as many racks as they can be on."
-    ),
-    PlanSource.PLACEMENT: _Source(
-        "placement", "Each topic follows the first rule of the file that matches it."
-    ),
-}
-"""All sources, in the order of the choice."""
-
-
-class _Field(NamedTuple):
-    """A field, by its name in a `PlanRequest`."""
-
-    name: str
-    placeholder: str = ""
-    before: str = ""
-    """The words in front of it, where it has its line with others."""
-
-
-_LINES: tuple[tuple[str, tuple[_Field, ...]], ...] = (
-    ("plan's file", (_Field("path", "a path; → completes it, ↵ reads it"),)),
-    ("rules file", (_Field("rules", "the path of a YAML file; → completes it"),)),
-    ("brokers", (_Field("brokers", "3, or 3,7"),)),
-    ("old broker", (_Field("old", "3: gives up all its replicas"),)),
-    ("new broker", (_Field("new", "7: takes them over"),)),
-    ("topics", (_Field("topics", "orders, or orders,pay-*: all their partitions"),)),
-    ("replicas", (_Field("factor", "3: how many each partition is to have"),)),
-    ("broker", (_Field("broker", "3: gives up replicas"),)),
-    (
-        "until",
-        (_Field("until", "80%: its disks are at most that full; 200GB: so much less"),),
-    ),
-    ("even in", (_Field("by"),)),
-    ("within", (_Field("within", "10%: how far a broker may be off its share"),)),
-    ("brokers", (_Field("among", "1,2,7: only among these; empty: all that are up"),)),
-    (
-        "topics",
-        (_Field("only", "orders-*; empty: all", "only"), _Field("exclude", "none", "not")),
-    ),
-    (
-        "at most",
-        (
-            _Field("max_moves", "none", "moves"),
-            _Field("max_bytes", "none", "bytes"),
-            _Field("max_leader_changes", "none", "leader changes"),
-        ),
-    ),
-    ("keep order", (_Field("keep_order"),)),
-)
+_LINES = [
+    (label, [*fields])
+    for label, fields in itertools.groupby(FIELDS.values(), lambda each: each.label)
+]
 """The lines of the form, from top to bottom: the label, and the fields."""
-_FIELDS = tuple(field.name for _, fields in _LINES for field in fields)
-_CHOSEN = ("by", "keep_order")
-"""The fields that nothing is typed into."""
-_SUFFIXES = {"path": (".json",), "rules": (".yaml", ".yml")}
-"""The fields for a path, with the names of the files that they complete."""
-_KEEPS_ORDER = ["no", "yes: a new replica takes the place of the old one"]
-_BY = tuple(By)
-_BY_WORDS = {By.LEADERS: "preferred leaders"}
 
 
 class SourceForm(Vertical):
@@ -134,8 +52,8 @@ class SourceForm(Vertical):
         self._source = request.source
 
     def compose(self) -> ComposeResult:
-        words = [source.words for source in _SOURCES.values()]
-        place = list(_SOURCES).index(self._source)
+        words = ["a file" if each == FILE else each.replace("-", " ") for each in SOURCES]
+        place = SOURCES.index(self._source)
         yield FormChoices("plan from", words, id="plan-source", place=place)
         yield Static(id="plan-means", classes="means", markup=False)
         yield Static(id="wrong-source", classes="wrong -away", markup=False)
@@ -144,30 +62,26 @@ class SourceForm(Vertical):
             for field in fields:
                 yield Static(id=f"wrong-{field.name}", classes="wrong -away", markup=False)
 
-    def _line(self, label: str, fields: Sequence[_Field]) -> Widget:
-        name = fields[0].name
-        if name == "by":
-            even = [_BY_WORDS.get(by, by.value) for by in _BY]
-            place = _BY.index(self._typed_before.by)
-            return Vertical(FormChoices(label, even, id="plan-by", place=place), id="line-by")
-        if name == "keep_order":
-            keeps = int(self._typed_before.keep_order)
-            choice = FormChoices(label, _KEEPS_ORDER, id="plan-keep_order", place=keeps)
-            return Vertical(choice, id="line-keep_order")
-        parts: list[Widget] = [Static(label)]
+    def _line(self, label: str, fields: Sequence[Field]) -> Widget:
+        first = fields[0]
+        if first.choices:
+            place = [*first.choices].index(self._typed_before.text(first.name))
+            words = [*first.choices.values()]
+            choice = FormChoices(label, words, id=f"plan-{first.name}", place=place)
+            return Vertical(choice, id=f"line-{first.name}")
+        widgets: list[Widget] = [Static(label)]
         for field in fields:
-            parts += self._field(field)
-        return Horizontal(*parts, id=f"line-{name}", classes="line")
+            widgets += self._field(field)
+        return Horizontal(*widgets, id=f"line-{first.name}", classes="line")
 
-    def _field(self, field: _Field) -> Iterator[Widget]:
+    def _field(self, field: Field) -> Iterator[Widget]:
         if field.before:
             yield Static(field.before, id=f"before-{field.name}", classes="before")
-        suffixes = _SUFFIXES.get(field.name)
         yield TextField(
-            getattr(self._typed_before, field.name),
+            self._typed_before.text(field.name),
             id=f"plan-{field.name}",
             placeholder=field.placeholder,
-            suggester=None if suffixes is None else PathSuggester(suffixes),
+            suggester=PathSuggester(field.suffixes) if field.suffixes else None,
         )
 
     def on_mount(self) -> None:
@@ -176,32 +90,24 @@ class SourceForm(Vertical):
     @property
     def request(self) -> PlanRequest:
         """What is chosen and typed."""
-        by = _BY[self.query_one("#plan-by", FormChoices).place]
-        keeps = bool(self.query_one("#plan-keep_order", FormChoices).place)
-        typed = {name: self._text(name) for name in _FIELDS if name not in _CHOSEN}
-        chosen = PlanRequest(source=self._source, by=by, keep_order=keeps)
-        return msgspec.structs.replace(chosen, **typed)
+        return PlanRequest(self._source, {name: self._text(name) for name in FIELDS})
 
     def _text(self, name: str) -> str:
+        if FIELDS[name].choices:
+            return [*FIELDS[name].choices][self.query_one(f"#plan-{name}", FormChoices).place]
         return self.query_one(f"#plan-{name}", Input).value.strip()
 
     @property
     def empty_field(self) -> str:
         """The selector of the first empty field that is needed; empty if all are filled."""
-        empty = (f"#plan-{name}" for name in NEEDED[self._source] if not self._text(name))
-        return next(empty, "")
+        needed = PlanRequest(self._source).needed
+        return next((f"#plan-{name}" for name in needed if not self._text(name)), "")
 
     @property
     def first_field(self) -> str:
         """The selector of the first field that is to be filled; of the choice, if none is."""
-        first = next((f"#plan-{name}" for name in NEEDED[self._source]), "#plan-source")
+        first = next((f"#plan-{name}" for name in PlanRequest(self._source).needed), "#plan-source")
         return self.empty_field or first
-
-    @property
-    def _shown(self) -> list[str]:
-        """The fields of the source, from top to bottom."""
-        names = {*NEEDED[self._source], *OPTIONAL[self._source]}
-        return [name for name in _FIELDS if name in names]
 
     def show_problem(self, problem: CannotMake | None) -> None:
         """Show why there is no such plan, below the field that it is about; None for nothing."""
@@ -212,7 +118,8 @@ class SourceForm(Vertical):
             widget.set_class(not here, "-away")
 
     def _show_fields(self) -> None:
-        shown = self._shown
+        intent = PlanRequest(self._source).intent
+        shown = ["path"] if intent is None else [field.name for field in intent.fields]
         for _, fields in _LINES:
             line = self.query_one(f"#line-{fields[0].name}")
             line.display = any(field.name in shown for field in fields)
@@ -221,12 +128,12 @@ class SourceForm(Vertical):
                     widget = self.query_one(f"#{part}-{field.name}")
                     widget.set_class(field.name not in shown, "-away")
         means = self.query_one("#plan-means", Static)
-        means.update(Content(_SOURCES[self._source].means))
-        means.set_class(not _SOURCES[self._source].means, "-away")
+        means.update(Content("" if intent is None else intent.means))
+        means.set_class(intent is None, "-away")
 
     @on(Choices.Chosen, "#plan-source")
     def _chosen(self, event: Choices.Chosen) -> None:
-        self._source = list(_SOURCES)[event.place]
+        self._source = SOURCES[event.place]
         self._show_fields()
         self.post_message(self.Changed())
 

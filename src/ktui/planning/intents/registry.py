@@ -1,0 +1,491 @@
+"""What a plan can be made for: the one table of intents, with their fields, words and makers.
+
+`ktui plan`, the form of the start screen and the words behind `:plan` are made from it. A front end
+reads the fields, each in its own way, and `Intent.make` takes their values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ktui.fileproblem import FileProblem
+from ktui.planning.check.findings import Allowances
+from ktui.planning.intents.arguments import check_brokers, check_targets, check_topics
+from ktui.planning.intents.demote import demote
+from ktui.planning.intents.drain import drain, swap
+from ktui.planning.intents.fill import fill
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.leaders import leaders
+from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.placement import Rule, placement
+from ktui.planning.intents.rack_repair import rack_repair
+from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.rules_file import read_rules
+from ktui.planning.intents.shed import bytes_above, shed
+from ktui.planning.intents.spread import By, spread
+from ktui.planning.intents.wishes import Wishes
+from ktui.planning.names import join_all, join_named, join_some, shortened
+from ktui.planning.plan import LARGEST
+from ktui.quantities import as_bytes, as_count
+from ktui.units import Share, Size, parse_quantity
+
+Values = Mapping[str, Any]
+"""The values of an intent's own fields, by name."""
+_NUMBER = re.compile(r"[0-9]{1,10}")
+_PATTERN = re.compile(r"[*?\[]")
+
+
+class WrongField(CannotMake):
+    """What a field has is wrong, or does not fit the cluster; names the field."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
+
+
+@contextmanager
+def about(field: str) -> Iterator[None]:
+    """Let a problem name the field that it is about."""
+    try:
+        yield
+    except WrongField:
+        raise
+    except CannotMake as problem:
+        raise WrongField(field, str(problem)) from None
+
+
+class Amount(NamedTuple):
+    """A share from 0 to 1, or bytes, with the text that says so."""
+
+    text: str
+    share: float | None = None
+    bytes: int = 0
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How a field is read from text."""
+
+    read: Callable[[Field, str], Any]
+    """Raises WrongField where the text is wrong."""
+    many: bool = False
+    """Whether it takes all words of the shell that are left."""
+    joined_by: str = ","
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that an intent needs, or may have."""
+
+    name: str
+    kind: Kind
+    label: str
+    """The label of its line in the form. Fields in a row with the same label share a line."""
+    placeholder: str = ""
+    before: str = ""
+    """The words in front of it, where it shares a line."""
+    noun: str = ""
+    """What messages call it, where that is not the words before it or the label."""
+    typed: str = ""
+    """What a quantity is not when it cannot be read, and what to type."""
+    default: str = ""
+    choices: Mapping[str, str] = {}
+    """The values of a choice, each with its words in the form."""
+    suffixes: tuple[str, ...] = ()
+    """How the names of files end that the form completes."""
+    metavar: str = ""
+    """The argument of the shell; empty for an option."""
+    options: Mapping[str, str] = {}
+    """The options of the shell, each with its help. Of several, one is given."""
+
+    @property
+    def called(self) -> str:
+        """What messages call the field."""
+        return self.noun or self.before or self.label
+
+
+def parts(text: str) -> list[str]:
+    """Split a list with commas or blanks."""
+    return [part for part in re.split(r"[,\s]+", text) if part]
+
+
+def read_number(field: Field, text: str, least: int = 0) -> int:
+    """Read a whole number.
+
+    Raises:
+        WrongField: the text is none, or the number is less than `least`.
+    """
+    if _NUMBER.fullmatch(text) is None or not least <= int(text) <= LARGEST:
+        example = join_all(["3", "3,7"], "or") if field.kind is BROKERS else "3"
+        raise WrongField(
+            field.name,
+            f"{field.called}: {shortened(text)!r} is not a whole number from {least}. "
+            f"Type {example}.",
+        )
+    return int(text)
+
+
+def read_quantity(field: Field, kind: type, text: str) -> float:
+    """Read a number with a unit, or one in the base unit.
+
+    Raises:
+        WrongField: the text is none of this kind.
+    """
+    try:
+        value: float | str = float(text)
+    except ValueError:
+        value = text
+    try:
+        parsed: float = parse_quantity(kind, value)
+    except ValueError:
+        problem = f"{field.called}: {shortened(text)!r} is {field.typed}"
+        raise WrongField(field.name, problem) from None
+    return parsed
+
+
+def _share(field: Field, text: str) -> Amount:
+    return Amount(text, share=read_quantity(field, Share, text))
+
+
+def _share_or_size(field: Field, text: str) -> Amount:
+    if text.endswith("%"):
+        return _share(field, text)
+    return Amount(text, bytes=int(read_quantity(field, Size, text)))
+
+
+def _read_rules(field: Field, text: str) -> list[Rule]:
+    try:
+        return read_rules(Path(text))
+    except FileProblem as problem:
+        raise WrongField(field.name, str(problem)) from None
+
+
+BROKER = Kind(read_number)
+BROKERS = Kind(
+    lambda field, text: sorted({read_number(field, part) for part in parts(text)}), many=True
+)
+COUNT = Kind(lambda field, text: read_number(field, text, 1))
+TOPICS = Kind(lambda _, text: parts(text), many=True)
+SHARE, SHARE_OR_SIZE = Kind(_share), Kind(_share_or_size)
+CHOICE = Kind(lambda _, text: text)
+FILE, RULES = Kind(lambda _, text: Path(text)), Kind(_read_rules)
+BOUND = Kind(read_number)
+"""The most of something; like a size and a flag, every plan has it, and `Wishes` takes it."""
+SIZE = Kind(lambda field, text: int(read_quantity(field, Size, text)))
+FLAG = Kind(lambda _, text: bool(text))
+
+_SHARE_OF_DISKS = "80%: its disks are at most that full; 200GB: so much less"
+_ALL_FIELDS = (
+    Field(
+        name="path", kind=FILE, label="plan's file", suffixes=(".json",),
+        placeholder="a path; → completes it, ↵ reads it",
+    ),
+    Field(
+        name="rules", kind=RULES, label="rules file", suffixes=(".yaml", ".yml"), metavar="FILE",
+        placeholder="the path of a YAML file; → completes it",
+    ),
+    Field(
+        name="brokers", kind=BROKERS, label="brokers", placeholder="3, or 3,7", metavar="BROKER..."
+    ),
+    Field(
+        name="old", kind=BROKER, label="old broker", metavar="OLD",
+        placeholder="3: gives up all its replicas",
+    ),
+    Field(
+        name="new", kind=BROKER, label="new broker", metavar="NEW",
+        placeholder="7: takes them over",
+    ),
+    Field(
+        name="topics", kind=TOPICS, label="topics", metavar="TOPIC...",
+        placeholder="orders, or orders,pay-*: all their partitions",
+    ),
+    Field(
+        name="factor", kind=COUNT, label="replicas", metavar="N",
+        placeholder="3: how many each partition is to have",
+    ),
+    Field(
+        name="broker", kind=BROKER, label="broker", metavar="BROKER",
+        placeholder="3: gives up replicas",
+    ),
+    Field(
+        name="until", kind=SHARE_OR_SIZE, label="until", placeholder=_SHARE_OF_DISKS,
+        typed="neither a share of its disks, such as 80%, nor a size, such as 200GB.",
+        options={
+            "--below": "Until no more than this is in use on its disks, such as 80%.",
+            "--free": "Until it has given up this much, such as 200GB.",
+        },
+    ),
+    Field(
+        name="by", kind=CHOICE, label="even in", default=By.BYTES.value,
+        choices={each.value: each.value for each in By} | {By.LEADERS.value: "preferred leaders"},
+        options={
+            "--by": "What is even afterwards: bytes (default), replicas, or preferred leaders."
+        },
+    ),
+    Field(
+        name="within", kind=SHARE, label="within", default="10%",
+        placeholder="10%: how far a broker may be off its share",
+        typed="no share from 0 to 100%. Type 10%.",
+        options={"--within": "How far a broker may be off its share."},
+    ),
+    Field(
+        name="among", kind=BROKERS, label="brokers", metavar="BROKER,...",
+        placeholder="1,2,7: only among these; empty: all that are up",
+        options={"--brokers": "Spread only among these brokers. Default: all that are up."},
+    ),
+    Field(
+        name="only", kind=TOPICS, label="topics", before="only", noun="only these topics",
+        placeholder="orders-*; empty: all", options={"--topics": ""},
+    ),
+    Field(
+        name="exclude", kind=TOPICS, label="topics", before="not", noun="not these topics",
+        placeholder="none", options={"--exclude": ""},
+    ),
+    Field(
+        name="max_moves", kind=BOUND, label="at most", before="moves", placeholder="none",
+        options={"--max-moves": ""},
+    ),
+    Field(
+        name="max_bytes", kind=SIZE, label="at most", before="bytes", placeholder="none",
+        typed="no size. Type 500GB.", options={"--max-bytes": ""},
+    ),
+    Field(
+        name="max_leader_changes", kind=BOUND, label="at most", before="leader changes",
+        placeholder="none", options={"--max-leader-changes": ""},
+    ),
+    Field(
+        name="keep_order", kind=FLAG, label="keep order", options={"--keep-order": ""},
+        choices={"": "no", "yes": "yes: a new replica takes the place of the old one"},
+    ),
+)  # fmt: skip
+FIELDS: Mapping[str, Field] = {each.name: each for each in _ALL_FIELDS}
+"""All fields, in the order of the form."""
+BUDGET = ("max_moves", "max_bytes", "max_leader_changes")
+COMMON = ("only", "exclude", *BUDGET, "keep_order")
+"""The fields of `Wishes`: those that every plan has whose replicas are copied."""
+_LEADS = ("only", "exclude", "max_leader_changes")
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a plan can be made for. It is made once its needed fields have values."""
+
+    name: str
+    """The verb of `ktui plan`."""
+    needs: tuple[str, ...] = ()
+    """The fields without which there is no plan, in the order of the shell's arguments."""
+    may_have: tuple[str, ...] = COMMON
+    """The other fields. The shell has every field of `COMMON`, whatever the intent."""
+    means: str
+    """What the plan does, for the form."""
+    help: str
+    """The same for the shell, with what it leaves alone."""
+    words: Callable[[Values], str]
+    """Says what is wanted: drain broker 3."""
+    reads: str
+    """What is read for it, with the texts of its fields: what is on {brokers}."""
+    named_by: tuple[str, ...] = ()
+    """The fields whose texts are in the name of a run."""
+    file: str = ""
+    """The name of its file for the form, where that is not made of the verb and `named_by`."""
+    make: Callable[[Layout, Values, Wishes], MadePlan]
+    """Raises CannotMake where there is no such plan, or nothing to do."""
+    blames: str = ""
+    """The field that a problem is about which names none; empty for the choice of the intent."""
+    allowed: Allowances = Allowances()
+    """What such a plan may do without being asked."""
+    amount: Callable[[Values], Callable[[int], str]] = lambda _: as_bytes
+    """Formats how far a broker stays off what is wanted of it."""
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields that it needs or may have, in the order of the form."""
+        return [each for name, each in FIELDS.items() if name in (*self.needs, *self.may_have)]
+
+    def run_name(self, values: Values) -> str:
+        """Return the name of a run or a file of such a plan: drain-3."""
+        named = [values[field] for field in self.named_by]
+        lists = [[each] if isinstance(each, int | str) else each or () for each in named]
+        return "-".join([self.name, *(str(each) for some in lists for each in some)])
+
+    @property
+    def needed(self) -> list[str]:
+        """The names of the fields that it needs, in the order of the form."""
+        return [name for name in FIELDS if name in self.needs]
+
+
+def _names(noun: str, name: str) -> Callable[[Values], str]:
+    return lambda values: f"{noun} {join_named('broker', values[name])}"
+
+
+def _replicas(_: Values) -> Callable[[int], str]:
+    return lambda count: as_count(count, "replica")
+
+
+def _leaders(_: Values) -> Callable[[int], str]:
+    return lambda count: as_count(count, "preferred leader")
+
+
+def _spread_amount(values: Values) -> Callable[[int], str]:
+    of = {By.REPLICAS: _replicas, By.LEADERS: _leaders}.get(By(values["by"]))
+    return as_bytes if of is None else of(values)
+
+
+def _swap(layout: Layout, values: Values, wishes: Wishes) -> MadePlan:
+    with about("old"):
+        check_brokers(layout, [values["old"]], leaving=True)
+    with about("new"):
+        check_targets(layout, [values["new"]])
+        return swap(layout, values["old"], values["new"], wishes)
+
+
+def _factor(layout: Layout, values: Values, wishes: Wishes) -> MadePlan:
+    with about("topics"):
+        topics = _matching_topics(layout, values["topics"])
+    return replication_factor(layout, topics, values["factor"], wishes)
+
+
+def _matching_topics(layout: Layout, typed: Sequence[str]) -> list[str]:
+    """Return the topics that have one of the names, or match one of the shell patterns."""
+    topics = sorted({tp.topic for tp in layout.partitions})
+    check_topics(layout, [each for each in typed if _PATTERN.search(each) is None])
+    for pattern in typed:
+        if not any(fnmatchcase(topic, pattern) for topic in topics):
+            raise CannotMake(f"No topic matches {shortened(pattern)!r}.")
+    return [topic for topic in topics if any(fnmatchcase(topic, each) for each in typed)]
+
+
+def _spread(layout: Layout, values: Values, wishes: Wishes) -> MadePlan:
+    among, within = values.get("among") or None, values["within"].share
+    with about("among" if among else "within"):
+        return spread(layout, wishes, among, By(values["by"]), within)
+
+
+def _shed(layout: Layout, values: Values, wishes: Wishes) -> MadePlan:
+    broker, until = values["broker"], values["until"]
+    with about("broker"):
+        check_brokers(layout, [broker])
+    freed = until.bytes if until.share is None else bytes_above(layout, broker, until.share)
+    return shed(layout, broker, freed, wishes)
+
+
+def _shed_words(values: Values) -> str:
+    text, share, _ = values["until"]
+    until = f"{text} less" if share is None else f"disks at most {text} full"
+    return f"shed from broker {values['broker']}: {until}"
+
+
+def _spread_words(values: Values) -> str:
+    among = f" among {join_named('broker', values['among'])}" if values.get("among") else ""
+    return f"spread {values['by']}{among} within {values['within'].text}"
+
+
+_INTENTS = (
+    Intent(
+        name="drain", needs=("brokers",), named_by=("brokers",), blames="brokers",
+        means="These brokers give up all their replicas. They may be down.",
+        help="""Plan to take all replicas off BROKERs, which may be down.
+
+        No other replica moves. A new one goes to a rack that the partition lacks, then to the
+        brokers with the fewest replicas of the topic, then with the fewest bytes.""",
+        words=_names("drain", "brokers"), reads="what is on {brokers}",
+        make=lambda layout, values, wishes: drain(layout, values["brokers"], wishes),
+    ),
+    Intent(
+        name="fill", needs=("brokers",), named_by=("brokers",), blames="brokers", amount=_replicas,
+        means="These brokers get their share of all replicas.",
+        help="""Plan to give BROKERs their share of the replicas.
+
+        Replicas go only to these brokers, which are new for instance. They come from those with the
+        most bytes.""",
+        words=_names("fill", "brokers"), reads="what {brokers} could hold",
+        make=lambda layout, values, wishes: fill(layout, values["brokers"], wishes),
+    ),
+    Intent(
+        name="swap", needs=("old", "new"), named_by=("old", "new"), blames="new",
+        means="The new broker takes the place of the old one everywhere.",
+        help="""Plan to let broker NEW take over from broker OLD.
+
+        NEW comes into the places of OLD, also as the preferred leader. A replica goes elsewhere, as
+        with drain, where NEW has one of the partition already, has no room, or is on a rack that
+        the partition is on.""",
+        words=lambda values: f"swap broker {values['old']} for broker {values['new']}",
+        reads="what is on {old}", make=_swap,
+    ),
+    Intent(
+        name="replication-factor", needs=("factor", "topics"), may_have=("exclude", *BUDGET),
+        named_by=("factor",), file="{topics}-{factor}-replicas", blames="factor",
+        means="Each partition of these topics gets so many replicas.",
+        help="""Plan to give all partitions of TOPICs N replicas.
+
+        A TOPIC is a name or a shell pattern such as 'orders-*'. No other replica moves, and a
+        preferred leader that is alive stays.""",
+        words=lambda values: (
+            f"replication factor {values['factor']} for {join_some(values['topics'])}"
+        ),
+        reads="{topics}", make=_factor, allowed=Allowances(replication_factor_change=True),
+    ),
+    Intent(
+        name="spread", needs=("within",), may_have=("among", "by", *COMMON),
+        named_by=("by", "among"), blames="within", amount=_spread_amount,
+        means="Brokers become even, with as few bytes copied as possible.",
+        help="""Plan to make brokers even with the least copying.
+
+        Afterwards each broker is within a tolerance of its share of what they all have. With --by
+        leaders only the order of replicas changes, and nothing is copied.""",
+        words=_spread_words, reads="all {by}", make=_spread,
+    ),
+    Intent(
+        name="shed", needs=("broker", "until"), named_by=("broker",), blames="until",
+        means="The broker gives up just enough bytes, and no more.",
+        help="""Plan to take just enough bytes off BROKER.
+
+        It gives up as few bytes more as can be. Replicas go where drain would put them, but never
+        to fewer racks.""",
+        words=_shed_words, reads="what is on {broker}", make=_shed,
+    ),
+    Intent(
+        name="leaders", may_have=_LEADS, amount=_leaders,
+        means="Each broker leads its share. Nothing is copied.",
+        help="""Plan to spread preferred leaders evenly.
+
+        Only the order of replicas changes, of as few partitions as possible. Nothing is copied.""",
+        words=lambda _: "spread preferred leaders", reads="all leaders",
+        make=lambda layout, _, wishes: leaders(layout, wishes),
+    ),
+    Intent(
+        name="demote", needs=("brokers",), may_have=_LEADS, named_by=("brokers",),
+        blames="brokers", means="These brokers come last in every list. Nothing is copied.",
+        help="""Plan to take the leadership off BROKERs.
+
+        Each comes last in every list of replicas. Only the order changes. Nothing is copied.""",
+        words=_names("demote", "brokers"), reads="what {brokers} leads",
+        make=lambda layout, values, wishes: demote(layout, values["brokers"], wishes),
+    ),
+    Intent(
+        name="rack-repair", means="Partitions get onto as many racks as they can be on.",
+        help="""Plan to put partitions on as many racks as they can be on.
+
+        Only replicas that share a rack with another one of their partition move.""",
+        words=lambda _: "repair racks", reads="all racks",
+        make=lambda layout, _, wishes: rack_repair(layout, wishes),
+    ),
+    Intent(
+        name="placement", needs=("rules",), blames="rules",
+        means="Each topic follows the first rule of the file that matches it.",
+        help="""Plan to place topics by the rules in FILE, a list in YAML.
+
+        A topic follows the first rule whose `topics` it matches: a name or a shell pattern. Its
+        `strategy` is any, balanced-leaders, in-rack, cross-rack, or static with `lists`. Topics
+        without a rule stay as they are, and as few replicas move as the rules need.""",
+        words=lambda values: f"place topics by {as_count(len(values['rules']), 'rule')}",
+        reads="{rules}",
+        make=lambda layout, values, wishes: placement(layout, values["rules"], wishes),
+    ),
+)  # fmt: skip
+INTENTS: Mapping[str, Intent] = {each.name: each for each in _INTENTS}
+"""All intents, in the order in which they are offered."""
