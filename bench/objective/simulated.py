@@ -27,7 +27,7 @@ from ktui.execution.run.events import JournalEntry, RateChosen, RateHeld, Thrott
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.schedule import Schedule
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.keep_objective import no_figure
+from ktui.execution.throttle.objective import no_figure
 from ktui.pacing.limits import Limits
 from ktui.planning.objective import Objective
 from ktui.planning.plan import PartitionTarget, Plan

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from ktui.cluster.broker import Broker, LogDir, ReplicaDir
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
-from ktui.execution.broker.facts import BrokerFacts
-from ktui.execution.broker.holdings import Claims, RunClaim, Stay, find_holdings
+from ktui.execution.broker.status import BrokerFacts, Claims, RunClaim, Stay, find_holdings
 
 BROKER = 3
 TPS = [TopicPartition(topic, n) for topic in ("a", "ktui-canary-x", "z") for n in range(3)]

@@ -43,7 +43,7 @@ VERBS = {
     "cancel": "ktui.cli.cancel.command:command",
     "add": "ktui.cli.run.add:command",
     "alter-topic": "ktui.cli.alter.command:command",
-    "broker": "ktui.cli.broker.group:command",
+    "broker": "ktui.cli.broker:command",
     "snapshot": "ktui.cli.snapshot.command:command",
     "reassign": "ktui.cli.reassign.command:command",
     "pipeline": "ktui.cli.pipeline.group:command",

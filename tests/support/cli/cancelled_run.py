@@ -72,7 +72,7 @@ class CancelledRun:
         self.story.played(left_s)
         self.cluster = self.story.cluster
         self.reader = self.cluster.reader
-        monkeypatch.setattr("ktui.cli.cancel.run.SystemClock", lambda: self.story.clock)
+        monkeypatch.setattr("ktui.cli.cancel.command.SystemClock", lambda: self.story.clock)
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
         self._monkeypatch = monkeypatch

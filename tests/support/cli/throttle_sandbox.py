@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
 from ktui.cli.doctor.findings import DoctorFinding
-from ktui.cli.doctor.throttle_findings import judge_throttles
-from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles, scan_topics
+from ktui.cli.doctor.throttles import judge_throttles
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
@@ -34,6 +33,7 @@ from ktui.execution.run.events import (
     FoundSetting,
     SettingsFound,
 )
+from ktui.ops.leftovers import Leftovers
 from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -63,7 +63,7 @@ class ThrottleSandbox:
         self.patient = a_cluster(topics, **more)
         self._second_passes()
         self._monkeypatch.setattr(
-            "ktui.cli.doctor.clear_throttles.SystemClock", lambda: self.patient.clock
+            "ktui.cli.doctor.throttles.SystemClock", lambda: self.patient.clock
         )
         self.writer: Callable[[], ClusterWriter] = self.patient.writer
         self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._chosen)
@@ -136,9 +136,8 @@ class ThrottleSandbox:
         return run
 
     async def findings(self) -> list[DoctorFinding]:
-        reader = self.patient.reader()
-        topics = await scan_topics(reader)
-        return judge_throttles(await scan_throttles(reader, topics, claims_reader(self.state)))
+        leftovers = Leftovers(self.patient.reader(), self.state, self.patient.clock)
+        return judge_throttles(await leftovers.scan())
 
     def clear(self, *more: str) -> Result:
         arguments = ["doctor", "--clear-throttles", "--state-dir", str(self.state.path), *more]

@@ -16,7 +16,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, encode
 from ktui.execution.run.run import Run
 from ktui.execution.run.schedule import Schedule
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.recording.recorder import Recorder

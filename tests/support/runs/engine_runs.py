@@ -21,8 +21,7 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegu
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
-from ktui.execution.throttle.keep_objective import no_figure
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure, no_figure
 from ktui.insights.prior import Prior
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot

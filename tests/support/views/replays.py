@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from textual.pilot import Pilot
 
-from ktui.cli.replay.recordings import join_sessions
+from ktui.cli.replay.command import join_sessions
 from ktui.cli.replay.view import replay_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation

@@ -11,7 +11,7 @@ import pytest
 from bench.forecast.stored import RECORDINGS
 from textual.pilot import Pilot
 
-from ktui.cli.replay.branch import branch_app
+from ktui.cli.replay.view import branch_app
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.run import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.watch import demo_launcher
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure
 from ktui.pacing.limits import Limits
 from ktui.planning.objective import Objective
 from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run

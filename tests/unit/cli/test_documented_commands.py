@@ -240,7 +240,7 @@ def views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def show(app: App[None]) -> None:
         opened.append(type(app).__name__)
 
-    for verb in ("watch.command", "watch.demo", "replay.show", "replay.branch"):
+    for verb in ("watch.command", "watch.demo", "replay.view"):
         monkeypatch.setattr(f"ktui.cli.{verb}.show_app", show)
     for verb in ("watch.command", "watch.demo", "replay.command"):
         monkeypatch.setattr(f"ktui.cli.{verb}.need_terminal", lambda *_: None)

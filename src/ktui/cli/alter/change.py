@@ -1,20 +1,36 @@
-"""The change that a request makes to a topic: partitions to be added, and replicas to be moved."""
+"""What `ktui alter-topic` is asked for, the topic as it is, and the change that follows."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ktui.cli.alter.request import ASSIGNMENT, FACTOR, PARTITIONS, AlterRequest
-from ktui.cli.alter.topic import TopicNow
 from ktui.cli.context.errors import BadInput
-from ktui.cluster.broker import online_brokers
+from ktui.cluster.broker import Broker, online_brokers
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.fresh_read import (
+    FreshMetadata,
+    read_cluster_and_reassignments,
+    with_reassignments,
+)
 from ktui.cluster.internal_topics import INTERNAL_TOPICS
-from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.cluster.ports import ClusterReader
+from ktui.cluster.text import clean
 from ktui.planning.check.rules import at_target
-from ktui.planning.names import join_all, join_named, join_some
-from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.check.snapshot import topic_names
+from ktui.planning.names import (
+    closest_names,
+    join_all,
+    join_named,
+    join_some,
+    shortened,
+    topic_name_problem,
+)
+from ktui.planning.plan import LARGEST, PartitionTarget, Plan
 from ktui.planning.replication_factor import (
     BrokerPool,
     FactorProblem,
@@ -23,6 +39,149 @@ from ktui.planning.replication_factor import (
     present_replicas,
 )
 from ktui.quantities import as_count
+
+PARTITIONS, FACTOR, ASSIGNMENT = "--partitions", "--replication-factor", "--replica-assignment"
+_INTEGER = re.compile(r"[0-9]{1,10}")
+_FIX = "Give the brokers of every partition, such as 0:1:2,1:2:3"
+
+
+class AlterRequest(msgspec.Struct, frozen=True):
+    """The topic, and what it is to have; None leaves as it is."""
+
+    topic: str
+    count: int | None
+    """The number of partitions."""
+    factor: int | None
+    """The replication factor."""
+    assignment: tuple[Brokers, ...] | None
+    """The replicas of every partition."""
+
+
+def read_request(
+    topic: str, count: int | None, factor: int | None, assignment: str | None
+) -> AlterRequest:
+    """Check the options against each other.
+
+    Raises:
+        BadInput: they cannot be used; names the option and the fix.
+    """
+    if problem := topic_name_problem(topic):
+        raise BadInput(problem)
+    if count is None and factor is None and assignment is None:
+        choice = join_all([f"{PARTITIONS} N", f"{FACTOR} N", f"{ASSIGNMENT} LIST"], "or")
+        raise BadInput(f"there is nothing to alter. Give {choice}")
+    if assignment is None:
+        return AlterRequest(topic, count, factor, None)
+    if factor is not None:
+        raise BadInput(f"{ASSIGNMENT} names every replica already. Give it without {FACTOR}")
+    parsed = parse_assignment(assignment)
+    if count not in (None, len(parsed)):
+        partitions = as_count(len(parsed), "partition")
+        raise BadInput(
+            f"{PARTITIONS} {count}: {ASSIGNMENT} has {partitions}. Leave {PARTITIONS} out, or let "
+            "both agree"
+        )
+    return AlterRequest(topic, len(parsed), None, parsed)
+
+
+def parse_assignment(text: str) -> tuple[Brokers, ...]:
+    """Parse the replicas of partitions as kafka-topics does: `0:1:2,1:2:3`.
+
+    Raises:
+        BadInput: a broker is no number or doubled, or partitions differ in their number of
+            replicas.
+    """
+    parsed = tuple(_parse_brokers(n, part) for n, part in enumerate(text.split(",")))
+    for number, brokers in enumerate(parsed):
+        if len(brokers) != len(parsed[0]):
+            raise BadInput(
+                f"{ASSIGNMENT}: partition {number} has {as_count(len(brokers), 'replica')}, and "
+                f"partition 0 has {len(parsed[0])}. Give each the same number"
+            )
+    return parsed
+
+
+def _parse_brokers(number: int, text: str) -> Brokers:
+    ids = [each.strip() for each in text.split(":")]
+    for each in ids:
+        if not _INTEGER.fullmatch(each) or int(each) > LARGEST:
+            raise BadInput(
+                f"{ASSIGNMENT}: partition {number}: {clean(each)!r} is not a broker id. {_FIX}"
+            )
+    brokers = tuple(map(int, ids))
+    if doubled := sorted({broker for broker in brokers if brokers.count(broker) > 1}):
+        named = join_named("broker", doubled)
+        raise BadInput(f"{ASSIGNMENT}: partition {number} has {named} twice. Name each once")
+    return brokers
+
+
+class TopicNow(msgspec.Struct, frozen=True):
+    """A topic as it was read: its partitions by number, with their reassignments."""
+
+    name: str
+    cluster_id: str
+    partitions: Mapping[TopicPartition, PartitionState]
+    brokers: Mapping[int, Broker]
+
+    @property
+    def id(self) -> str | None:
+        """The id of the topic."""
+        return next(iter(self.partitions.values())).topic_id
+
+    @property
+    def moving(self) -> list[TopicPartition]:
+        """The partitions that are being reassigned."""
+        return [tp for tp, state in self.partitions.items() if state.reassigning]
+
+    @property
+    def factors(self) -> Counter[int]:
+        """How many partitions have each number of replicas."""
+        return Counter(len(state.replicas) for state in self.partitions.values())
+
+    @property
+    def replicas(self) -> Mapping[TopicPartition, object]:
+        """The replicas of each partition, and which of them come and go."""
+        return {tp: (s.replicas, s.adding, s.removing) for tp, s in self.partitions.items()}
+
+
+async def read_topic(reader: ClusterReader, name: str) -> TopicNow:
+    """Read a topic.
+
+    Raises:
+        BadInput: there is no such topic, or it cannot be described.
+        ClusterError: the cluster does not answer.
+    """
+    topic = await find_topic(reader, name)
+    if topic is None:
+        raise BadInput(f"the cluster has no topic {name}{await _suggestion(reader, name)}")
+    return topic
+
+
+async def find_topic(reader: ClusterReader, name: str) -> TopicNow | None:
+    """Read a topic, from metadata no older than the call where the cluster can prove that.
+
+    Returns:
+        The topic; None if there is no such topic.
+
+    Raises:
+        BadInput: it cannot be described.
+        ClusterError: the cluster does not answer.
+    """
+    cluster, listed = await read_cluster_and_reassignments(reader)
+    answer, _ = await FreshMetadata(reader, SystemClock()).describe([name])
+    for failure in answer.failures:
+        raise BadInput(f"topic {name} could not be read: {failure.answer}")
+    if not answer.partitions:
+        return None
+    ours = {tp: moving for tp, moving in listed.items() if tp.topic == name}
+    states = with_reassignments(answer.partitions, ours)
+    return TopicNow(name, cluster.cluster_id, dict(sorted(states.items())), cluster.brokers)
+
+
+async def _suggestion(reader: ClusterReader, name: str) -> str:
+    near = map(shortened, closest_names(name, await topic_names(reader)))
+    return f"; did you mean {words}?" if (words := join_all(near, "or")) else ""
+
 
 MOST_ADDED = 10_000
 """Records that one request to a controller may produce: one for each new partition."""

@@ -4,35 +4,235 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import NoReturn
 
 import click
+import msgspec
 
-from ktui.cli.alter.adding import PartitionAdder
-from ktui.cli.alter.change import TopicChange, change_of
-from ktui.cli.alter.report import added_json, added_text, dry_run_json, dry_run_text
-from ktui.cli.alter.request import ASSIGNMENT, FACTOR, PARTITIONS, AlterRequest, read_request
-from ktui.cli.alter.topic import TopicNow, read_topic
+from ktui.cli.alter.change import (
+    ASSIGNMENT,
+    FACTOR,
+    PARTITIONS,
+    AlterRequest,
+    TopicChange,
+    TopicNow,
+    change_of,
+    find_topic,
+    read_request,
+    read_topic,
+)
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
-from ktui.cli.start.dry_run import dry_run_of
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
+from ktui.cli.start import dry_run as of_run
+from ktui.cli.start.dry_run import DryRun, dry_run_of
 from ktui.cli.start.new_run import PlannedRun, check_new_run, report_findings, start_run
 from ktui.cli.start.options import StartOptions, start_options_without
 from ktui.cli.start.request import StartRequest
 from ktui.cluster.broker import online_brokers
-from ktui.cluster.errors import Unsupported
-from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.errors import RunRefused
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.errors import ClusterError, Unsupported
+from ktui.cluster.fresh_read import LEAVES_WITHIN_S
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import LONGEST_NAME
+from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.planning.check.findings import Allowances, FindingKind
 from ktui.planning.check.placement import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.quantities import as_count
+
+
+class AddedPartitionJson(msgspec.Struct, frozen=True):
+    """A new partition; `replicas` is null where Kafka is still to place them."""
+
+    partition: int
+    replicas: Brokers | None
+
+
+class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The line of --json for new partitions."""
+
+    schema_version: int = SCHEMA_VERSION
+    event: str = "partitions_added"
+    topic: str
+    partitions_before: int
+    partitions: int
+    added: tuple[AddedPartitionJson, ...]
+
+
+class AlterTopicJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui alter-topic --dry-run --json`."""
+
+    schema_version: int = SCHEMA_VERSION
+    cluster: str
+    topic: str
+    partitions_before: int
+    partitions: int
+    added: tuple[AddedPartitionJson, ...]
+    run: DryRun | None
+    """As of `ktui start --dry-run --json`; null if no replicas move."""
+
+
+def dry_run_text(change: TopicChange, dry_run: DryRun | None) -> str:
+    """Describe for people what would be sent."""
+    lines = "\n".join(change.lines())
+    return f"{lines}\n\n{'Nothing was sent.' if dry_run is None else of_run.dry_run_text(dry_run)}"
+
+
+def dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> str:
+    """Describe for scripts what would be sent."""
+    placed = change.placed or [None] * change.adds
+    return encode(
+        AlterTopicJson(
+            cluster=cluster,
+            topic=change.topic,
+            partitions_before=change.before,
+            partitions=change.count,
+            added=_added(dict(zip(change.added, placed, strict=True))),
+            run=dry_run,
+        )
+    )
+
+
+def added_text(change: TopicChange) -> str:
+    """Report partitions that have been added."""
+    added = as_count(change.adds, "partition")
+    return f"{change.topic}: {added} added. It has {as_count(change.count, 'partition')} now"
+
+
+def added_json(change: TopicChange, replicas: Mapping[TopicPartition, Brokers]) -> str:
+    """Report partitions that have been added, as one line for scripts."""
+    added = AddedJson(
+        topic=change.topic,
+        partitions_before=change.before,
+        partitions=change.count,
+        added=_added({tp: replicas[tp] for tp in change.added}),
+    )
+    return shown_json(msgspec.json.encode(added).decode())
+
+
+def _added(replicas: Mapping[TopicPartition, Brokers | None]) -> tuple[AddedPartitionJson, ...]:
+    return tuple(AddedPartitionJson(tp.partition, brokers) for tp, brokers in replicas.items())
+
+
+KNOWN_WITHIN_S = 30.0
+"""Seconds in which brokers learn of partitions that the controller has added."""
+_POLL_S = 0.5
+
+
+class PartitionAdder:
+    """Adds the partitions of a change.
+
+    Args:
+        reader: reads the cluster.
+        writer: changes the cluster.
+        change: the change.
+        seen: the topic, on which the change rests.
+    """
+
+    def __init__(
+        self, reader: ClusterReader, writer: ClusterWriter, change: TopicChange, seen: TopicNow
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._change = change
+        self._seen = seen
+        self._clock: Clock = SystemClock()
+
+    async def add(self) -> TopicNow:
+        """Add the partitions, and return the topic with them.
+
+        Raises:
+            RunRefused: nothing was changed: the topic is another one by now, or Kafka refuses.
+            RunProblem: the answer was lost, and the partitions are not there or are others.
+            ClusterError: nothing was sent.
+        """
+        now = await find_topic(self._reader, self._change.topic)
+        if now is None or not self._still_holds(now):
+            raise RunRefused(
+                f"nothing was sent: {self._change.topic} has changed since ktui read it. Repeat "
+                "the command"
+            )
+        result = await self._writer.create_partitions(
+            self._change.topic,
+            self._change.count,
+            self._change.placed,
+            leaves_within_s=LEAVES_WITHIN_S,
+        )
+        match result.verdict:
+            case Verdict.REFUSED:
+                raise RunRefused(f"nothing was changed: {self._refusal(result)}")
+            case Verdict.UNKNOWN:
+                after = await self._known_within(MAY_COME_S)
+                if after is None:
+                    raise RunProblem(self._lost(result))
+            case Verdict.ACCEPTED:
+                after = await self._known_within(KNOWN_WITHIN_S)
+                if after is None:
+                    raise RunProblem(
+                        f"{self._change.topic}: Kafka has added the partitions, but no broker "
+                        f"shows them after {KNOWN_WITHIN_S:.0f} s. Repeat the command later"
+                    )
+        self._check_as_placed(after)
+        return after
+
+    def _still_holds(self, now: TopicNow) -> bool:
+        """Whether the change would be the same for the topic as it is now."""
+        seen = self._seen
+        if now.id != seen.id or len(now.partitions) != self._change.before:
+            return False
+        if now.moving or now.factors != seen.factors:
+            return False
+        return self._change.placed is None or now.replicas == seen.replicas
+
+    async def _known_within(self, seconds: float) -> TopicNow | None:
+        """Wait until brokers show the partitions; None if they do not."""
+        until_s = self._clock.monotonic() + seconds
+        while True:
+            try:
+                now = await find_topic(self._reader, self._change.topic)
+            except (ClusterError, BadInput):  # brokers may be down for a while
+                now = None
+            if now is not None and len(now.partitions) >= self._change.count:
+                return now
+            if self._clock.monotonic() >= until_s:
+                return None
+            await self._clock.sleep(_POLL_S)
+
+    def _check_as_placed(self, now: TopicNow) -> None:
+        """Check that no one else has added partitions in the same moment."""
+        placed, topic = self._change.placed, self._change.topic
+        begin = self._change.before
+        asked = None if placed is None else dict(enumerate(placed, begin))
+        added = {tp.partition: s for tp, s in now.partitions.items() if tp.partition >= begin}
+        as_asked = asked is None or {n: s.target for n, s in added.items()} == asked
+        if now.id != self._seen.id or len(added) != self._change.adds or not as_asked:
+            raise RunProblem(
+                f"{topic} has {as_count(len(now.partitions), 'partition')} now, but not those that "
+                "ktui asked for: someone else has changed it in this moment. Repeat the command"
+            )
+
+    def _refusal(self, result: WriteResult) -> str:
+        answer = ": ".join(filter(None, (result.code, result.message)))
+        again = ". Then repeat the command" if result.code == "THROTTLING_QUOTA_EXCEEDED" else ""
+        return f"Kafka does not add partitions to {self._change.topic}: {answer}{again}"
+
+    def _lost(self, result: WriteResult) -> str:
+        before = as_count(self._change.before, "partition")
+        return (
+            f"the answer was lost ({result.message}), and {self._change.topic} still has {before} "
+            f"after {MAY_COME_S:.0f} s. Once brokers answer again, repeat the command: partitions "
+            "that the request has added by then are not added twice"
+        )
+
 
 YES = "--yes"
 ADDING_NEEDS = "Alter"

@@ -1,1 +1,23 @@
-"""`ktui broker`: what one broker holds, and the way out of it."""
+"""`ktui broker`: the verbs about one broker."""
+
+from __future__ import annotations
+
+import click
+
+from ktui.cli.context.lazy_group import LazyGroup
+
+VERBS = {
+    "remove": "ktui.cli.broker.remove:command",
+    "status": "ktui.cli.broker.status:command",
+    "empty": "ktui.cli.broker.status:empty",
+    "cordon": "ktui.cli.broker.cordon:cordon",
+    "uncordon": "ktui.cli.broker.cordon:uncordon",
+    "demote": "ktui.cli.broker.demote:command",
+    "undo": "ktui.cli.broker.demote:undo",
+    "unregister": "ktui.cli.broker.cordon:command",
+}
+
+
+@click.command("broker", cls=LazyGroup, verbs=VERBS)
+def command() -> None:
+    """See what a broker holds, and take it out of the cluster."""

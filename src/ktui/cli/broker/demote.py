@@ -1,26 +1,34 @@
-"""`ktui broker demote`: take the leadership off a broker, as a paced run."""
+"""`ktui broker demote` takes the leadership off a broker, as a paced run; `undo` gives it back."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from contextlib import aclosing
+from functools import partial
 
 import click
 
-from ktui.cli.broker.read import broker_argument, read_plan_layout
 from ktui.cli.broker.runs import LeftRuns, broker_run, check_run
-from ktui.cli.context.cluster import Cluster, ClusterChoice, warn_of_tls
+from ktui.cli.broker.status import broker_argument, read_plan_layout
+from ktui.cli.context.cluster import Cluster, ClusterChoice, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
+from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import allowance_options
-from ktui.cli.options.run import MADE_BY_KTUI
+from ktui.cli.options.run import MADE_BY_KTUI, concurrent_option
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cli.start.new_run import carry_out, report_findings, show_dry_run
 from ktui.cli.start.options import StartOptions, start_options
+from ktui.cluster.clock import SystemClock
+from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.ops.broker.runs import (
     DEMOTE,
     free_run_name,
@@ -30,6 +38,7 @@ from ktui.ops.broker.runs import (
     make,
     plan_text,
 )
+from ktui.ops.undo import Undo, find_undo, left_as_is_lines
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.made_plan import CannotMake
 
@@ -94,3 +103,94 @@ async def read_cluster_id(cluster: Cluster) -> str:
     """
     async with aclosing(cluster.reader()) as reader:
         return (await reader.describe_cluster()).cluster_id
+
+
+@click.command("undo")
+@broker_argument
+@cluster_options
+@click.option("--dry-run", is_flag=True, help="Show what would be undone, and send nothing.")
+@click.option("--json", is_flag=True, help="Print each event as a line of JSON.")
+@concurrent_option
+@ownership_options
+@common.state_dir_option
+def undo(  # noqa: PLR0913 - an option each
+    broker: int,
+    choice: ClusterChoice,
+    *,
+    dry_run: bool,
+    json: bool,
+    concurrent: bool,
+    take_over: bool,
+    no_ownership: bool,
+    state: StateDir,
+) -> None:
+    """Undo the last `ktui broker demote` of broker ID.
+
+    Every partition gets its earlier order back, and its earlier leader, under the limits of that
+    run. Partitions that others have changed since are left as they are, each with the reason. An
+    undo that was interrupted goes on.
+
+    Exit code 0 if all is as before, 3 if some is not, 2 if there is nothing to undo.
+    """
+    target = choice.target(changes=not dry_run)
+    warn_of_tls(target.cluster)
+    cluster_id = asyncio.run(read_cluster_id(target.cluster))
+    _refuse_removal(RemovalFile(state, cluster_id, broker), broker)
+    last = last_run_of(state, cluster_id, DEMOTE.words(broker))
+    if last is None:
+        raise BadInput(
+            f"no run in {state.path} has demoted broker {broker} by `ktui broker demote`. To undo "
+            "another run: ktui cancel RUN --rollback"
+        )
+    runs = LeftRuns(
+        target=target,
+        state=state,
+        concurrent=concurrent,
+        take_over=take_over,
+        no_ownership=no_ownership,
+        json=json,
+    )
+    back = _find_undo(runs, last.name)
+    for line in left_as_is_lines(back.left):
+        print_note(line)
+    if not back.partitions:
+        print_note(f"nothing to do: nothing of run {last.name} is left to be undone")
+    elif dry_run:
+        click.echo(back.text)
+        click.echo("nothing was sent")
+    elif not _roll_back(runs, back):
+        sys.exit(NOT_ALL_DONE)
+    sys.exit(NOT_ALL_DONE if back.left else 0)
+
+
+def _find_undo(runs: LeftRuns, name: str) -> Undo:
+    found = RunClient.find(runs.state, name).read_begun()
+    same_cluster = partial(check_same_cluster, runs.target)
+
+    async def find() -> Undo:
+        async with aclosing(runs.target.cluster.reader()) as reader:
+            return await find_undo(reader, SystemClock(), found, same_cluster)
+
+    return asyncio.run(find())
+
+
+def _roll_back(runs: LeftRuns, back: Undo) -> bool:
+    """Roll a run back, and return whether all that is undone is as before.
+
+    Ends the program if the run was left before its end.
+    """
+    print_note(back.text)
+    code = runs.cancel(back.run.name, CancelKind.ROLLBACK, back.partitions)
+    run = RunClient.find(runs.state, back.run.name).read().run
+    if not run.ended:
+        sys.exit(code)
+    return not back.not_back(run)
+
+
+def _refuse_removal(file: RemovalFile, broker: int) -> None:
+    removal = file.load()
+    if removal is not None and removal.unregistered_at is None:
+        raise RunRefused(
+            f"broker {broker} is being removed, and its leadership with it. To undo that: "
+            f"ktui broker remove {broker} --undo"
+        )

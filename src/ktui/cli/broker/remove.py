@@ -12,9 +12,9 @@ from typing import Any
 import click
 import msgspec
 
-from ktui.cli.broker.read import broker_argument, exclude_option, read_plan_layout
+from ktui.cli.broker.cordon import Unregistration, kept_text, typed_id
 from ktui.cli.broker.runs import LeftRuns, begin_run, broker_run, check_run
-from ktui.cli.broker.unregister import Unregistration, kept_text, typed_id
+from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout
 from ktui.cli.context.claim import (
     ClaimRequest,
     check_no_other_owner,

@@ -1,19 +1,263 @@
-"""`ktui broker status`: what a broker holds, and what keeps it."""
+"""`ktui broker status` and `empty`: what a broker holds, what keeps it, and whether it may go."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import aclosing
+from typing import Any
 
 import click
+import msgspec
 
-from ktui.cli.broker.read import broker_argument, read_view
-from ktui.cli.broker.status_json import status_json
-from ktui.cli.broker.status_text import status_text
-from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.output.json_form import encode
+from ktui.cli.options.common import Verb
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.table import table
+from ktui.cli.plan.make_options import EXCLUDE, parse_patterns
+from ktui.cluster.broker import LogDir
+from ktui.cluster.text import clean
+from ktui.execution.broker.status import (
+    EMPTY,
+    BrokerStatus,
+    HeldReplica,
+    Stay,
+    TopicHoldings,
+    advice_lines,
+    but_for,
+    dir_words,
+    held_line,
+    held_words,
+    state_words,
+    total,
+    unknown_broker,
+    why_unknown,
+    why_words,
+)
+from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
+from ktui.ops.broker import runs
+from ktui.planning.intents.layout import Layout
+from ktui.quantities import as_bytes, as_count
+
+broker_argument = click.argument("broker", metavar="ID", type=click.IntRange(0))
+
+
+def exclude_option(purpose: str) -> Callable[[Verb[Any]], Verb[Any]]:
+    """Return the option that leaves topics out, as `exclude`."""
+    return click.option(
+        EXCLUDE, metavar="T,...", multiple=True, callback=parse_patterns, help=purpose
+    )
+
+
+async def read_view(
+    cluster: Cluster,
+    state: StateDir,
+    broker: int,
+    *,
+    fresh: bool = False,
+    exclude: Collection[str] = (),
+) -> BrokerStatus:
+    """Read what a broker holds, and why. Args, Raises: as `read_status`.
+
+    Raises:
+        BadInput: the cluster does not know the broker.
+    """
+    async with aclosing(cluster.reader()) as reader:
+        status = await runs.read_status(reader, state, broker, fresh=fresh, exclude=exclude)
+    if not status.facts.known:
+        raise BadInput(unknown_broker(broker, status.facts.brokers))
+    return status
+
+
+def read_plan_layout(cluster: Cluster) -> Layout:
+    """Read what plans are made from, and warn of what could not be read.
+
+    Raises:
+        ClusterError: the cluster cannot be read.
+    """
+
+    async def read() -> Layout:
+        async with aclosing(cluster.reader()) as reader:
+            return await runs.read_plan_layout(reader, print_note)
+
+    return asyncio.run(read())
+
+
+_HEADER = ("TOPIC", "REPLICAS", "SIZE", "LEADS", "PREFERRED", "WHY THEY ARE THERE")
+
+
+def status_text(status: BrokerStatus, *, most: int | None) -> str:
+    """Describe a broker, its log dirs, and its topics.
+
+    Args:
+        status: the broker.
+        most: how many topics to show; None for all.
+    """
+    return "\n".join(map(clean_line, _lines(status, most)))
+
+
+def clean_line(text: str) -> str:
+    """Escape control characters in each line of a text."""
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def _lines(status: BrokerStatus, most: int | None) -> Iterator[str]:
+    facts = status.facts
+    yield f"broker {facts.id}: {state_words(facts)}"
+    yield from held_words(status.holdings)
+    if status.removal is not None and status.removal.unregistered_at is None:
+        undo = " --undo" if status.removal.undoing else ""
+        yield f"it is being removed. Go on: ktui broker remove {facts.id}{undo}"
+    if facts.log_dirs:
+        yield ""
+        yield table(("LOG DIR", "STATE", "FREE", "OF"), _dir_rows(facts.log_dirs), right=(2, 3))
+    topics = status.holdings.topics()
+    if topics:
+        yield ""
+        yield table(_HEADER, [_row(topic) for topic in topics[:most]], right=(1, 2, 3, 4))
+    if most is not None and (others := topics[most:]):
+        replicas = as_count(sum(len(topic.replicas) for topic in others), "replica")
+        size = as_bytes(total(topic.bytes for topic in others))
+        yield f"and {as_count(len(others), 'topic')} more: {replicas}, {size}. All of them: --all"
+    yield from advice_lines(status, topics)
+
+
+def _dir_rows(log_dirs: Iterable[LogDir]) -> list[tuple[str, ...]]:
+    return [
+        (each.path, dir_words(each), as_bytes(each.usable_bytes), as_bytes(each.total_bytes))
+        for each in sorted(log_dirs, key=lambda log_dir: log_dir.path)
+    ]
+
+
+def _row(topic: TopicHoldings) -> tuple[str, ...]:
+    return (
+        topic.topic,
+        f"{len(topic.replicas):,}",
+        as_bytes(topic.bytes),
+        f"{sum(each.leads for each in topic.replicas):,}",
+        f"{sum(each.preferred for each in topic.replicas):,}",
+        why_words(topic),
+    )
+
+
+class LogDirJson(msgspec.Struct, frozen=True):
+    """One log dir, as the broker reports it. Bytes."""
+
+    path: str
+    error: str | None
+    total_bytes: int | None
+    usable_bytes: int | None
+    cordoned: bool
+
+
+class ReplicaJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica on the broker."""
+
+    partition: int
+    bytes: int | None
+    why: Stay
+    run: str | None
+    """The run that moves, takes or keeps it; for a canary, the run that it belongs to."""
+    leaves: bool
+    """Whether something takes it away, without a further plan."""
+    leads: bool
+    preferred: bool
+    only_in_sync: bool
+    offline: bool
+    """Whether its partition has no leader."""
+    moves_dirs: bool
+
+
+class TopicJson(msgspec.Struct, frozen=True):
+    """The replicas of one topic on the broker."""
+
+    topic: str
+    bytes: int | None
+    replicas: tuple[ReplicaJson, ...]
+
+
+class BrokerStatusJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui broker status --json`."""
+
+    schema_version: int
+    cluster: str
+    cluster_id: str
+    broker: int
+    registered: bool
+    alive: bool
+    rack: str | None
+    log_dirs: tuple[LogDirJson, ...] | None
+    """Null where the broker does not answer."""
+    replicas: int
+    bytes: int | None
+    leads: int
+    preferred: int
+    only_in_sync: int
+    whys: dict[Stay, int]
+    """How many replicas are there for each reason."""
+    topics: tuple[TopicJson, ...]
+    """Every topic, that with the most bytes first."""
+    without_engine: tuple[str, ...]
+    """The runs among them that wait for `ktui resume`."""
+    unread: tuple[str, ...]
+
+
+def status_json(cluster: str, view: BrokerStatus) -> BrokerStatusJson:
+    """Return the JSON form of a broker's status."""
+    facts, held = view.facts, view.holdings.replicas
+    broker = facts.broker
+    return BrokerStatusJson(
+        schema_version=SCHEMA_VERSION,
+        cluster=cluster,
+        cluster_id=facts.cluster_id,
+        broker=facts.id,
+        registered=broker is not None,
+        alive=broker is not None and broker.alive,
+        rack=None if broker is None else broker.rack,
+        log_dirs=None if facts.on_disk is None else _log_dirs(view),
+        replicas=len(held),
+        bytes=view.holdings.bytes,
+        leads=sum(each.leads for each in held),
+        preferred=sum(each.preferred for each in held),
+        only_in_sync=sum(each.only_in_sync for each in held),
+        whys={why: view.holdings.count(why) for why in Stay},
+        topics=tuple(map(_topic, view.holdings.topics())),
+        without_engine=view.without_engine,
+        unread=facts.unread,
+    )
+
+
+def _log_dirs(view: BrokerStatus) -> tuple[LogDirJson, ...]:
+    return tuple(
+        LogDirJson(each.path, each.error, each.total_bytes, each.usable_bytes, each.cordoned)
+        for each in sorted(view.facts.log_dirs, key=lambda log_dir: log_dir.path)
+    )
+
+
+def _topic(topic: TopicHoldings) -> TopicJson:
+    return TopicJson(topic.topic, topic.bytes, tuple(map(_replica, topic.replicas)))
+
+
+def _replica(held: HeldReplica) -> ReplicaJson:
+    return ReplicaJson(
+        partition=held.tp.partition,
+        bytes=held.size,
+        why=held.why,
+        run=held.run or None,
+        leaves=held.why.leaves,
+        leads=held.leads,
+        preferred=held.preferred,
+        only_in_sync=held.only_in_sync,
+        offline=held.offline,
+        moves_dirs=held.moves_dirs,
+    )
+
 
 FIRST_TOPICS = 20
 
@@ -42,3 +286,29 @@ def command(
         click.echo(encode(status_json(cluster.name, view)))
     else:
         click.echo(status_text(view, most=None if every else FIRST_TOPICS))
+
+
+NOT_EMPTY = 3
+
+
+@click.command("empty")
+@broker_argument
+@cluster_options
+@exclude_option("Do not count these topics: names or shell patterns.")
+@common.state_dir_option
+def empty(broker: int, choice: ClusterChoice, *, exclude: tuple[str, ...], state: StateDir) -> None:
+    """Check whether broker ID is empty: it holds no replica, and none is on its way to it.
+
+    ktui never guesses: metadata must be proven to be current, and the broker's own log dirs must
+    agree with it. A broker that is down cannot be asked, and is not known to be empty.
+
+    Exit code 0 if it is empty, also but for the topics of --exclude, which are then named; 3 if it
+    is not, 1 if that is not known, 2 for bad input.
+    """
+    view = asyncio.run(read_view(choice.cluster(), state, broker, fresh=True, exclude=exclude))
+    if view.holdings.replicas:
+        click.echo(held_line(view))
+        sys.exit(NOT_EMPTY)
+    if view.facts.unread:
+        raise RunProblem(f"broker {broker} is not known to be empty: {clean(why_unknown(view))}")
+    click.echo(clean(f"broker {broker} is {EMPTY if not but_for(view) else but_for(view)}"))

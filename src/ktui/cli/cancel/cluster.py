@@ -10,13 +10,13 @@ from typing import NoReturn
 
 import click
 
-from ktui.cli.cancel.cluster_report import (
+from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
+from ktui.cli.cancel.report import (
     ClusterCancelReport,
     found_text,
     outcome_text,
     report_json,
 )
-from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import INTERRUPTED

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import click
+import msgspec
 
-from ktui.cli.cancel.gate import open_gate, open_gate_of_cluster
-from ktui.cli.cancel.run import cancel_run
-from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.cancel.report import cancel_json, preview_text
+from ktui.cli.context.claim import claim_request
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cancel import (
     CancelRequest,
@@ -18,9 +21,301 @@ from ktui.cli.options.cancel import (
     read_cancel_request,
 )
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import check_scope, find_on_brokers
+from ktui.cli.output.gate import gate_line, shut_gate
+from ktui.cli.output.json_form import encode_record
+from ktui.cli.process.launch import Launch, launch_left_run
+from ktui.cli.process.send_command import (
+    answer_json,
+    end_if_refused,
+    print_answer,
+)
+from ktui.cluster.asking import ONE_POLL_PATIENCE_S
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.text import clean
+from ktui.execution.cancel.preview import CancelPreview
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import find_run
-from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.client import BegunRun, RunClient
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.other_runs import find_movers
+from ktui.execution.host.ownership import holder, this_process
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Answer, CancelMoves, Pause
 from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import CancelScope
+from ktui.execution.run.event_text import KIND_IN_WORDS
+from ktui.execution.run.events import PauseOrigin
+from ktui.execution.run.run import Run
+
+
+def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
+    """Open the gate of a run's cluster; the cluster need not answer.
+
+    Raises:
+        RunProblem: the run's journal does not name its cluster.
+    """
+    started = RunClient(run).read().run.started
+    if started is None:
+        raise RunProblem(
+            f"{run.journal}: the journal does not name the run's cluster. Name the cluster "
+            "yourself: ktui cancel --cluster --remove-cancel"
+        )
+    _open(started.cluster_id, state, json=json)
+
+
+def open_gate_of_cluster(choice: ClusterChoice, state: StateDir, *, json: bool) -> None:
+    """Open the gate of the cluster that the options name.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+    """
+    _open(asyncio.run(_cluster_id(choice.cluster())), state, json=json)
+
+
+async def _cluster_id(cluster: Cluster) -> str:
+    reader = cluster.reader()
+    try:
+        return (await reader.describe_cluster()).cluster_id
+    finally:
+        await reader.aclose()
+
+
+def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
+    shut = CancelGateFile(state, cluster_id).open()
+    if json:
+        click.echo(encode_record({"cluster_id": cluster_id, "had_shut": shut}))
+    elif shut is None:
+        click.echo(f"the cancel gate of cluster {cluster_id} was already open")
+    else:
+        click.echo(
+            f"the cancel gate of cluster {cluster_id} is now open. It was shut by "
+            f"{clean(shut.words)}"
+        )
+
+
+def cancel_run(
+    run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir
+) -> None:
+    """Show the preview of a cancel and, unless this is a dry run, carry the cancel out.
+
+    Raises:
+        BadInput: the run cannot take this cancel.
+        RunRefused: the run was exported, the cluster is not the run's, or another run's throttle
+            is in the way.
+        RunProblem: the engine did not answer, or could not be started.
+        ClusterError: the cluster does not answer, and the cancel needs its answer.
+    """
+    found = RunClient(run_dir).read_begun()
+    run = found.run
+    refuse_exported(run)
+    _check(run, request)
+    on_brokers = find_on_brokers(run, request.brokers)
+    request = msgspec.structs.replace(request, on_brokers=on_brokers)
+    where = choice.or_of_run(found.begun).target(changes=not request.dry_run)
+    live = holder(run_dir) is not None
+    preview = CancelPreview(CancelScope(run, request.kind, request.topics, request.all_partitions))
+    preview.movers = find_movers(state, found.begun.cluster_id, run.name)
+    _read_cluster(preview, where.cluster, needed=request.dry_run or not live)
+    starts = not live and not preview.scope.over
+    cancel = _Cancel(run_dir, state, found, request, preview, where, starts)
+    if found.damage is not None:
+        print_note(f"damaged: {found.damage}. ktui uses the entries before the damage")
+    if not request.json:
+        click.echo(preview_text(preview, request, state))
+    if request.dry_run or not (live or starts):
+        cancel.report_only()
+    elif live:
+        cancel.ask()
+    else:
+        cancel.launch()
+
+
+def _check(run: Run, request: CancelRequest) -> None:
+    """Check that a run in its present state can take a cancel.
+
+    Raises:
+        BadInput: the scope is missing or unknown, or an ended run is to be stopped.
+    """
+    check_scope(run, request.topics, request.partitions)
+    if not run.ended:
+        check_scope_given(request)
+    elif request.kind is CancelKind.STOP:
+        raise BadInput(
+            f"run {run.name} has ended, so there is nothing to stop. Undo it with --rollback, or "
+            "drop replicas beyond the original number with --trim"
+        )
+
+
+def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> None:
+    """Preview each partition by a fresh poll of the cluster.
+
+    Args:
+        preview: the preview of the cancel.
+        cluster: the cluster of the run.
+        needed: whether the cancel cannot go on without the cluster's answer.
+
+    Raises:
+        RunRefused: the cluster is not the run's.
+        ClusterError: the cluster does not answer, and `needed` is set.
+    """
+    effects = preview.scope.effects.items()
+    read = frozenset(tp for tp, effect in effects if effect.needs_read)  # not a long queue
+    try:
+        preview.update(asyncio.run(_poll(preview.scope.run, read, cluster)))
+    except ClusterError as error:
+        if needed:
+            raise
+        preview.problem = str(error)
+
+
+async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluster) -> Observation:
+    reader = cluster.reader()
+    observer = Observer(reader, SystemClock(), patience_s=ONE_POLL_PATIENCE_S)
+    try:
+        cluster_id = (await reader.describe_cluster()).cluster_id
+        if run.started is not None and cluster_id != run.started.cluster_id:
+            raise RunRefused(
+                f"{cluster.name} is cluster {cluster_id}, but run {run.name} belongs to cluster "
+                f"{run.started.cluster_id}. Name that cluster with --bootstrap-server, "
+                "--command-config or --context"
+            )
+        return await observer.poll(Interest(partitions=partitions, fresh=True, log_dirs=True))
+    finally:
+        await observer.aclose()
+        await reader.aclose()
+
+
+class _Cancel(msgspec.Struct, frozen=True):
+    """A cancel with its preview, ready to be sent."""
+
+    run_dir: RunDir
+    state: StateDir
+    found: BegunRun
+    request: CancelRequest
+    preview: CancelPreview
+    where: Target
+    would_start: bool
+    """Whether the cancel has to start an engine: the run has none, and something is left to do."""
+
+    @property
+    def shuts_gate(self) -> bool:
+        return self.request.everything and not self.found.run.ended
+
+    @property
+    def _command(self) -> CancelMoves:
+        return CancelMoves(self.request.kind, self.request.topics, self.request.all_partitions)
+
+    def report_only(self) -> None:
+        """Report that nothing was changed, and what the cancel would also have done."""
+        if self.request.json:
+            self._print_json()
+            return
+        if self.would_start:
+            name, ended = self.run_dir.name, self.found.run.ended
+            why = f"Run {name} has ended" if ended else f"Run {name} has no engine"
+            rest = " and pause the rest of the run" if self._has_rest else ""
+            click.echo(f"{why}. This cancel would start an engine{rest}.")
+        if self.shuts_gate and not self.preview.scope.over:
+            click.echo("It would also shut the cluster's cancel gate: runs submit nothing else.")
+        click.echo("Nothing was changed.")
+
+    def ask(self) -> None:
+        """Send the cancel to the run's engine, and report the answer."""
+        self._shut_gate()
+        self._print_answer(*RunClient(self.run_dir).send(self._command))
+
+    def launch(self) -> None:
+        """Start an engine for the cancel, with the rest of the run paused.
+
+        Raises:
+            RunProblem: the engine could not be started.
+        """
+        name, pauses = self.run_dir.name, self._has_rest
+        if self.found.run.ended:
+            print_note(f"run {name} has ended. Starting an engine that continues from there")
+        else:
+            rest = "; the rest of the run is paused first" if pauses else ""
+            print_note(f"run {name} has no engine. Starting one{rest}")
+        client, sent = RunClient(self.run_dir), list[int]()
+
+        def ask() -> None:
+            self._shut_gate()
+            if pauses:
+                client.ask(Pause())
+            sent.append(client.ask(self._command))
+
+        launch = Launch(
+            state=self.state,
+            name=name,
+            cluster_id=self.found.begun.cluster_id,
+            names=self.where.names,
+            until=None,
+            concurrent=True,
+            owner=claim_request(
+                self.where.cluster,
+                self.state,
+                self.found.begun.cluster_id,
+                name,
+                take_over=self.request.take_over,
+                only_ends=True,
+            ),
+        )
+        try:
+            launch_left_run(launch, ask)
+        except RunProblem as problem:
+            if not sent:
+                raise
+            raise RunProblem(
+                f"{problem}. Your command is in the journal, and takes effect when you resume the "
+                f"run: ktui resume {name}"
+            ) from None
+        self._print_answer(sent[0], client.wait_for_answer(sent[0]))
+        if pauses:
+            print_note(f"the rest of the run is paused. Continue it: ktui continue {name}")
+
+    @property
+    def _has_rest(self) -> bool:
+        """Whether the run has unpaused partitions that this cancel leaves alone."""
+        run = self.found.run
+        off = self.preview.scope.effects
+        going = (t for t in run.tracks.values() if t.cancel is None and not t.state.ended)
+        return PauseOrigin.OPERATOR not in run.pauses.whole and any(t.tp not in off for t in going)
+
+    def _shut_gate(self) -> None:
+        if self.shuts_gate:
+            what = f"{KIND_IN_WORDS[self.request.kind]} all of run {self.run_dir.name}"
+            gate = CancelGateFile(self.state, self.found.begun.cluster_id)
+            gate.shut(SystemClock().now(), this_process().short, what)
+
+    def _print_answer(self, number: int, answer: Answer) -> None:
+        """Print the engine's answer; a refusal ends the program."""
+        if self.request.json:
+            self._print_json(number, answer)
+            end_if_refused(answer)
+            return
+        shut = shut_gate(self.state, self.found.begun.cluster_id)
+        if self.shuts_gate and shut is not None:
+            click.echo(gate_line(shut, self.state, self.run_dir.name))
+        print_answer(self.run_dir, answer)
+        click.echo(f"follow the result: ktui status {self.run_dir.name}")
+
+    def _print_json(self, number: int = 0, answer: Answer | None = None) -> None:
+        shut = shut_gate(self.state, self.found.begun.cluster_id)
+        reply = None if answer is None else answer_json(self.run_dir, number, answer)
+        shape = cancel_json(
+            self.preview,
+            dry_run=self.request.dry_run,
+            shuts_gate=self.shuts_gate,
+            gate=shut,
+            answer=reply,
+        )
+        click.echo(encode_record(shape))
 
 
 @click.command("cancel")

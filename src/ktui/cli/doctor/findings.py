@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
+import shlex
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
+from ktui.cli.context.cluster import TLS_UNVERIFIED
+from ktui.cli.context.ownership_options import NO_OWNERSHIP, TAKE_OVER
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
+from ktui.cluster.ownership import (
+    GOES_ON,
+    ClaimPreview,
+    ClaimStatus,
+    OwnedByOthers,
+    OwnerUnknown,
+)
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.permissions import Grant, Permissions
 from ktui.execution.forecast.run_progress import RunProgress
+from ktui.execution.host.late_requests import LateRequest
 from ktui.kafka.capabilities import BrokerAbilities, NeededApi
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
 from ktui.lab.layout import VERSIONS
 from ktui.planning.check.permissions import grant_command
-from ktui.planning.names import join_named
+from ktui.planning.names import join_all, join_named
+from ktui.planning.objective import CANARY_PREFIX, is_canary
 from ktui.progress.health import Health
+from ktui.tui.draw.format import as_took
 
 SUPPORTED = tuple(version.rpartition(".")[0] for version in reversed(VERSIONS))
 """The releases of Kafka, as "4.3", the oldest first."""
@@ -354,3 +372,172 @@ def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> Doct
         f"{grant.operation} on {where} is not granted: cannot {grant.purpose}",
         f"It is {use}. {grant_command(grant)}.",
     )
+
+
+_GRANT = (
+    "kafka-acls --add --operation Read --group ktui- --resource-pattern-type prefixed. Or turn "
+    f"ownership off: {NO_OWNERSHIP}, or `ownership: off` for the context"
+)
+
+
+def judge_late(late: Iterable[LateRequest]) -> list[DoctorFinding]:
+    """Return a finding for each reassignment that a late request has begun."""
+    return [_of_late(each) for each in late]
+
+
+def _of_late(late: LateRequest) -> DoctorFinding:
+    target = ",".join(map(str, late.target))
+    what = f"{late.tp} is being reassigned to {target}, as run {late.run} asked"
+    if late.ended:
+        return DoctorFinding(
+            Level.WARNING,
+            f"{what}. The run has ended. Its request was not answered, and took effect late",
+            f"Let the reassignment finish, or cancel it: ktui cancel --cluster --partition "
+            f"{late.tp.topic}:{late.tp.partition} --stop",
+        )
+    return DoctorFinding(
+        Level.NOTE,
+        f"{what}. The run has no engine",
+        f"`ktui resume {late.run}` continues with this step.",
+    )
+
+
+def judge_ownership(
+    status: ClaimStatus, preview: ClaimPreview, *, off: bool
+) -> list[DoctorFinding]:
+    """Judge who owns the cluster, and what `ktui start` will create to own it.
+
+    Args:
+        status: who owns the cluster.
+        preview: what a claim creates and needs.
+        off: whether the context says `ownership: off`.
+    """
+    found = [_owner(status)]
+    if off:
+        what = "ownership is off for this context: ktui checks no owner, and keeps nobody out"
+        return [*found, DoctorFinding(Level.NOTE, what)]
+    return [*found, *_preview(preview)]
+
+
+def _owner(status: ClaimStatus) -> DoctorFinding:
+    what = str(status)
+    match status:
+        case OwnedByOthers():
+            fix = (
+                f"Runs of this state directory are refused here. {TAKE_OVER} takes the cluster "
+                "over. The other owner's engines then send nothing more."
+            )
+            return DoctorFinding(Level.WARNING, what, fix)
+        case OwnerUnknown(denied=True):
+            return DoctorFinding(Level.WARNING, what, f"Grant it: {_GRANT}")
+        case OwnerUnknown():
+            fix = (
+                "Until the owner is known, new runs are refused, and no new step begins. "
+                f"{GOES_ON}. {NO_OWNERSHIP} starts a run without ownership."
+            )
+            return DoctorFinding(Level.WARNING, what, fix)
+    return DoctorFinding(Level.GOOD, what)
+
+
+def _preview(preview: ClaimPreview) -> Iterator[DoctorFinding]:
+    groups = " and ".join(preview.groups)
+    topic = {
+        True: f", and the brokers create {preview.topic} for them, with their own settings",
+        False: "",
+        None: f", and the brokers create {preview.topic} if it does not exist",
+    }[preview.makes_topic]
+    yield DoctorFinding(
+        Level.NOTE,
+        f"a run owns the cluster through the consumer groups {groups}, without offsets{topic}",
+    )
+    if preview.permitted is False:
+        yield DoctorFinding(
+            Level.WARNING, f"not granted: {preview.permission}", f"Grant it: {_GRANT}"
+        )
+    elif preview.permitted is None:
+        yield DoctorFinding(
+            Level.NOTE,
+            f"owning the cluster needs {preview.permission}; a run shows whether it is granted",
+        )
+
+
+def judge_canaries(
+    topics: Iterable[str], live: Collection[str], resumable: Collection[str]
+) -> list[DoctorFinding]:
+    """Return a finding for each topic of a canary.
+
+    Args:
+        topics: the topics of the cluster.
+        live: the names of the cluster's live runs.
+        resumable: the names of its runs that wait for resume.
+    """
+    return [_of_canary(topic, live, resumable) for topic in sorted(filter(is_canary, topics))]
+
+
+def _of_canary(topic: str, live: Collection[str], resumable: Collection[str]) -> DoctorFinding:
+    run = topic.removeprefix(CANARY_PREFIX)
+    what = f"topic {topic}: the canary of run {run}"
+    if run in live:
+        return DoctorFinding(
+            Level.NOTE, f"{what}, which is live", "Its engine deletes it when it exits."
+        )
+    if run in resumable:
+        return DoctorFinding(
+            Level.NOTE,
+            f"{what}, which waits for resume",
+            f"`ktui resume {run}` takes it up again, and deletes it when its engine exits.",
+        )
+    return DoctorFinding(
+        Level.NOTE,
+        f"{what}, which no run of this state directory uses",
+        "If no run of another one does, it was left behind. Delete it: kafka-topics.sh --delete "
+        f"--topic {topic}",
+    )
+
+
+_VERIFY = (
+    "Remove that setting. Set ssl.ca.location to the PEM file of the authority that signed the "
+    "brokers' certificates, and connect by names that are in them."
+)
+_OTHERS = stat.S_IRWXO
+_GROUP = stat.S_IRWXG
+
+
+async def check_connection(connection: Connection) -> list[DoctorFinding]:
+    """Connect with both clients, and judge the settings and files of the connection."""
+    probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
+    warned = [
+        *(DoctorFinding(Level.WARNING, warning) for warning in connection.warnings),
+        *(
+            DoctorFinding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY)
+            for s in connection.unverified
+        ),
+    ]
+    return [
+        *warned,
+        *_secret_files(connection.secret_files),
+        *(_probed(probe) for probe in probes),
+    ]
+
+
+def _probed(probe: Probe) -> DoctorFinding:
+    if probe.error is not None:
+        return DoctorFinding(Level.TROUBLE, f"{probe.client}: {probe.error}")
+    return DoctorFinding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
+
+
+def _secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[DoctorFinding]:
+    for path, settings in files.items():
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # readable a moment ago; if it is gone now, nobody else can read it either
+            continue
+        if not stat.S_ISREG(mode) or not mode & (_OTHERS | _GROUP):
+            continue
+        who = "everyone on its machine" if mode & _OTHERS else "its group"
+        yield DoctorFinding(
+            Level.WARNING,
+            f"{path}: readable by {who} (mode {stat.S_IMODE(mode):03o}), and holds "
+            f"{join_all(settings)}",
+            f"Restrict it to its owner: chmod 600 {shlex.quote(str(path))}",
+        )

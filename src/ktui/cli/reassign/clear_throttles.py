@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
 import click
 
 from ktui.cli.context.terminal import print_note
+from ktui.cli.doctor.throttles import catching_up_sentences
 from ktui.cli.reassign import printed
-from ktui.cli.reassign.foreign_throttles import ForeignThrottles
 from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigResource, ConfigScope
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
-from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
+from ktui.cluster.throttle_settings import ALL, LOG_DIR_RATE, RATES, REPLICAS
+from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import OwnedElsewhere
 from ktui.execution.run.run import Run
+from ktui.ops.leftovers import WATCHED_S, FoundThrottle, Leftovers, ThrottleReason
 from ktui.planning.names import join_named, join_some
 
 
@@ -52,6 +55,7 @@ FOREIGN = "clear-foreign-throttles"
 _RATES = (*RATES, LOG_DIR_RATE)
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION")
 """Kafka's errors for a topic that does not exist: it has no throttle."""
+_STRAY = (ThrottleReason.LEFT_BEHIND, ThrottleReason.LOG_DIRS)
 
 
 def clear_throttles(
@@ -130,8 +134,7 @@ async def _clear_foreign(
         ours = found.keys() & _of_runs(place)
         others = {key: value for key, value in found.items() if key not in ours}
         going = _going(targets, others, over, foreign)
-        throttles = ForeignThrottles(place, reader)
-        removed = await throttles.remove(going, needed=foreign is not Foreign.ALL)
+        removed = await _remove(place, reader, going, needed=foreign is not Foreign.ALL)
     _say_cleared(removed, click.echo)
     if staying := others.keys() - removed:
         hint = "" if foreign is Foreign.KEPT else f". To remove them, too: --{FOREIGN}"
@@ -190,6 +193,81 @@ def _of_runs(place: RunsPlace) -> set[SettingKey]:
     of_log_dirs = LogDirThrottle(place.state, place.cluster_id).set_on
     rates = {(broker_resource(broker), LOG_DIR_RATE) for broker in of_log_dirs}
     return rates | {key for run, _ in runs for key in run.throttled.changed}
+
+
+async def _remove(
+    place: RunsPlace, reader: ClusterReader, wanted: Collection[SettingKey], *, needed: bool
+) -> frozenset[SettingKey]:
+    """Remove settings of others from a cluster in which nothing moves; return those that are gone.
+
+    Kafka's tool sets a throttle before it submits anything, so one read is not enough.
+
+    Args:
+        place: the cluster and the state directory.
+        reader: reads the cluster.
+        wanted: what to remove.
+        needed: whether a rate stays that another list of throttled replicas may need.
+    """
+    if not wanted:
+        return frozenset()
+    leftovers = Leftovers(reader, place.state, SystemClock())
+    scan = await leftovers.scan()
+    if any(t.reason is ThrottleReason.CATCHING_UP and _key(t) in wanted for t in scan.throttles):
+        for sentence in catching_up_sentences(scan):
+            print_note(f"{sentence}: the throttles that it needs stay")
+    going = [
+        throttle
+        for throttle in _stray(scan.throttles, wanted)
+        if not (needed and _is_needed(throttle, scan.throttles, wanted))
+    ]
+    if not going or not await _may_change(place):
+        return frozenset()
+    print_note(f"watching for {WATCHED_S:.0f} s, before throttles go that someone else has set")
+    if changes := await leftovers.watch(scan):
+        print_note(f"they stay: {join_some(changes)}")
+        return frozenset()
+    async with aclosing(place.target.cluster.writer()) as writer:
+        left = await leftovers.remove(writer, going)
+    for throttle, why in left.items():
+        print_note(f"{throttle.where} {throttle.key} stays: {why}")
+    return frozenset(_key(throttle) for throttle in going if throttle not in left)
+
+
+async def _may_change(place: RunsPlace) -> bool:
+    """Whether no other state directory owns the cluster."""
+    try:
+        await place.check_owner()
+    except RunRefused as owned:
+        print_note(str(owned))
+        return False
+    return True
+
+
+def _key(throttle: FoundThrottle) -> SettingKey:
+    return (throttle.resource, throttle.key)
+
+
+def _stray(
+    throttles: Sequence[FoundThrottle], wanted: Collection[SettingKey]
+) -> Iterator[FoundThrottle]:
+    for throttle in throttles:
+        if _key(throttle) in wanted and throttle.whole and throttle.reason in _STRAY:
+            yield throttle
+
+
+def _is_needed(
+    throttle: FoundThrottle, throttles: Sequence[FoundThrottle], wanted: Collection[SettingKey]
+) -> bool:
+    """Whether a list that stays names the broker of a rate."""
+    if throttle.resource.scope is not ConfigScope.BROKER:
+        return False
+    broker = throttle.resource.name
+    return any(
+        entry == ALL or entry.partition(":")[2] == broker
+        for each in throttles
+        if each.key in REPLICAS and _key(each) not in wanted
+        for entry in each.values
+    )
 
 
 def _named(keys: Collection[SettingKey]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import click
@@ -14,22 +15,191 @@ from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.record.pruning import (
-    Pruned,
-    PruneRequest,
-    amount,
-    given_limits,
-    prune,
-    read_lakes,
-    recording_folders,
-)
+from ktui.cli.pipeline.lake_segments import LakeSegments, lake_in, read_lake
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.execution.host.state_dir import StateDir
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import is_over
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.fileproblem import FileProblem
 from ktui.inputfile import Unreadable, expand_home
+from ktui.quantities import as_bytes, as_count
 from ktui.recording.milliseconds import wall_ms
-from ktui.recording.retention import KeptFor
-from ktui.recording.stored import StoredSegment
+from ktui.recording.retention import Choice, KeptFor, Retention, choose_segments
+from ktui.recording.stored import (
+    Removal,
+    StoredSegment,
+    is_live,
+    remove_segments,
+    stored_sessions,
+    tidy,
+)
+from ktui.units import Size, parse_typed
+
+Sessions = Mapping[Path, tuple[StoredSegment, ...]]
+"""The segments of each session, by the session's folder."""
+
+
+class PruneRequest(msgspec.Struct, frozen=True):
+    """Where to prune, and how much."""
+
+    folders: tuple[Path, ...]
+    """Absolute."""
+    limits: Retention
+    lakes: tuple[LakeSegments, ...] = ()
+    force: bool = False
+    """Whether to remove what an unfinished run needs, or no lake has read."""
+    dry_run: bool = False
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """The result of a pruning."""
+
+    choice: Choice
+    removal: Removal
+    """In a dry run, what would be removed."""
+
+
+def recording_folders(state: StateDir) -> tuple[Path, ...]:
+    """Return the folders for recordings in a state directory; some may not exist.
+
+    Raises:
+        StateDirProblem: the state directory cannot be read.
+    """
+    return (state.recordings, *(run.recording for run in state.run_dirs()))
+
+
+def read_lakes(places: Collection[str], state: StateDir) -> tuple[LakeSegments, ...]:
+    """Read which segments lakes have: those named, or else that of the state directory, if any.
+
+    Raises:
+        BadInput: a named lake is not in a folder of this machine, or there is none.
+        FileProblem: a lake cannot be read.
+    """
+    if places:
+        return tuple(map(read_lake, places))
+    usual = lake_in(state.path / "lake")
+    return () if usual is None else (usual,)
+
+
+def amount(segments: Collection[StoredSegment]) -> str:
+    """Describe segments by their number and their size."""
+    size = sum(each.size for each in segments)
+    return f"{as_count(len(segments), 'segment')}, {as_bytes(size)}"
+
+
+def given_limits(older_than: str | None, keep: str | None) -> Retention | None:
+    """Return the limits that the options --older-than and --keep give; None without either.
+
+    Raises:
+        BadInput: no time, or no size.
+    """
+    if older_than is None and keep is None:
+        return None
+    return Retention(
+        None if older_than is None else common.parse_time("--older-than", older_than),
+        None if keep is None else _size("--keep", keep),
+    )
+
+
+def _size(option: str, text: str) -> Size:
+    try:
+        return Size(parse_typed(Size, text))
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+
+
+def prune_as_configured(state: StateDir, given: Retention | None = None) -> list[str]:
+    """Prune a state directory within the limits of config.yaml, if it has any.
+
+    A file that cannot be removed is no reason not to record, so this raises nothing for one.
+
+    Args:
+        state: the state directory.
+        given: limits of options, in place of those of config.yaml.
+
+    Returns:
+        Why recordings beyond the limits stay; nothing about live recorders and unfinished runs.
+    """
+    try:
+        config = load_config().recordings
+        limits = given or config.limits
+        if limits is None:
+            return []
+        request = PruneRequest(
+            recording_folders(state),
+            limits,
+            read_lakes(config.lakes, state),
+            force=given is None and config.force,
+        )
+        pruned = prune(request, wall_ms(SystemClock().now()))
+    except (BadInput, FileProblem, RunProblem, OSError) as problem:
+        return [f"old recordings stay: {problem}"]
+    unread = pruned.choice.staying[KeptFor.UNREAD]
+    warnings = [str(problem) for problem in pruned.removal.problems]
+    if unread:
+        warnings.append(
+            f"{amount(unread)} of old recordings stay, because no lake has read them. See: "
+            "ktui record prune"
+        )
+    return warnings
+
+
+def prune(request: PruneRequest, now_ms: int) -> Pruned:
+    """Remove the oldest segments beyond the limits, and then empty folders.
+
+    Args:
+        request: where to prune, and how much.
+        now_ms: wall time, milliseconds since 1970.
+
+    Raises:
+        FileProblem: a folder cannot be read; nothing has been removed.
+    """
+    found = [(folder, *each) for folder in request.folders for each in stored_sessions(folder)]
+    sessions = {session: segments for _, session, segments in found}
+    needs = _Needs(sessions, request.lakes, force=request.force)
+    all_segments = (segment for segments in sessions.values() for segment in segments)
+    choice = choose_segments(all_segments, request.limits, now_ms, needs.reason)
+    if request.dry_run:
+        return Pruned(choice, Removal(choice.going, ()))
+    removal = remove_segments(choice.going)
+    for folder, session, _ in found:
+        tidy(session, folder)
+    return Pruned(choice, removal)
+
+
+class _Needs:
+    """Finds out what still needs a segment. Its session decides, once for all its segments.
+
+    For when a session grows, the pipeline may compute its forecasts again, from all its segments.
+    """
+
+    def __init__(self, sessions: Sessions, lakes: Iterable[LakeSegments], *, force: bool) -> None:
+        self._sessions, self._lakes, self._force = sessions, tuple(lakes), force
+        self._of_session = cache(self._find)
+
+    def reason(self, segment: StoredSegment) -> KeptFor | None:
+        return self._of_session(segment.session)
+
+    def _find(self, session: Path) -> KeptFor | None:
+        if is_live(session):
+            return KeptFor.LIVE
+        if self._force:
+            return None
+        run = _run_of(session)
+        if run is not None and not is_over(run):
+            return KeptFor.RUN
+        segments = self._sessions[session]
+        if any(all(map(lake.has, segments)) for lake in self._lakes):
+            return None
+        return KeptFor.UNREAD
+
+
+def _run_of(session: Path) -> RunDir | None:
+    """Return the run whose engine recorded a session: STATE/runs/RUN/recording/CLUSTER/SESSION."""
+    of_run = [each.name for each in session.parents[1:4:2]] == ["recording", "runs"]
+    return RunDir(session.parents[2]) if of_run else None
+
 
 BEYOND_LIMITS = 3
 """The exit code if segments beyond the limits stay, because something needs them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ktui import __version__
-from ktui.cli.record.pruning import prune_as_configured
+from ktui.cli.record.prune import prune_as_configured
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource

@@ -16,8 +16,8 @@ from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.rehearse.start_command import StartCommand
+from ktui.cli.twin.rehearser import ShownTwin
 from ktui.cli.twin.report import Report, rehearsal_text
-from ktui.cli.twin.shown import ShownTwin
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.observer import ObservationSource, Observer

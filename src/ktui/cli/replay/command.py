@@ -4,21 +4,162 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
-from ktui.cli.replay.recordings import choose_recording, find_recorded_sessions, join_sessions
-from ktui.cli.replay.show import ShownRecording, show_recording
+from ktui.cli.output.table import table
+from ktui.cli.replay.view import ShownRecording, show_recording
 from ktui.cluster.text import clean
+from ktui.execution.host.catalog import UnknownRun, find_run
 from ktui.execution.host.state_dir import StateDir
+from ktui.quantities import as_duration
+from ktui.recording.lines import RunLine
+from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
 from ktui.recording.replay_clock import FASTEST, SLOWEST
 from ktui.recording.replay_moment import parse_second
 from ktui.recording.replay_tape import Tape
+
+_FIRST_LINES = 200
+"""A recording names its run within so many lines: an engine records the run's events first."""
+
+
+class Playable(msgspec.Struct, frozen=True):
+    """A session, or the consecutive sessions of one run, to be played as one recording."""
+
+    sessions: tuple[Session, ...]
+    run: str
+    """The name of the first run in the recording; empty if there is none."""
+    run_id: str
+    """Distinguishes the run from others of the same name."""
+    until_ms: int
+    """Wall time of the last line, in milliseconds since 1970 (UTC)."""
+
+    @property
+    def session(self) -> str:
+        """The id that --session takes."""
+        return self.sessions[0].head.session[:8]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The row of the recording in a table."""
+        head = self.sessions[0].head
+        began = from_wall_ms(head.at).astimezone()
+        return (
+            self.session,
+            f"{began:%Y-%m-%d %H:%M:%S}",
+            clean(head.cluster or head.cluster_id),
+            clean(self.run) or "-",
+            as_duration((self.until_ms - head.at) / 1000),
+        )
+
+
+_HEADER = ("SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH")
+
+
+def join_sessions(sessions: Sequence[Session]) -> list[Playable]:
+    """Join consecutive sessions of the same run; `sessions` come in the order of their times."""
+    joined: list[Playable] = []
+    for session in sessions:
+        run_line, until_ms = _run_of(session), _until_ms(session)
+        run, run_id = ("", "") if run_line is None else (run_line.run, run_line.run_id)
+        previous = next(
+            (
+                number
+                for number, each in enumerate(joined)
+                if run_id and each.run_id == run_id and each.until_ms <= session.head.at
+            ),
+            None,
+        )
+        if previous is None:
+            joined.append(Playable((session,), run, run_id, until_ms))
+        else:
+            joined[previous] = Playable(
+                (*joined[previous].sessions, session), run, run_id, until_ms
+            )
+    return joined
+
+
+def choose_recording(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
+    """Return the recording to play, and prompt for it where needed.
+
+    Args:
+        known: at least one recording.
+        session_id: the beginning of a session's id, as --session has it; None if not given.
+        ask: whether there is a terminal to prompt on.
+
+    Raises:
+        BadInput: no recording matches, or several do and there is no terminal; names all of them.
+    """
+    if session_id is not None:
+        return _named(known, session_id)
+    if len(known) == 1:
+        return known[0]
+    if not ask:
+        raise BadInput(
+            f"there are several recordings. Choose one with --session:\n{_listed(known)}"
+        )
+    numbers = [str(number) for number in range(1, len(known) + 1)]
+    rows = [(number, *each.row) for number, each in zip(numbers, known, strict=True)]
+    click.echo(table(("", *_HEADER), rows))
+    answer = click.prompt("Which one", type=click.IntRange(1, len(known)), default=len(known))
+    return known[answer - 1]
+
+
+def _named(known: Sequence[Playable], session_id: str) -> Playable:
+    found = [
+        each for each in known if any(s.head.session.startswith(session_id) for s in each.sessions)
+    ]
+    if session_id and len(found) == 1:
+        return found[0]
+    several = "several sessions begin with this id" if found and session_id else "no such session"
+    raise BadInput(f"--session {session_id!r}: {several}. The sessions are:\n{_listed(known)}")
+
+
+def _listed(known: Sequence[Playable]) -> str:
+    return table(_HEADER, [each.row for each in known])
+
+
+def _run_of(session: Session) -> RunLine | None:
+    for number, each in enumerate(read_lines(session.files[0])):
+        if number >= _FIRST_LINES:
+            return None
+        if isinstance(each, GoodLine) and isinstance(each.line, RunLine):
+            return each.line
+    return None
+
+
+def _until_ms(session: Session) -> int:
+    times = (each.line for each in read_lines(session.files[-1]) if isinstance(each, GoodLine))
+    return max(
+        (line.at for line in times if not isinstance(line, RunLine)), default=session.head.at
+    )
+
+
+def find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
+    """Return the sessions of a file or folder; if there is no such file, those of a run.
+
+    Raises:
+        FileProblem: the file or folder has no recording.
+        BadInput: there is neither such a file nor such a run, or the run has no recording.
+    """
+    if Path(path).exists():
+        return find_sessions(Path(path))
+    try:
+        run = find_run(state, path)
+    except UnknownRun as unknown:
+        raise BadInput(f"{clean(path)}: there is no such file, and {unknown}") from None
+    if not run.recording.is_dir():
+        raise BadInput(f"run {run.name} has no recording: there is no folder {run.recording}")
+    return find_sessions(run.recording)
 
 
 def _complete(

@@ -1,21 +1,56 @@
-"""The replay of a recording in the live view."""
+"""A recording in the live view, and its branches: what would have been, from one moment on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import asyncio
+import gc
+import math
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
 
 from ktui.cli.context.config import config_dir, load_config
+from ktui.cli.context.errors import BadInput
 from ktui.cli.output.keymap import read_keymap
-from ktui.cli.output.view import temporary_folder
+from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.rehearse.live import RehearsalEngines, of_twin
+from ktui.cli.twin.rehearser import ShownTwin
+from ktui.cli.twin.taking import twin_notes
 from ktui.cluster.clock import Clock
+from ktui.cluster.observer import Observer
+from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.text import clean
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.rollback_plan import write_rollback
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.run import Run
+from ktui.quantities import as_duration
 from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
+from ktui.rehearsal.branch.compare import Happening, RunMoment, WhatWas, comparison, moment_of
+from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
+from ktui.rehearsal.branch.twin import twin_at
+from ktui.rehearsal.live import LiveRehearsal
+from ktui.rehearsal.play import Rehearsal
+from ktui.simulated.clock import ScaledClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.scenario.record import FASTEST
+from ktui.simulated.twin.make import ClusterTwin
+from ktui.simulated.twin.rates import rates_of
+from ktui.simulated.twin.scope import CannotSnapshot
+from ktui.tui.app.branch import BranchApp
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp
+from ktui.tui.replay.branching import NOTHING_POLLED, branch_point
 from ktui.tui.replay.player import Player
 from ktui.tui.replay.run_stage import RunStage
+from ktui.tui.replay.survey import Survey
 
 
 @contextmanager
@@ -57,3 +92,247 @@ def replay_app(
             )
         finally:
             runs.close()
+
+
+_NO_RUN = "No run had begun at this moment, so there is nothing to compare."
+
+
+class _Closed(NamedTuple):
+    """What a view was like when it was closed."""
+
+    again: bool
+    speed: float
+    theme: str
+
+
+def show_branch(point: BranchPoint, twin: ClusterTwin, speed: float, theme: str | None) -> None:
+    """Show a branch until it is closed; from its moment again, as often as the operator wants."""
+    while True:
+        closed = asyncio.run(_show(point, twin, speed, theme))
+        gc.collect()  # a cluster and its app hold each other
+        if not closed.again:
+            return
+        speed, theme = closed.speed, closed.theme
+
+
+async def _show(point: BranchPoint, twin: ClusterTwin, speed: float, theme: str | None) -> _Closed:
+    async with branch_app(point, twin, speed, theme) as app:
+        await show_app(app)
+        return _Closed(app.plays_again, app.speed, app.theme)
+
+
+@asynccontextmanager
+async def branch_app(
+    point: BranchPoint,
+    twin: ClusterTwin,
+    speed: float,
+    theme: str | None = None,
+    real: Clock | None = None,
+) -> AsyncIterator[BranchApp]:
+    """Let the runs of a moment go on, on its twin, and make an app for them.
+
+    Args:
+        point: the moment.
+        twin: its twin.
+        speed: seconds of the twin in one real second.
+        theme: the theme to start with.
+        real: the real clock; None for the system's.
+    """
+    clock = ScaledClock(speed, point.at, point.clock_s, fastest=FASTEST, real=real)
+    cluster = SimulatedCluster(twin.spec, clock)
+    observer = Observer(cluster.reader(), clock)
+    with temporary_folder("ktui-branch-") as folder:
+        state_dir = StateDir(folder)
+        newest = max(point.runs, key=lambda run: run.entries[0].at, default=None)
+        on_stage = LiveRehearsal(_rehearsal(newest, point.at), cluster)
+        engines = RehearsalEngines(cluster, state_dir, clock, on_stage)
+        folders = {
+            run.name: _write_run(state_dir, run, point.at, twin.spec.name, clock)
+            for run in point.runs
+        }
+        shown = ShownBranch(point, twin, on_stage, newest, folders, clock)
+        app = BranchApp(
+            observer,
+            branch=shown,
+            before=point.progress,
+            name=point.cluster,
+            clock=clock,
+            run=None if newest is None else folders[newest.name].path,
+            theme=theme,
+            **of_twin(engines, state_dir),
+        )
+        for run in point.runs:
+            if _had_an_engine(run.until(point.at)):
+                engines.launch(folders[run.name])
+        try:
+            yield app
+        finally:
+            await engines.aclose()
+            await observer.aclose()
+
+
+def _rehearsal(run: RecordedEntries | None, at: datetime) -> Rehearsal:
+    """Return what the stage watches: the run that began last, with its time of --until."""
+    if run is None:
+        return Rehearsal(name="", first=())
+    return Rehearsal(name=run.name, first=(), until=run.until(at).until)
+
+
+def _had_an_engine(run: Run) -> bool:
+    return run.complete and not run.ended and run.left is None
+
+
+def _write_run(
+    state_dir: StateDir, run: RecordedEntries, at: datetime, cluster_id: str, clock: PausableClock
+) -> RunDir:
+    folder = state_dir.create_run(run.name)
+    entries = entries_for_twin(run, at, cluster_id)
+    with Journal.create(folder.journal, clock) as journal:
+        journal.copy(entries)
+    write_rollback(folder, [entry.event for entry in entries])
+    return folder
+
+
+class ShownBranch(ShownTwin):
+    """The branch of the view: takes what is to happen to the twin, and compares with what was.
+
+    Args:
+        point: the moment of the branch.
+        twin: its twin.
+        on_stage: watches the run.
+        run: the run that began last, with all of its events; None for none.
+        folders: the folders of the runs, by name.
+        clock: the clock of the twin.
+    """
+
+    def __init__(
+        self,
+        point: BranchPoint,
+        twin: ClusterTwin,
+        on_stage: LiveRehearsal,
+        run: RecordedEntries | None,
+        folders: dict[str, RunDir],
+        clock: PausableClock,
+    ) -> None:
+        super().__init__(on_stage)
+        self._point, self._twin, self._clock = point, twin, clock
+        self._run, self._folders = run, folders
+        self._was = None if run is None else WhatWas(run.name, run.entries, point.at)
+
+    name = "branch"
+
+    def beside(self, run: Run | None) -> tuple[RunMoment | None, RunMoment | None]:
+        """Return the run as it was at this moment, and as it is here."""
+        if self._run is None or self._was is None:
+            return None, None
+        here = None
+        if run is not None and run.name == self._run.name:
+            here = moment_of(run, self._point.at)
+        return self._was.at(self._clock.now()), here
+
+    async def report(self) -> str:
+        """Return what was beside what is here, as of now, and what the twin leaves out."""
+        lines = [*self._heading(), ""]
+        if self._run is None:
+            return "\n".join([*lines, _NO_RUN])
+        client = RunClient(self._folders[self._run.name])
+        entries = (await asyncio.to_thread(client.read)).entries
+        return "\n".join([*lines, await asyncio.to_thread(self._comparison, self._run, entries)])
+
+    def _comparison(self, run: RecordedEntries, entries: Sequence[JournalEntry]) -> str:
+        was = WhatWas(run.name, run.entries, self._point.at)
+        now = self._clock.now()
+        played = self.on_stage.played(entries)
+        events = (
+            []
+            if played is None
+            else [
+                Happening(played.began + timedelta(seconds=hit.at_s), hit.text)
+                for hit in played.hits
+            ]
+        )
+        return comparison(
+            was,
+            entries,
+            run.entries,
+            happened=self._point.happened,
+            events=events,
+            since=self._point.at,
+            now=now,
+        )
+
+    def _heading(self) -> list[str]:
+        point = self._point
+        at = f"{point.at.astimezone():%Y-%m-%d %H:%M:%S}"
+        return [
+            f"a branch of {point.recording} at {at}, {as_duration(point.at_s)} after its beginning",
+            *twin_notes(self._twin),
+        ]
+
+
+class ShownRecording(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording as an operator has named it."""
+
+    tape: Tape
+    name: str
+    """Its name on the screen."""
+    again: str
+    """The beginning of the command that replays it from a position."""
+    state: StateDir
+    """The state directory, whose insights may know the cluster."""
+
+
+def show_recording(
+    shown: ShownRecording, at_s: float, *, speed: float, theme: str | None, branch: bool
+) -> None:
+    """Play a recording, and its branches in between.
+
+    Args:
+        shown: the recording.
+        at_s: the second of the tape to begin at.
+        speed: seconds of the recording in one real second.
+        theme: the theme to start with.
+        branch: whether to begin with a branch of that second, instead of playing.
+
+    Raises:
+        BadInput: there is no twin of the moment.
+        FileProblem: the insights of the cluster cannot be read.
+    """
+    point = _first_point(shown, at_s) if branch else None
+    plays = point is None
+    while True:
+        if point is not None:
+            twin = _twin(shown, point)
+            show_branch(point, twin, min(speed, FASTEST), theme)
+            at_s = shown.tape.from_s + point.at_s
+        with replay_app(
+            shown.tape,
+            at_s,
+            recording=shown.name,
+            speed=speed,
+            theme=theme,
+            again=shown.again.__add__,
+        ) as app:
+            app.plays = plays
+            asyncio.run(show_app(app))
+            point, theme, speed = app.branch, app.theme, app.speed
+        if point is None:
+            return
+        plays = False
+
+
+def _first_point(shown: ShownRecording, at_s: float) -> BranchPoint:
+    survey = Survey(shown.tape)
+    survey.go_on(math.inf)
+    point = branch_point(shown.name, shown.tape, survey, at_s)
+    if point is None:
+        raise BadInput(f"--branch: {NOTHING_POLLED}")
+    return point
+
+
+def _twin(shown: ShownRecording, point: BranchPoint) -> ClusterTwin:
+    otherwise = rates_of(EarlierRuns(shown.state)(shown.tape.cluster_id))
+    try:
+        return twin_at(point, otherwise)
+    except CannotSnapshot as problem:
+        raise BadInput(str(problem)) from None

@@ -1,8 +1,11 @@
-"""Rehearse plans before their start, from the view: on twins that are taken of its cluster."""
+"""Twins in the view: plans are rehearsed on them, and anything may happen to them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,12 +19,97 @@ from ktui.fileproblem import FileProblem
 from ktui.planning.plan import Plan
 from ktui.quantities import as_duration
 from ktui.rehearsal.background import rehearse_in_background
+from ktui.rehearsal.faults import FAULT_VERBS, Fault, FaultProblem
+from ktui.rehearsal.live import LiveRehearsal
 from ktui.rehearsal.thresholds import Thresholds, check
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.rehearsal.twins import RehearsedTwin
 from ktui.simulated.twin.make import ClusterTwin
 from ktui.simulated.twin.scope import CannotSnapshot
 from ktui.tui.run_view.rehearsing import RehearsedPlan
+from ktui.tui.run_view.run_verbs import BadCommand
+
+T = TypeVar("T")
+
+
+async def on_own_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine on a loop of its own, in a thread; cancelling this cancels it.
+
+    Args:
+        make: returns the coroutine, and is called in the thread.
+    """
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    called_off = threading.Event()
+
+    async def work() -> T:
+        task = asyncio.current_task()
+        if task is not None:
+            running.append((asyncio.get_running_loop(), task))
+        if called_off.is_set():
+            raise asyncio.CancelledError
+        return await make()
+
+    thread = asyncio.ensure_future(asyncio.to_thread(lambda: asyncio.run(work())))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        called_off.set()
+        for loop, task in running:
+            loop.call_soon_threadsafe(task.cancel)
+        await asyncio.gather(thread, return_exceptions=True)
+        raise
+
+
+class ShownTwin:
+    """Takes what is to happen to the twin of the view.
+
+    Args:
+        on_stage: watches the run on the twin.
+    """
+
+    def __init__(self, on_stage: LiveRehearsal) -> None:
+        self.on_stage = on_stage
+
+    @property
+    def verbs(self) -> Sequence[str]:
+        """The first words of everything that may happen."""
+        return FAULT_VERBS
+
+    def check(self, event: str) -> None:
+        """Check something that is to happen.
+
+        Raises:
+            BadCommand: it cannot happen; the message names the mistake and the fix.
+        """
+        try:
+            self.on_stage.parse(event)
+        except FaultProblem as problem:
+            raise BadCommand(str(problem)) from None
+
+    def let_happen(self, event: str) -> str:
+        """Let something happen to the twin, now or at the moment that it names; return an answer.
+
+        Raises:
+            BadCommand: it cannot happen; the message names the mistake and the fix.
+        """
+        try:
+            fault = self.on_stage.let_happen(event)
+        except FaultProblem as problem:
+            raise BadCommand(str(problem)) from None
+        return f"{fault.text}: {_when(fault, self.on_stage.now_s)}"
+
+    @property
+    def outcome(self) -> str:
+        """How the rehearsal has ended, in a few words; empty while it goes on."""
+        return self.on_stage.outcome
+
+
+def _when(fault: Fault, now_s: float) -> str:
+    if fault.at.share is not None:
+        return f"it happens at {fault.at.share:.0%} of the work"
+    after_s = fault.at.after_s or 0.0
+    return f"it happens in {as_duration(after_s - now_s)}" if after_s > now_s else "it has happened"
+
 
 TakeTwin = Callable[[Plan], Awaitable[ClusterTwin]]
 

@@ -22,14 +22,14 @@ from ktui.cli.options.recording import recorded_in_words, recorder, recording_op
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.notice_json import engine_died_json
 from ktui.cli.output.view import show_app
-from ktui.cli.record.pruning import prune_as_configured
+from ktui.cli.record.prune import prune_as_configured
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import ObservationSource, Observer
-from ktui.execution.broker.access import BrokerAccess
+from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.host.engine_death import engine_death
 from ktui.execution.host.event_command import EventCommand
 from ktui.execution.host.state_dir import StateDir

@@ -17,7 +17,7 @@ from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.ports import ClusterPorts
-from ktui.execution.broker.access import BrokerAccess
+from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.engine.engine import Engine

@@ -16,7 +16,7 @@ from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.output.cluster_facts import Standing, fact_reader
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
-from ktui.cli.twin.own_loop import on_own_loop
+from ktui.cli.twin.rehearser import on_own_loop
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition

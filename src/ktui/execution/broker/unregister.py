@@ -21,7 +21,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES
 from ktui.execution.broker.cordon import READ_BACK_S
-from ktui.execution.broker.facts import BrokerFacts, read_metadata
+from ktui.execution.broker.status import BrokerFacts, read_metadata
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.run.destination import find_goal
 from ktui.execution.run.run import Run

@@ -47,8 +47,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
-from ktui.execution.throttle.keep_objective import ObjectiveKeeper, no_figure
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure, ObjectiveKeeper, no_figure
 from ktui.insights.prior import Prior
 from ktui.planning.objective import Objective
 from ktui.progress.timeline import Timeline

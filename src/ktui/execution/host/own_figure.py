@@ -27,8 +27,7 @@ from ktui.execution.host.operator_command import (
     split_command,
 )
 from ktui.execution.run.options import RunOptions
-from ktui.execution.throttle.keep_objective import no_figure
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure, no_figure
 from ktui.planning.objective import Objective
 
 log = logging.getLogger(__name__)

@@ -34,9 +34,13 @@ from ktui.execution.run.events import BudgetShared, SettingChanged
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.unanswered import LastHeard, always_heard
-from ktui.execution.throttle.budget import share_budget, usable
-from ktui.execution.throttle.desired import ThrottleChanges
-from ktui.execution.throttle.early_release import CopyTimelines, NearlyInSync
+from ktui.execution.throttle.desired import (
+    CopyTimelines,
+    NearlyInSync,
+    ThrottleChanges,
+    share_budget,
+    usable,
+)
 from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Record, SettingsWriter
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.progress.flows import Flows

@@ -25,7 +25,118 @@ from ktui.execution.run.events import StepBegun
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import ListEntries, SetByRun
+from ktui.max_min import max_min_rates
 from ktui.pacing.decision import Move
+from ktui.progress.timeline import Lane, Role, Timeline
+
+SLACK = 0.1
+"""A share is left as it is while it differs by no more than this part of it."""
+UNUSED = 0.8
+"""A broker that takes in less than this part of its share cannot use all of it."""
+USED = 0.9
+"""From this part of its share on, such a broker may get more again."""
+ROOM = 1.25
+"""How much more than it takes in such a broker keeps, to be able to take in more."""
+_LEAST = 1_000
+
+
+def usable(
+    intake: Mapping[int, float], shares: Mapping[int, int], before: Mapping[int, float]
+) -> Mapping[int, float]:
+    """Return how much is of use to each broker that cannot use its share, in bytes a second.
+
+    Args:
+        intake: the measured bytes a second into brokers that have had their share for long enough.
+        shares: the shares.
+        before: the brokers that could not use theirs before.
+    """
+    return {
+        broker: ROOM * bytes_s
+        for broker, bytes_s in intake.items()
+        if broker in shares and bytes_s < (USED if broker in before else UNUSED) * shares[broker]
+    }
+
+
+def share_budget(
+    budget: int, most: Mapping[int, float | None], before: Mapping[int, int]
+) -> Mapping[int, int]:
+    """Return how much of a budget each broker gets, in bytes a second.
+
+    What differs little from the shares before stays, as long as all together exceed the budget by
+    little.
+
+    Args:
+        budget: bytes a second for all brokers together.
+        most: the brokers that receive copies, or are about to, each with the most that is of use
+            to it, or None.
+        before: the shares so far.
+    """
+    new = _fair(budget, {b: min(budget, budget if of is None else of) for b, of in most.items()})
+    kept = {
+        broker: before[broker] if broker in before and _alike(share, before[broker]) else share
+        for broker, share in new.items()
+    }
+    return kept if sum(kept.values()) <= (1 + SLACK) * budget else new
+
+
+def _fair(budget: int, most: Mapping[int, float]) -> dict[int, int]:
+    """Share the budget max-min fairly among brokers, each with the most that is of use to it."""
+    flows = [((0, number), 1) for number in range(1, len(most) + 1)]
+    rates = max_min_rates([budget, *most.values()], flows)
+    return {broker: max(_LEAST, int(rate)) for broker, rate in zip(most, rates, strict=True)}
+
+
+def _alike(share: int, before: int) -> bool:
+    return abs(share - before) <= SLACK * before
+
+
+NEAR_S = 0.5
+"""A replica is near when its lag is at most the bytes of its broker's rate in so many seconds..."""
+NEAR_SHARE = 0.95
+"""... and when it has copied this share of its size: little is copied without a throttle."""
+FAR = 4
+"""A replica that falls back to so many times the lag of `NEAR_S` is throttled again."""
+
+CopyTimelines = Mapping[TopicPartition, Timeline]
+
+
+class NearlyInSync:
+    """The replicas in flight that are about to be in sync.
+
+    A replica in sync that is still listed waits for its broker's quota whenever it lags, and
+    producers with acks=all wait with it. That lasts from when it joins the ISR until a poll shows
+    it and its broker has read the shorter list. If it is removed from the list before, it joins at
+    full speed.
+
+    Attributes:
+        replicas: the replicas near at the last poll, or near before and not fallen back since.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.replicas: frozenset[Replica] = frozenset()
+
+    def update(self, timelines: CopyTimelines) -> None:
+        """Update `replicas` by the progress of the replicas that are being added."""
+        throttled = bool(self._run.throttled.in_force)
+        self.replicas = frozenset(self._near(timelines)) if throttled else frozenset()
+
+    def _near(self, timelines: CopyTimelines) -> Iterator[Replica]:
+        for tp in self._run.tracks_in_flight:
+            timeline = timelines.get(tp)
+            for lane in () if timeline is None else timeline.lanes.values():
+                replica = Replica(tp, lane.broker)
+                if lane.role is Role.ADDING and self._is_near(replica, lane):
+                    yield replica
+
+    def _is_near(self, replica: Replica, lane: Lane) -> bool:
+        rate = self._run.throttled.in_force.of(replica.broker)
+        if rate is None or lane.lag_bytes is None or lane.share is None:
+            return False
+        if replica in self.replicas:
+            return lane.lag_bytes <= FAR * NEAR_S * rate
+        return lane.lag_bytes <= NEAR_S * rate and lane.share >= NEAR_SHARE
+
 
 BrokerSet = frozenset[int]
 Resources = frozenset[ConfigResource]

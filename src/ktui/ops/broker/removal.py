@@ -20,9 +20,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, CordonState, NoCordon
-from ktui.execution.broker.holdings import Stay
 from ktui.execution.broker.removal import CordonMemory, Removal, RemovalFile
-from ktui.execution.broker.status import BrokerStatus, but_for, held_line, why_unknown
+from ktui.execution.broker.status import BrokerStatus, Stay, but_for, held_line, why_unknown
 from ktui.execution.broker.unregister import NotRegistered
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient

@@ -24,7 +24,7 @@ from textual.worker import Worker, WorkerState
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.broker.access import BrokerAccess
+from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Command, SetThrottle

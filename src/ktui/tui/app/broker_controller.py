@@ -12,8 +12,7 @@ from textual.app import App
 from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.broker.access import BrokerAccess
-from ktui.execution.broker.cordon import CordonState
+from ktui.execution.broker.cordon import BrokerAccess, CordonState
 from ktui.execution.broker.status import BrokerStatus, find_status, unknown_broker
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import unfinished_runs

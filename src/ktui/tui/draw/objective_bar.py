@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from ktui.execution.throttle.objective_control import BAND
+from ktui.execution.throttle.objective import BAND
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.gauge import gauge_eighths
 

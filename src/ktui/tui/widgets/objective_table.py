@@ -10,7 +10,7 @@ from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
 from ktui.execution.run.held_text import reason_text
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective_control import BAND
+from ktui.execution.throttle.objective import BAND
 from ktui.planning.objective import Objective
 from ktui.quantities import as_count, as_rate
 from ktui.tui.draw import format as figures

@@ -477,7 +477,7 @@ def test_an_interrupted_request_is_named(
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ktui.cli.alter.adding.PartitionAdder.add", interrupted)
+    monkeypatch.setattr("ktui.cli.alter.command.PartitionAdder.add", interrupted)
 
     assert "interrupted: the request may have been sent" in sandbox.alter(*SIX, "--yes").stderr
 

@@ -161,7 +161,7 @@ def test_a_dry_run_checks_everything_and_sends_nothing(sandbox: BrokerSandbox) -
 def test_the_brokers_id_has_to_be_typed(
     sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
 ) -> None:
-    monkeypatch.setattr("ktui.cli.broker.unregister.can_ask", lambda: True)
+    monkeypatch.setattr("ktui.cli.broker.cordon.can_ask", lambda: True)
 
     result = sandbox.call("unregister", "5", typing=f"{typed}\n")
 
@@ -181,7 +181,7 @@ def test_a_broker_that_comes_up_during_the_question_is_left_alone(
         sandbox.wait(60.0)
         return True
 
-    monkeypatch.setattr("ktui.cli.broker.unregister.can_ask", asks)
+    monkeypatch.setattr("ktui.cli.broker.cordon.can_ask", asks)
 
     result = sandbox.call("unregister", "5", typing="5\n")
 

@@ -21,7 +21,7 @@ from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowne
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.broker.access import BrokerAccess
+from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.cancel.foreign_outcome import listed_reassignments
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import Ownership, own_run
@@ -405,7 +405,7 @@ def test_throttles_stay_if_the_cluster_is_taken_over_during_the_question(
             executor.submit(asyncio.run, bob).result()
         return True
 
-    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.can_ask", lambda: True)
+    monkeypatch.setattr("ktui.cli.doctor.throttles.can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", take_over_and_confirm)
 
     refused = sandbox.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.cli.doctor.canary_findings import judge_canaries
+from ktui.cli.doctor.findings import judge_canaries
 
 TOPICS = ["ktui-canary-over", "orders", "ktui-canary-left", "ktui-canary-goes-on"]
 

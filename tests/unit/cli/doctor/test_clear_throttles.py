@@ -398,7 +398,7 @@ def test_a_throttle_that_changes_between_the_poll_and_the_removal_is_kept(
         sandbox.given(BROKER_4, FOLLOWER_RATE, "1000")
         return ()
 
-    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.watch_for_changes", change_the_rate)
+    monkeypatch.setattr("ktui.ops.leftovers.Leftovers.watch", change_the_rate)
 
     result = sandbox.clear()
 
@@ -418,7 +418,7 @@ class RunElsewhere:
     ) -> None:
         self._ward, self._due_s = sandbox, sandbox.patient.clock.monotonic() + after_s
         self.does: Callable[[], None] = lambda: None
-        monkeypatch.setattr("ktui.cli.doctor.clear_throttles.SystemClock", lambda: self)
+        monkeypatch.setattr("ktui.cli.doctor.throttles.SystemClock", lambda: self)
 
     def monotonic(self) -> float:
         return self._ward.patient.clock.monotonic()
@@ -480,7 +480,7 @@ def test_clearing_while_something_moves_asks_the_operator(
 
         return answer
 
-    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.can_ask", lambda: True)
+    monkeypatch.setattr("ktui.cli.doctor.throttles.can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", confirm_with(yes=False))
     refused = sandbox.clear()
     assert refused.exit_code == 2

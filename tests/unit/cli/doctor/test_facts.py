@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from ktui.cli.doctor.facts import gather_facts
+from ktui.cli.doctor.command import gather_facts
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import TopicConfigsAnswer

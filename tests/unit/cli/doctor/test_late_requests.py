@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.doctor.findings import Level
-from ktui.cli.doctor.ownership_findings import judge_late
+from ktui.cli.doctor.findings import Level, judge_late
 from ktui.cluster.partition import Reassignment
 from ktui.execution.forecast.run_progress import read_progress
 from ktui.execution.host.late_requests import late_requests

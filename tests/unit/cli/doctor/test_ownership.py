@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cli.doctor.findings import DoctorFinding, Level
-from ktui.cli.doctor.ownership_findings import judge_ownership
+from ktui.cli.doctor.findings import DoctorFinding, Level, judge_ownership
 from ktui.cluster.ownership import (
     ClaimPreview,
     ClaimStatus,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ktui.cli.record.pruning import prune_as_configured
+from ktui.cli.record.prune import prune_as_configured
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake import manifest as manifests
 from support.cli.call_ktui import Done, call_ktui

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.replay.recordings import Playable, choose_recording, join_sessions
+from ktui.cli.replay.command import Playable, choose_recording, join_sessions
 from ktui.cli.replay.view import replay_app
 from ktui.cluster.observation import Observation
 from ktui.cluster.simulated_id import is_simulated
@@ -155,9 +155,9 @@ def test_a_branch_is_opened_at_once_and_then_the_replay_stands_at_its_moment(
         shown.append(app)
 
     monkeypatch.setattr("ktui.cli.replay.command.need_terminal", lambda _: None)
-    monkeypatch.setattr("ktui.cli.replay.show.replay_app", replays)
-    monkeypatch.setattr("ktui.cli.replay.show.show_app", show)
-    monkeypatch.setattr("ktui.cli.replay.show.show_branch", lambda *of: branches.append(of[:2]))
+    monkeypatch.setattr("ktui.cli.replay.view.replay_app", replays)
+    monkeypatch.setattr("ktui.cli.replay.view.show_app", show)
+    monkeypatch.setattr("ktui.cli.replay.view.show_branch", lambda *of: branches.append(of[:2]))
 
     done = replay("drain-3", "--at", "+20s", "--branch", state=tmp_path)
 

@@ -10,7 +10,7 @@ from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_text import held_text
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure
 from ktui.pacing.limits import default_limits
 from ktui.planning.objective import Objective
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates

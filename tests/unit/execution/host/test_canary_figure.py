@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from ktui.execution.host.canary_figure import CanaryFigure
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure
 from ktui.kafka.canary import Canary
 from ktui.kafka.connection.connection import Connection
 from ktui.planning.objective import parse_objective

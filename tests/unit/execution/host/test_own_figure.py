@@ -24,7 +24,7 @@ from ktui.execution.host.own_figure import (
     own_figure,
 )
 from ktui.execution.run.options import RunOptions
-from ktui.execution.throttle.objective_rates import Figure
+from ktui.execution.throttle.objective import Figure
 from ktui.planning.objective import parse_objective
 
 

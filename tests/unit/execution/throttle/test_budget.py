@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import BudgetShared
-from ktui.execution.throttle.budget import SLACK, share_budget, usable
+from ktui.execution.throttle.desired import SLACK, share_budget, usable
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.runs.engine_runs import Replicas

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ktui.execution.run.held_rate import RateCause, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective_control import WINDOW_S, RateControl
+from ktui.execution.throttle.objective import WINDOW_S, RateControl
 
 MB = 1_000_000
 BELOW = 150.0

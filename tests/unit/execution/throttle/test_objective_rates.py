@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective_control import RateControl
-from ktui.execution.throttle.objective_rates import Figure, ObjectiveRates, Window
+from ktui.execution.throttle.objective import Figure, ObjectiveRates, RateControl, Window
 from ktui.progress.flows import BrokerFlow, Flows
 
 MB = 1_000_000

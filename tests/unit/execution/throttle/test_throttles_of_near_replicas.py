@@ -13,7 +13,7 @@ from ktui.cluster.ports import ConfigOp
 from ktui.execution.run.events import Configure, Planned
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
-from ktui.execution.throttle.early_release import NearlyInSync
+from ktui.execution.throttle.desired import NearlyInSync
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from support.runs.throttled import ThrottledStory

@@ -13,10 +13,10 @@ from textual.widgets import Static
 
 from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import ClusterError
-from ktui.execution.broker.holdings import TopicHoldings
 from ktui.execution.broker.status import (
     EMPTY,
     BrokerStatus,
+    TopicHoldings,
     advice_lines,
     dir_words,
     held_words,

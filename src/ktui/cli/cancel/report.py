@@ -1,9 +1,9 @@
-"""The findings and outcomes of `ktui cancel --cluster`, as text and as JSON."""
+"""What `ktui cancel` prints, as text and as JSON: of a run, and of a whole cluster."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -16,10 +16,190 @@ from ktui.cli.process.send_command import AnswerJson
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
+from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
+from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import CancelEffect
+from ktui.execution.run.event_text import KIND_IN_WORDS, replica_list_text
+from ktui.execution.run.states import State
 from ktui.planning.names import join_some
-from ktui.quantities import as_count
+from ktui.quantities import as_bytes, as_count
+
+MOST_ROWS = 40
+_HEADER = ("PARTITION", "STATE", "REPLICAS", "SENT", "AFTER", "RF", "LEADER")
+
+
+def preview_text(preview: CancelPreview, request: CancelRequest, state: StateDir) -> str:
+    """Format a summary, each partition, and then refusals, dangers and extra replicas."""
+    scope = preview.scope
+    what = f"{KIND_IN_WORDS[scope.kind]} {as_count(len(scope.effects), 'partition')}"
+    head = f"run {scope.run.name}: {what}: {scope.words}"
+    if scope.to_copy:
+        head += f", {as_bytes(scope.to_copy)} to copy back"
+    if preview.problem is not None:
+        return f"{head}\nno preview of the partitions: {clean(preview.problem)}"
+    lines = [
+        *_rows(preview.partitions),
+        *_grouped("not now", ((each.tp, each.not_now) for each in preview.partitions)),
+        *_grouped("danger", ((each.tp, each.danger) for each in preview.partitions)),
+        *_extra(preview, request, state),
+    ]
+    return "\n".join([head, *map(clean, lines)])
+
+
+def _rows(partitions: Iterable[PartitionPreview]) -> Iterator[str]:
+    """Show the partitions that matter most first, and count the rest."""
+    ranked = sorted(partitions, key=_rank)
+    rows = [
+        (
+            str(each.tp),
+            each.state.words,
+            replica_list_text(each.held),
+            each.sent,
+            replica_list_text(each.replicas),
+            str(len(each.replicas)),
+            "-" if each.leader is None else str(each.leader),
+        )
+        for each in ranked[:MOST_ROWS]
+    ]
+    yield from table(_HEADER, rows, right=(5, 6)).splitlines()
+    rest = Counter(each.sent for each in ranked[MOST_ROWS:])
+    if rest:
+        counts = ", ".join(f"{count:,} {sent}" for sent, count in rest.most_common())
+        yield f"and {rest.total():,} more: {counts}"
+
+
+def _scope_of(left: Sequence[PartitionPreview], request: CancelRequest) -> str:
+    """Return the options that name these partitions later, when they may have left a broker."""
+    if not request.brokers:
+        return request.scope_words
+    return " ".join(f"--partition {each.tp.topic}:{each.tp.partition}" for each in left)
+
+
+def _rank(each: PartitionPreview) -> int:
+    if each.in_trouble:
+        return 0
+    return 1 if each.cancels or each.steps else 2
+
+
+def _grouped(word: str, reasons: Iterable[tuple[TopicPartition, str | None]]) -> Iterator[str]:
+    """Name the partitions of each reason once."""
+    groups: dict[str, list[TopicPartition]] = defaultdict(list)
+    for tp, reason in reasons:
+        if reason:
+            groups[reason].append(tp)
+    for reason, some in groups.items():
+        yield f"{word}: {join_some(some, most=5)}: {reason}"
+
+
+def _extra(preview: CancelPreview, request: CancelRequest, state: StateDir) -> Iterator[str]:
+    """Name partitions that a stop leaves with more replicas than planned, and the fix."""
+    left = [each for each in preview.partitions if each.extra]
+    if request.kind is not CancelKind.STOP or not left:
+        return
+    named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], most=5)
+    run = preview.scope.run.name
+    command = f"ktui cancel {run} --trim {_scope_of(left, request)}{state_option(state)}"
+    have = "keeps" if len(left) == 1 else "keep"
+    yield f"{named} {have} more replicas than planned. Drop them too: {command}"
+
+
+class CancelStepJson(msgspec.Struct, frozen=True):
+    """One step of a rollback, with the keys of the `step` event."""
+
+    replicas: Brokers
+    adding: Brokers
+    removing: Brokers
+    elect: int | None
+
+
+class CancelledJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of a cancel on one partition."""
+
+    topic: str
+    partition: int
+    state: State
+    """The present state."""
+    act: CancelEffect
+    cancels: bool
+    """Whether ktui sends a cancel for the partition."""
+    steps: tuple[CancelStepJson, ...]
+    replicas: Brokers
+    """The final replicas, in order."""
+    leader: int | None
+    """The final leader."""
+    planned: int
+    """The number of replicas in the plan."""
+    original: int
+    """The number of replicas before the run."""
+    extra: int
+    """How many replicas beyond both numbers the partition keeps."""
+    refused: str | None
+    way_out: str | None
+    danger: str | None
+
+
+class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui cancel RUN --json`."""
+
+    run: str
+    kind: CancelKind
+    dry_run: bool
+    acts: dict[CancelEffect, int]
+    """For each effect, the number of partitions in the scope."""
+    partitions: tuple[CancelledJson, ...] | None
+    """Every partition in the scope; null if the cluster did not answer."""
+    problem: str | None
+    """Why the cluster did not answer; null if it did."""
+    shuts_gate: bool
+    gate: ShutGate | None
+    """The cancel gate as it is now; null while it is open."""
+    answer: AnswerJson | None
+    """The engine's answer; null if nothing was requested."""
+
+
+def cancel_json(
+    preview: CancelPreview,
+    *,
+    dry_run: bool,
+    shuts_gate: bool,
+    gate: ShutGate | None,
+    answer: AnswerJson | None,
+) -> CancelJson:
+    """Return the JSON form of a preview and of the engine's answer."""
+    effects = list(preview.scope.effects.values())
+    return CancelJson(
+        run=preview.scope.run.name,
+        kind=preview.scope.kind,
+        dry_run=dry_run,
+        acts={effect: effects.count(effect) for effect in CancelEffect},
+        partitions=None if preview.problem else tuple(map(_partition_json, preview.partitions)),
+        problem=preview.problem,
+        shuts_gate=shuts_gate,
+        gate=gate,
+        answer=answer,
+    )
+
+
+def _partition_json(each: PartitionPreview) -> CancelledJson:
+    return CancelledJson(
+        topic=each.tp.topic,
+        partition=each.tp.partition,
+        state=each.state,
+        act=each.effect,
+        cancels=each.cancels,
+        steps=tuple(CancelStepJson(s.target, s.adds, s.drops, s.elects) for s in each.steps),
+        replicas=each.replicas,
+        leader=each.leader,
+        planned=each.planned,
+        original=each.original,
+        extra=each.extra,
+        refused=each.refused,
+        way_out=each.way_out,
+        danger=each.danger,
+    )
+
 
 _NOT_KNOWN = "not known"
 

@@ -1,9 +1,10 @@
-"""Find every throttle that is set in a cluster, and who needs it."""
+"""Throttles that are set in a cluster: who needs each of them, and the removal of the others."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 import msgspec
 
@@ -13,15 +14,27 @@ from ktui.cluster.left_behind import BoundReplica, CatchingUp, needed_by_move
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
     ConfigResource,
     ConfigScope,
     ConfigSource,
     Setting,
     TopicsAnswer,
+    Verdict,
+    WriteResult,
 )
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS, parse_throttled_list
+from ktui.cluster.throttle_settings import (
+    LOG_DIR_RATE,
+    LONGEST_LIST,
+    RATES,
+    REPLICAS,
+    parse_throttled_list,
+)
+from ktui.execution.broker.unregister import delete_unseen
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
@@ -36,11 +49,15 @@ _UNREADABLE = Setting("", ConfigSource.OWN)
 """Stands for a setting of a broker that is down."""
 
 SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
-MovingByPartition = Mapping[TopicPartition, Reassignment]
 SCANS = 5
-"""Scans after the first one."""
+"""Scans after the first one, for a run elsewhere pauses some seconds between two steps."""
 EVERY_S = 2.0
 WATCHED_S = SCANS * EVERY_S
+READ_BACK_S = 5.0
+"""Seconds to wait until the brokers report a change."""
+READ_AGAIN_S = 0.1
+_UNANSWERED = WriteResult(Verdict.UNKNOWN)
+_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
 NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
 
 
@@ -106,7 +123,7 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
 class ThrottleUses(msgspec.Struct, frozen=True):
     """Whatever may need a throttle."""
 
-    moving: MovingByPartition
+    moving: Mapping[TopicPartition, Reassignment]
     """Every reassignment in flight."""
     catching_up: CatchingUp
     claims: Sequence[ThrottleClaim]
@@ -114,12 +131,7 @@ class ThrottleUses(msgspec.Struct, frozen=True):
 
 
 def find_throttles(settings: SettingsByResource, uses: ThrottleUses) -> list[FoundThrottle]:
-    """Return every throttle, brokers first.
-
-    Args:
-        settings: the settings of all topics and brokers, with BROKER_KEYS and REPLICAS.
-        uses: whatever may need a throttle.
-    """
+    """Return every throttle, brokers first. `settings` has BROKER_KEYS and REPLICAS of all."""
     found: list[FoundThrottle] = []
     for resource, own_settings in sorted(settings.items(), key=lambda item: _order(item[0])):
         for key in (*BROKER_KEYS, *REPLICAS):
@@ -212,10 +224,6 @@ def _numbers(value: str) -> tuple[list[int], str]:
     return [int(part) for part in value.split(":") if part.isdecimal()], value
 
 
-ReadClaims = Callable[[str], Sequence[ThrottleClaim]]
-"""Returns the claims of a cluster's runs, by the cluster's id."""
-
-
 class ThrottleScan(msgspec.Struct, frozen=True):
     """The result of one scan for throttles."""
 
@@ -226,18 +234,6 @@ class ThrottleScan(msgspec.Struct, frozen=True):
     """Brokers that are down: nobody can read what they have set."""
     moving: tuple[TopicPartition, ...] = ()
     """The partitions being reassigned."""
-
-
-def claims_reader(state: StateDir) -> ReadClaims:
-    """Return a function that reads the claims of a state directory's runs.
-
-    The function raises StateDirProblem if the runs cannot be listed.
-    """
-
-    def claims(cluster_id: str) -> list[ThrottleClaim]:
-        return [_claim(run, owner) for run, owner in unfinished_runs(state, cluster_id)]
-
-    return claims
 
 
 def _claim(run: Run, owner: Holder | None) -> ThrottleClaim:
@@ -263,30 +259,102 @@ class ScannedTopics(msgspec.Struct, frozen=True):
     """Sentences about what could not be read."""
 
 
-async def scan_throttles(
-    reader: ClusterReader, topics: ScannedTopics, claims: ReadClaims
-) -> ThrottleScan:
-    """Read all throttles, and who needs them.
+class Leftovers:
+    """The throttles of one cluster: who needs each of them, and the removal of the others.
 
-    Whatever may need a throttle is read after the throttles, so that one set just before never
-    counts as left behind.
-
-    Raises:
-        ClusterError: the brokers or the reassignments cannot be listed.
-        StateDirProblem: the runs cannot be listed.
+    Args:
+        reader: reads the cluster.
+        state: the state directory whose runs may need a throttle.
+        clock: paces the watch and the reads after a removal.
+        topics: the topics, if they are known already.
     """
-    cluster = await reader.describe_cluster()
-    settings, unread = await _read(reader, sorted(cluster.online), topics.names)
-    catching_up, unseen = await _catching_up(reader, settings)
-    moving = await reader.list_reassignments()
-    uses = ThrottleUses(moving, catching_up, claims(cluster.cluster_id))
-    down = sorted({*cluster.brokers, *topics.brokers} - cluster.online)
-    return ThrottleScan(
-        throttles=(*find_throttles(settings, uses), *_unreadable(down, uses)),
-        unread=(*topics.unread, *unread, *unseen),
-        down=tuple(down),
-        moving=tuple(sorted(moving)),
-    )
+
+    def __init__(
+        self,
+        reader: ClusterReader,
+        state: StateDir,
+        clock: Clock,
+        topics: ScannedTopics | None = None,
+    ) -> None:
+        self._reader, self._state, self._clock, self._topics = reader, state, clock, topics
+
+    async def scan(self) -> ThrottleScan:
+        """Read all throttles, and who needs them.
+
+        Raises:
+            ClusterError: the brokers, the topics or the reassignments cannot be listed.
+            StateDirProblem: the runs cannot be listed.
+        """
+        reader, topics = self._reader, self._topics or await scan_topics(self._reader)
+        self._topics = topics
+        cluster = await reader.describe_cluster()
+        settings, unread = await _read(reader, sorted(cluster.online), topics.names)
+        # Whatever may need a throttle is read after it: one set just before is never left behind.
+        catching_up, unseen = await _catching_up(reader, settings)
+        moving = await reader.list_reassignments()
+        runs = unfinished_runs(self._state, cluster.cluster_id)
+        uses = ThrottleUses(moving, catching_up, [_claim(run, owner) for run, owner in runs])
+        down = sorted({*cluster.brokers, *topics.brokers} - cluster.online)
+        return ThrottleScan(
+            throttles=(*find_throttles(settings, uses), *_unreadable(down, uses)),
+            unread=(*topics.unread, *unread, *unseen),
+            down=tuple(down),
+            moving=tuple(sorted(moving)),
+        )
+
+    async def watch(self, first: ThrottleScan) -> tuple[str, ...]:
+        """Watch for `WATCHED_S` seconds, and return early once something moves or changes.
+
+        Returns:
+            Sentences about what moved or changed; empty if everything was at rest.
+
+        Raises:
+            ClusterError: the cluster does not answer any more.
+        """
+        scan = first
+        for left in range(SCANS, -1, -1):
+            changes = tuple(_changes(first, scan))
+            if changes or not left:
+                return changes
+            await self._clock.sleep(EVERY_S)
+            scan = await self.scan()
+        return ()
+
+    async def remove(
+        self, writer: ClusterWriter, stray: Sequence[FoundThrottle]
+    ) -> dict[FoundThrottle, str]:
+        """Remove throttles; return the ones that are still set, and why.
+
+        A broker reports a change a moment after Kafka's answer, so this waits for it.
+        """
+        seen = [throttle for throttle in stray if not throttle.down]
+        left = await self._remove_seen(writer, seen) if seen else {}
+        for resource in dict.fromkeys(throttle.resource for throttle in stray if throttle.down):
+            theirs = [throttle for throttle in stray if throttle.resource == resource]
+            names = [throttle.key for throttle in theirs]
+            if why := await delete_unseen(writer, int(resource.name), names):
+                left |= dict.fromkeys(theirs, why)
+        return left
+
+    async def _remove_seen(
+        self, writer: ClusterWriter, stray: Sequence[FoundThrottle]
+    ) -> dict[FoundThrottle, str]:
+        answers = await _sent(writer, stray)
+        until_s = self._clock.monotonic() + READ_BACK_S
+        resources, keys = {t.resource for t in stray}, {t.key for t in stray}
+        while True:
+            now = (await self._reader.settings(resources, keys)).settings
+            remaining = [throttle for throttle in stray if _is_there(now, throttle)]
+            emptied = [t for t in stray if t.key in REPLICAS and _own(now, t) == ""]
+            if emptied:
+                await writer.alter_configs(
+                    [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
+                )
+            results = {t: answers.get(t.resource, _UNANSWERED) for t in remaining}
+            refused = all(result.verdict is Verdict.REFUSED for result in results.values())
+            if (refused and not emptied) or self._clock.monotonic() >= until_s:
+                return {throttle: _why(result) for throttle, result in results.items()}
+            await self._clock.sleep(READ_AGAIN_S)
 
 
 async def _catching_up(
@@ -346,29 +414,6 @@ async def _read(
     return answer.settings, tuple(f"{name_resources(keys)}: {why}" for why, keys in alike.items())
 
 
-ScanAgain = Callable[[], Awaitable[ThrottleScan]]
-"""Scans the throttles once more."""
-
-
-async def watch_for_changes(first: ThrottleScan, again: ScanAgain, clock: Clock) -> tuple[str, ...]:
-    """Watch for `WATCHED_S` seconds, and return early once something moves or changes.
-
-    Returns:
-        Sentences about what moved or changed; empty if everything was at rest.
-
-    Raises:
-        ClusterError: the cluster does not answer any more.
-    """
-    scan = first
-    for left in range(SCANS, -1, -1):
-        changes = tuple(_changes(first, scan))
-        if changes or not left:
-            return changes
-        await clock.sleep(EVERY_S)
-        scan = await again()
-    return ()
-
-
 def _changes(first: ThrottleScan, now: ThrottleScan) -> Iterator[str]:
     if now.moving:
         verb = "is" if len(now.moving) == 1 else "are"
@@ -378,17 +423,70 @@ def _changes(first: ThrottleScan, now: ThrottleScan) -> Iterator[str]:
     for resource, key in sorted(before.keys() | after.keys(), key=str):
         previous, current = before.get((resource, key)), after.get((resource, key))
         if previous != current:
-            yield f"{key} of {_named(resource)} changed: {_shown(previous)} -> {_shown(current)}"
+            where = f"{resource.scope} {resource.name}"
+            yield f"{key} of {where} changed: {_shown(previous)} -> {_shown(current)}"
 
 
 def _values(scan: ThrottleScan) -> Mapping[tuple[ConfigResource, str], str]:
     return {(each.resource, each.key): each.setting.value for each in scan.throttles}
 
 
-def _named(resource: ConfigResource) -> str:
-    scope = "broker" if resource.scope is ConfigScope.BROKER else "topic"
-    return f"{scope} {resource.name}"
-
-
 def _shown(value: str | None) -> str:
     return "not set" if value is None else clean(value) or "empty"
+
+
+async def _sent(
+    writer: ClusterWriter, throttles: Sequence[FoundThrottle]
+) -> dict[ConfigResource, WriteResult]:
+    """Send all changes, and return the worst answer for each resource.
+
+    A resource may have a key once in a request, so a long list takes several.
+    """
+    answers: dict[ConfigResource, WriteResult] = {}
+    for changes in zip_longest(*map(_removals, throttles)):
+        sent = [change for change in changes if change is not None]
+        for resource, result in (await writer.alter_configs(sent)).items():
+            if resource not in answers or answers[resource].verdict is Verdict.ACCEPTED:
+                answers[resource] = result
+    return answers
+
+
+def _removals(throttle: FoundThrottle) -> list[ConfigChange]:
+    """Return the changes that remove a throttle; entries that others add meanwhile stay.
+
+    A list written with blanks keeps them, but Kafka reports it without blanks. So each entry is
+    subtracted in every spelling. A value longer than `LONGEST_LIST` no broker can read.
+    """
+    resource, key = throttle.resource, throttle.key
+    if key not in REPLICAS:
+        return [ConfigChange(resource, key, ConfigOp.DELETE)]
+    listed = sorted(parse_throttled_list(throttle.value))
+    texts = [",".join(f"{before}{each}{after}" for before, after in _BLANKS) for each in listed]
+    most = LONGEST_LIST // (max(map(len, texts), default=0) + 1)
+    return [
+        ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(texts[n : n + most]))
+        for n in range(0, len(texts), most)
+    ]
+
+
+def _own(now: SettingsByResource, throttle: FoundThrottle) -> str | None:
+    setting = now.get(throttle.resource, {}).get(throttle.key)
+    return None if setting is None else setting.own
+
+
+def _is_there(now: SettingsByResource, throttle: FoundThrottle) -> bool:
+    """Whether a throttle is still set, or that is not known."""
+    if throttle.resource not in now:
+        return True
+    own = _own(now, throttle)
+    if throttle.key in REPLICAS:
+        return not parse_throttled_list(own or "").isdisjoint(throttle.values)
+    return own == throttle.value
+
+
+def _why(result: WriteResult) -> str:
+    if result.verdict is Verdict.UNKNOWN:
+        return "Kafka's answer was lost"
+    if result.verdict is Verdict.REFUSED:
+        return ": ".join(filter(None, (result.code, result.message)))
+    return "Kafka accepted the removal, but the throttle is still set, or set again"

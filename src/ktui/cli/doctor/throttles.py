@@ -1,0 +1,425 @@
+"""The throttles that are set: as findings of `ktui doctor`, and removed by --clear-throttles."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+
+import click
+import msgspec
+
+from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.errors import BAD_INPUT, FAILED, UNREAD
+from ktui.cli.context.terminal import can_ask
+from ktui.cli.doctor.findings import DoctorFinding, Level, name_some
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.table import table
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.left_behind import BoundReplica
+from ktui.cluster.ports import (
+    ConfigSource,
+    Setting,
+)
+from ktui.cluster.text import clean
+from ktui.cluster.throttle_settings import ALL, REPLICAS
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.throttle_status import inherited_value_text, name_resources
+from ktui.ops.leftovers import (
+    NOT_SEEN,
+    WATCHED_S,
+    FoundThrottle,
+    Leftovers,
+    ThrottleReason,
+    ThrottleScan,
+)
+from ktui.planning.names import join_all, join_named, join_some
+from ktui.quantities import as_count, as_rate
+
+CLEAR = (
+    "`ktui doctor --clear-throttles --dry-run` shows each throttle; without --dry-run it removes "
+    "them."
+)
+
+
+def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
+    """Return the findings, the worst first."""
+    found = [throttle for throttle in scan.throttles if not throttle.down]
+    findings = [
+        *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
+        *_down(scan.down),
+        *_catching_up(scan),
+        *_of_runs([t for t in found if t.reason is ThrottleReason.WAITING_RUN]),
+        *_rates(
+            [t for t in found if t.reason is ThrottleReason.LEFT_BEHIND and t.key not in REPLICAS]
+        ),
+        *_lists([t for t in found if t.reason is ThrottleReason.LEFT_BEHIND and t.key in REPLICAS]),
+        *_log_dirs([t for t in found if t.reason is ThrottleReason.LOG_DIRS]),
+        *_inherited([t for t in found if t.reason is ThrottleReason.INHERITED]),
+    ]
+    return findings or [DoctorFinding(Level.GOOD, "no replication throttle is left behind")]
+
+
+def _down(down: Sequence[int]) -> Iterator[DoctorFinding]:
+    if down:
+        yield DoctorFinding(
+            Level.WARNING,
+            f"could not read {unread_brokers(down)}",
+            "A rate that is set there binds again once the broker is back. "
+            "`ktui doctor --clear-throttles` deletes it through a controller, if nobody needs it.",
+        )
+
+
+def unread_brokers(down: Sequence[int]) -> str:
+    """Name the brokers that are down, whose throttles nobody can read."""
+    verb = "is" if len(down) == 1 else "are"
+    return f"the throttles of {join_named('broker', down, most=20)}, which {verb} down"
+
+
+def _catching_up(scan: ThrottleScan) -> Iterator[DoctorFinding]:
+    for sentence in catching_up_sentences(scan):
+        fix = (
+            "So this throttle is in use. Once the replicas are in sync, `ktui doctor "
+            "--clear-throttles` removes it."
+        )
+        yield DoctorFinding(Level.NOTE, sentence, fix)
+
+
+def catching_up_sentences(scan: ThrottleScan) -> Iterator[str]:
+    """Yield who catches up under throttles that would be left behind otherwise, with the rates."""
+    kept = [t for t in scan.throttles if t.reason is ThrottleReason.CATCHING_UP]
+    by_broker: defaultdict[int, set[BoundReplica]] = defaultdict(set)
+    for throttle in kept:
+        for bound in throttle.binds:
+            by_broker[bound.replica.broker].add(bound)
+    for _, theirs in sorted(by_broker.items()):
+        topics = name_some("topic", sorted({each.replica.tp.topic for each in theirs}))
+        yield f"{who_catches_up(theirs, scan.down)} of {topics}, {_under(scan, theirs)}"
+    if any(not throttle.binds for throttle in kept):
+        yield "replicas may be catching up under throttles: not every partition could be read"
+
+
+def who_catches_up(bound: Collection[BoundReplica], down: Collection[int]) -> str:
+    """Name the brokers that have replicas out of sync, each with the number of partitions."""
+    partitions: defaultdict[int, set[object]] = defaultdict(set)
+    for each in bound:
+        partitions[each.replica.broker].add(each.replica.tp)
+    words = [
+        f"broker {broker} is {'down and behind in' if broker in down else 'catching up on'} "
+        f"{as_count(len(tps), 'partition')}"
+        for broker, tps in sorted(partitions.items())
+    ]
+    return join_all(words) if words else "a replica may be catching up; its topic could not be read"
+
+
+def _under(scan: ThrottleScan, bound: Collection[BoundReplica]) -> str:
+    """Return the rates that bind replicas: "throttled to 1.0 MB/s by KEY on broker 3"."""
+    binding = {each.rate for each in bound}
+    alike: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for throttle in scan.throttles:
+        if (throttle.resource, throttle.key) in binding:
+            alike[_rate(throttle), throttle.key].append(int(throttle.resource.name))
+    words = [
+        f"to {rate} by {key} on {join_named('broker', brokers, most=8)}"
+        for (rate, key), brokers in alike.items()
+    ]
+    return f"throttled {join_all(words)}" if words else "in a list of throttled replicas"
+
+
+def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
+    for run in sorted({throttle.run for throttle in found}):
+        where = name_resources([(t.resource, t.key) for t in found if t.run == run])
+        yield DoctorFinding(
+            Level.WARNING,
+            f"run {run} has no engine, and its throttle is still set on {where}",
+            f"`ktui resume {run}` continues the run, and restores the previous settings. An "
+            "exported run restores them where it is imported. See each value with "
+            f"`ktui throttle {run}`.",
+        )
+
+
+def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
+    for key in sorted({throttle.key for throttle in found}):
+        rated = [_rated(throttle) for throttle in found if throttle.key == key]
+        yield DoctorFinding(
+            Level.WARNING,
+            f"{key} is set on {join_some(rated, most=5)}, and nothing moves",
+            f"An earlier move left it behind, or a run is between two steps. {CLEAR}",
+        )
+
+
+def _rated(throttle: FoundThrottle) -> str:
+    return f"{throttle.where} ({_rate(throttle)})"
+
+
+def _rate(throttle: FoundThrottle) -> str:
+    value = clean(throttle.value)
+    return as_rate(int(value)) if value.isdecimal() else value
+
+
+def _lists(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
+    everything = sorted({t.resource.name for t in found if ALL in t.values})
+    listed = sorted({t.resource.name for t in found if ALL not in t.values})
+    fix = f"A listed replica that is in sync stalls producers at every leader change. {CLEAR}"
+    if everything:
+        what = (
+            f"every replica of {name_some('topic', everything)} is throttled (*), and nothing moves"
+        )
+        yield DoctorFinding(Level.WARNING, what, fix)
+    if listed:
+        named = name_some("topic", listed)
+        what = f"throttled replicas that are not being added are listed for {named}"
+        yield DoctorFinding(Level.WARNING, what, fix)
+
+
+def _log_dirs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
+    if found:
+        yield DoctorFinding(
+            Level.NOTE,
+            f"{found[0].key} is set on {join_some(map(_rated, found), most=5)}",
+            "It limits moves between the log dirs of a broker, which ktui cannot see. If none is "
+            "in flight, delete it with kafka-configs --entity-type brokers.",
+        )
+
+
+def _inherited(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
+    alike: dict[tuple[str, Setting], list[int]] = {}
+    for throttle in found:
+        alike.setdefault((throttle.key, throttle.setting), []).append(int(throttle.resource.name))
+    for (key, setting), brokers in alike.items():
+        fix = "delete it with kafka-configs --entity-type brokers --entity-default."
+        if setting.source is ConfigSource.FILE:
+            fix = "take it out of server.properties, and restart."
+        yield DoctorFinding(
+            Level.NOTE,
+            f"{key} is {clean(inherited_value_text(setting))} on {name_some('broker', brokers)}",
+            f"It limits every listed replica, now and later. --clear-throttles keeps it: {fix}",
+        )
+
+
+MOST_SHOWN = 400
+"""Characters of a list that the text output shows; --json has the whole list."""
+
+NOT_AT_REST = (
+    "a run that ktui cannot see from here may need these throttles. Wait until nothing moves, or "
+    "remove them anyway with --yes"
+)
+_CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
+CLEARING = "ktui doctor --clear-throttles"
+"""The name in an ownership claim, where a run would be."""
+
+
+_REASONS = {
+    ThrottleReason.MOVING: "a move in flight may need it",
+    ThrottleReason.LOG_DIRS: "it limits moves between log dirs, which ktui cannot see",
+}
+_USED = (
+    ThrottleReason.MOVING,
+    ThrottleReason.CATCHING_UP,
+    ThrottleReason.LIVE_RUN,
+    ThrottleReason.WAITING_RUN,
+)
+
+
+class ClearResult(msgspec.Struct, frozen=True):
+    """The result of `--clear-throttles`."""
+
+    scan: ThrottleScan
+    left: Mapping[FoundThrottle, str]
+    """Throttles that are still set, and why."""
+    changes: tuple[str, ...] = ()
+    """Sentences about the moves and changes seen during the watch."""
+    dry_run: bool = False
+
+    @property
+    def stray(self) -> list[FoundThrottle]:
+        """The throttles that nobody needs."""
+        return [t for t in self.scan.throttles if t.reason is ThrottleReason.LEFT_BEHIND]
+
+    @property
+    def kept(self) -> list[FoundThrottle]:
+        """The throttles that are not stray."""
+        return [t for t in self.scan.throttles if t.reason is not ThrottleReason.LEFT_BEHIND]
+
+    @property
+    def _unseen(self) -> bool:
+        """Whether a broker is down that may have throttles, which nobody has deleted."""
+        return any(t.down for t in (self.scan.throttles if self.dry_run else self.kept))
+
+    def code(self) -> int:
+        """Return the exit code: 0, 1 if something remains, 2 if refused, 3 if not all is known."""
+        if NOT_AT_REST in self.left.values():
+            return BAD_INPUT
+        if any(not throttle.down for throttle in self.left):
+            return FAILED
+        if self.left or self.scan.unread or self._unseen:
+            return UNREAD
+        needed = any(throttle.reason in _USED for throttle in self.kept)
+        return BAD_INPUT if needed and not self.stray else 0
+
+
+def _reason(throttle: FoundThrottle, down: Collection[int]) -> str:
+    match throttle.reason:
+        case ThrottleReason.LIVE_RUN:
+            return f"live run {throttle.run} uses it. To lift it: ktui throttle {throttle.run} none"
+        case ThrottleReason.WAITING_RUN:
+            return f"run {throttle.run} has set it. To restore it: ktui resume {throttle.run}"
+        case ThrottleReason.CATCHING_UP:
+            return who_catches_up(throttle.binds, down)
+        case ThrottleReason.INHERITED:
+            return f"it is not set here: {throttle.setting.source}"
+        case _:
+            return _REASONS.get(throttle.reason, "")
+
+
+def found_text(cleared: ClearResult) -> Iterable[str]:
+    """Describe each throttle, before any is removed."""
+    for sentence in cleared.scan.unread:
+        yield f"could not read: {sentence}"
+    if cleared.scan.down:
+        yield f"could not read: {unread_brokers(cleared.scan.down)}"
+    if cleared.stray:
+        rows = [_row(throttle) for throttle in cleared.stray]
+        yield "left behind:\n" + table(("ON", "SETTING", "VALUE"), rows)
+    if cleared.kept:
+        down = cleared.scan.down
+        kept = [(*_row(throttle), _reason(throttle, down)) for throttle in cleared.kept]
+        yield "kept:\n" + table(("ON", "SETTING", "VALUE", "WHY"), kept)
+    for sentence in catching_up_sentences(cleared.scan):
+        yield f"{sentence}. Once in sync: {CLEARING}"
+    if all(throttle.down for throttle in cleared.scan.throttles):
+        yield "no replication throttle is set" + (" elsewhere" if cleared.scan.down else "")
+
+
+def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
+    value = clean(throttle.value)
+    if len(value) > MOST_SHOWN:
+        value = f"{value[:MOST_SHOWN]}… ({len(throttle.values):,} entries)"
+    return throttle.where, throttle.key, value
+
+
+def outcome_text(cleared: ClearResult) -> str:
+    """Describe the result."""
+    if not cleared.stray:
+        return "nothing was left behind, so nothing was changed"
+    if NOT_AT_REST in cleared.left.values():
+        return f"nothing was changed: {NOT_AT_REST}"
+    if cleared.dry_run:
+        return "nothing was changed"
+    lines = ["still set:"] if any(not throttle.down for throttle in cleared.left) else []
+    lines += [f"  {t.where} {t.key}: {clean(why)}" for t, why in cleared.left.items() if not t.down]
+    if not lines and any(not throttle.down for throttle in cleared.stray):
+        where = " on what could be read" if cleared.scan.down or cleared.scan.unread else ""
+        lines.append(f"removed. A read of the settings confirms that none is left{where}")
+    lines += _unseen_outcomes(cleared)
+    return "\n".join(lines)
+
+
+def _unseen_outcomes(cleared: ClearResult) -> Iterator[str]:
+    """Say of each broker that is down whether its rates are deleted."""
+    left = {throttle.where: why for throttle, why in cleared.left.items() if throttle.down}
+    for broker in dict.fromkeys(throttle.where for throttle in cleared.stray if throttle.down):
+        if broker in left:
+            yield (
+                f"{broker} is down, and its rates could not be deleted: {clean(left[broker])}. If "
+                "it has any, they bind again once it is back"
+            )
+        else:
+            yield (
+                f"{broker} is down: a controller has deleted its rates. Only the broker itself can "
+                "confirm that, once it is back"
+            )
+
+
+def cleared_json(cluster: str, cleared: ClearResult) -> dict[str, object]:
+    """Return the JSON form of the result. `why` says why a throttle is kept, or is still set."""
+    down = cleared.scan.down
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "cluster": cluster,
+        "dry_run": cleared.dry_run,
+        "taken_off": [_throttle_json(t) for t in cleared.stray if t not in cleared.left],
+        "kept": [_throttle_json(t, _reason(t, down)) for t in cleared.kept],
+        "left": [_throttle_json(t, why) for t, why in cleared.left.items()],
+        "unread": [*cleared.scan.unread, *([unread_brokers(down)] if down else ())],
+        "not_at_rest": cleared.changes,
+    }
+
+
+def _throttle_json(throttle: FoundThrottle, why: str | None = None) -> dict[str, object]:
+    scope, name = throttle.resource.scope, throttle.resource.name
+    return {
+        "scope": scope,
+        "name": name,
+        "key": throttle.key,
+        "values": throttle.values,
+        "why": why,
+    }
+
+
+async def clear(
+    cluster: Cluster,
+    state: StateDir,
+    *,
+    dry_run: bool,
+    json: bool,
+    yes: bool = False,
+    take_over: bool = False,
+) -> int:
+    """Remove the throttles that were left behind, print the result, and return the exit code.
+
+    With `json` nobody is asked, and with `yes` they go even while something moves or changes.
+
+    Raises:
+        RunRefused: another state directory owns the cluster, and may need the throttles.
+        ClusterError: ktui cannot find out which throttles are needed; nothing was changed.
+        StateDirProblem: the same, because the runs cannot be read.
+    """
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        leftovers = Leftovers(reader, state, SystemClock())
+        described = await reader.describe_cluster()
+        claim = claim_request(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
+        if claim is not None and not dry_run:
+            await check_no_other_owner(claim)
+        cleared = ClearResult(await leftovers.scan(), {}, dry_run=dry_run)
+        if not json:
+            click.echo("\n\n".join(found_text(cleared)))
+        if cleared.stray:
+            cleared = await _at_rest(cleared, leftovers, json=json, yes=yes)
+        if cleared.stray and not cleared.left and not dry_run:
+            if claim is not None:  # the operator may have taken hours to answer
+                await check_no_other_owner(claim)
+            current = await leftovers.scan()
+            changed = {t: _CHANGED for t in cleared.stray if t not in current.throttles}
+            unchanged = [throttle for throttle in cleared.stray if throttle not in changed]
+            left = changed | await leftovers.remove(writer, unchanged)
+            cleared = msgspec.structs.replace(cleared, left=left)
+    if json:
+        click.echo(encode(cleared_json(cluster.name, cleared)))
+    else:
+        click.echo(f"\n{outcome_text(cleared)}")
+    return cleared.code()
+
+
+async def _at_rest(
+    cleared: ClearResult, leftovers: Leftovers, *, json: bool, yes: bool
+) -> ClearResult:
+    """Watch the cluster for some seconds; if it is not at rest, ask or leave everything."""
+    if not json:
+        click.echo(f"\n{NOT_SEEN}.\nWatching for {WATCHED_S:.0f} s for moves and changes ...")
+    changes = await leftovers.watch(cleared.scan)
+    cleared = msgspec.structs.replace(cleared, changes=changes)
+    if not changes:
+        return cleared
+    if not json:
+        click.echo("\n".join(("", "not at rest:", *(f"  {sentence}" for sentence in changes))))
+    if yes or (not json and not cleared.dry_run and _confirmed()):
+        return cleared
+    return msgspec.structs.replace(cleared, left=dict.fromkeys(cleared.stray, NOT_AT_REST))
+
+
+def _confirmed() -> bool:
+    if not can_ask():
+        return False
+    return click.confirm("A run that ktui cannot see may need these throttles. Remove them anyway?")
