@@ -167,6 +167,8 @@ class ViewCommands:
             return named[verb](rest)
         if verb in _USAGE:
             return self._of_list(verb, rest)
+        if verb in INTENTS:
+            return self._of_plan(f"{verb} {rest}")
         if verb in self.names:
             return self._of_run(verb, rest)
         near = closest_names(verb, self.names)
