@@ -264,3 +264,7 @@ async def test_the_command_line_has_the_verbs_of_a_broker_and_its_plans(tmp_path
         assert isinstance(watch.app.screen, StartScreen)
         assert field(watch, "#plan-max_moves").value == "1"
         await watch.say("1 of 1 moves")
+        await watch.press("escape")
+        await command("move a-0 4,2,3")
+        assert isinstance(watch.app.screen, StartScreen)
+        assert field(watch, "#plan-moves").value == "a-0 4,2,3"

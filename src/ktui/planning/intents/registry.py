@@ -10,21 +10,24 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.fileproblem import FileProblem
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.arguments import check_brokers, check_targets, check_topics
 from ktui.planning.intents.demote import demote
+from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.drain import drain, swap
 from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import leaders
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
-from ktui.planning.intents.placement import Rule, placement
+from ktui.planning.intents.placement import Rule, Strategy, placement
 from ktui.planning.intents.rack_repair import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.rules_file import read_rules
@@ -40,6 +43,7 @@ Values = Mapping[str, Any]
 """The values of an intent's own fields, by name."""
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _PATTERN = re.compile(r"[*?\[]")
+_PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
 
 
 class WrongField(CannotMake):
@@ -158,11 +162,62 @@ def _share_or_size(field: Field, text: str) -> Amount:
     return Amount(text, bytes=int(read_quantity(field, Size, text)))
 
 
+def _move(layout: Layout, values: Values, wishes: Wishes) -> MadePlan:
+    moves: Mapping[TopicPartition, Brokers] = values["moves"]
+    numbers: dict[str, list[int]] = {}
+    for tp in sorted(layout.partitions):
+        numbers.setdefault(tp.topic, []).append(tp.partition)
+    lists: dict[str, dict[int, Brokers]] = {}
+    for tp, brokers in moves.items():
+        try:
+            check_topics(layout, [tp.topic])
+            check_targets(layout, brokers)
+        except CannotMake as problem:
+            raise CannotMake(f"{tp}: {problem}") from None
+        if tp not in layout.partitions:
+            has = join_named("partition", numbers[tp.topic], most=12)
+            raise CannotMake(f"{tp}: topic {tp.topic} has no such partition. It has {has}.")
+        if not wishes.includes(tp.topic):
+            raise CannotMake(f"{tp}: the plan is to leave topic {tp.topic} as it is.")
+        lists.setdefault(tp.topic, {})[tp.partition] = brokers
+    if all(Draft(layout, wishes).original(tp) == brokers for tp, brokers in moves.items()):
+        have = "has its" if len(moves) == 1 else "have their"
+        raise CannotMake(f"{join_some(moves)} {have} replicas already: there is nothing to move.")
+    rules = [Rule(topics=each, strategy=Strategy.STATIC, lists=lists[each]) for each in lists]
+    return placement(layout, rules, wishes)
+
+
 def _read_rules(field: Field, text: str) -> list[Rule]:
     try:
         return read_rules(Path(text))
     except FileProblem as problem:
         raise WrongField(field.name, str(problem)) from None
+
+
+def _read_moves(field: Field, text: str) -> dict[TopicPartition, Brokers]:
+    """Read pairs such as `orders-3 4,2,3`: a partition, and the replicas it is to have."""
+    words, moves = text.split(), dict[TopicPartition, Brokers]()
+    for name, brokers in zip_longest(words[::2], words[1::2], fillvalue=""):
+        shown, match = shortened(name), _PARTITION.fullmatch(name)
+        problem = ""
+        if match is None or int(match[2]) > LARGEST:
+            problem = f"{shown!r} is not a partition, such as orders-3, before its brokers."
+        elif not brokers:
+            problem = f"{shown}: no brokers stand behind it. Give them, such as {shown} 4,2,3."
+        elif wrong := [each for each in brokers.split(",") if not _NUMBER.fullmatch(each)]:
+            problem = f"{shown}: {shortened(wrong[0])!r} is not the id of a broker, such as 3."
+        if problem or match is None:
+            raise WrongField(field.name, problem)
+        tp = TopicPartition(match[1], int(match[2]))
+        ids = tuple(map(int, brokers.split(",")))
+        if twice := sorted({each for each in ids if ids.count(each) > 1}):
+            problem = f"{shown}: {join_named('broker', twice)} stands there twice. Name it once."
+        elif tp in moves:
+            problem = f"{shown} stands there twice. Name it once, with its brokers."
+        if problem:
+            raise WrongField(field.name, problem)
+        moves[tp] = ids
+    return moves
 
 
 BROKER = Kind(read_number)
@@ -173,6 +228,7 @@ COUNT = Kind(lambda field, text: read_number(field, text, 1))
 TOPICS = Kind(lambda _, text: parts(text), many=True)
 SHARE, SHARE_OR_SIZE = Kind(_share), Kind(_share_or_size)
 CHOICE = Kind(lambda _, text: text)
+MOVES = Kind(_read_moves, many=True, joined_by=" ")
 FILE, RULES = Kind(lambda _, text: Path(text)), Kind(_read_rules)
 BOUND = Kind(read_number)
 """The most of something; like a size and a flag, every plan has it, and `Wishes` takes it."""
@@ -203,6 +259,10 @@ _ALL_FIELDS = (
     Field(
         name="topics", kind=TOPICS, label="topics", metavar="TOPIC...",
         placeholder="orders, or orders,pay-*: all their partitions",
+    ),
+    Field(
+        name="moves", kind=MOVES, label="moves", metavar="(PARTITION BROKER,...)...",
+        placeholder="orders-3 4,2,3 orders-5 1,2,6: the replicas of each",
     ),
     Field(
         name="factor", kind=COUNT, label="replicas", metavar="N",
@@ -485,6 +545,16 @@ _INTENTS = (
         words=lambda values: f"place topics by {as_count(len(values['rules']), 'rule')}",
         reads="{rules}",
         make=lambda layout, values, wishes: placement(layout, values["rules"], wishes),
+    ),
+    Intent(
+        name="move", needs=("moves",), may_have=BUDGET, blames="moves",
+        means="Each partition gets the replicas that are named for it, in their order.",
+        help="""Plan to give each PARTITION the replicas on its BROKERs, such as orders-3 4,2,3.
+
+        The first broker is the preferred leader. More pairs may follow. No other partition
+        changes.""",
+        words=lambda values: f"move {join_some(values['moves'])}",
+        reads="{moves}", make=_move, allowed=Allowances(replication_factor_change=True),
     ),
 )  # fmt: skip
 INTENTS: Mapping[str, Intent] = {each.name: each for each in _INTENTS}
