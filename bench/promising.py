@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from bench.simulated_runs import carry_out
 from ktui.execution.run.events import JournalEntry, RateChosen
-from ktui.execution.run.options import RunOptions
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
+from ktui.execution.run.options import NO_SCHEDULE, RunOptions, Schedule
 from ktui.pacing.limits import default_limits
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.clock import VirtualClock

@@ -28,7 +28,7 @@ from ktui.execution.journal.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
 from ktui.pipeline.report.data.lake import ArrowLake
 from ktui.pipeline.report.data.subject import Provenance, choose_subject, trace_provenance

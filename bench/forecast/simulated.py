@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bench.forecast.physics import MIB, Physics, sharing_of
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves, Command, SetThrottle
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
 from ktui.recording.recorder import Recorder

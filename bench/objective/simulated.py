@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 from bench.objective.latency import BROKERS, CAPACITY, ring
 from bench.simulated_runs import carry_out
 from ktui.cluster.clock import Clock
-from ktui.execution.host.canary_figure import CanaryFigure
+from ktui.execution.host.figures import CanaryFigure
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, RateChosen, RateHeld, ThrottleChanged
-from ktui.execution.run.options import RunOptions
-from ktui.execution.run.schedule import Schedule
+from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import no_figure
 from ktui.pacing.limits import Limits

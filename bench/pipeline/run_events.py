@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from bench.pipeline.moves import Move
 from ktui.cluster.ports import Verdict
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -29,7 +28,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import ThrottleRates
 

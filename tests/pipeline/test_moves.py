@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked, LimitsChanged
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import MOVES
 from ktui.pipeline.tables.listings import intervals, listed_samples, rate_pairs

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked, Ended, LimitsChanged
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import RUNS
 from ktui.pipeline.tables.runs import run_folds, runs

@@ -7,9 +7,8 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Added, CancelAsked, Ended, Joined, OnConflict, PlannedPart
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pipeline.lake.tables import STATES
 from ktui.pipeline.tables.listings import intervals, listed_samples
 from ktui.pipeline.tables.moves import states

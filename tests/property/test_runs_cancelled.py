@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps

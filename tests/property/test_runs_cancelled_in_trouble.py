@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from support.runs.cancelled_troubled import CalledOffTrouble, ThrottledAndCalledOff
 from support.runs.seeds import ten_seeds

@@ -10,9 +10,8 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from support.runs.cancel_stories import CalledOffStory, begun, nth
 from support.runs.killed import Killed, KilledRun, Reaper

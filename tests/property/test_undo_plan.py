@@ -20,7 +20,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.undo_plan import undo_plan
+from ktui.execution.run.tool_plans import undo_plan
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 Replicas = tuple[int, ...]

@@ -14,8 +14,7 @@ from ktui.cluster.permissions import CanaryObstacles, Permissions
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunRefused
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.host.catalog import check_one_throttle, unfinished_runs
-from ktui.execution.host.other_runs import find_movers
+from ktui.execution.host.catalog import check_one_throttle, find_movers, unfinished_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Finding, FindingKind, Severity

@@ -15,7 +15,7 @@ from ktui.execution.host.client import BegunRun
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.undo_plan import LeftAsIs, UndoPlan, undo_plan
+from ktui.execution.run.tool_plans import LeftAsIs, UndoPlan, undo_plan
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
 

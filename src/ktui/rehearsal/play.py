@@ -14,9 +14,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine, usual_pause
 from ktui.execution.engine.leaving import when_paused
-from ktui.execution.host.canary_figure import CanaryFigure
-from ktui.execution.host.recording import RunRecording
-from ktui.execution.journal.in_memory import MemoryJournal
+from ktui.execution.host.figures import CanaryFigure
+from ktui.execution.host.kept import RunRecording
+from ktui.execution.journal.journal import MemoryJournal
 from ktui.execution.run.events import NOT_RECORDED, AnyRunEvent, JournalEntry, Owned
 from ktui.execution.run.run import Run
 from ktui.quantities import as_duration

@@ -11,9 +11,6 @@ from operator import itemgetter
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelScope
-from ktui.execution.run.event_text import describe_event
 from ktui.execution.run.events import (
     EngineLeft,
     JournalEntry,
@@ -26,9 +23,11 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.execution.run.notices import notice_kind
+from ktui.execution.run.options import Schedule
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import Schedule
-from ktui.execution.run.states import State
+from ktui.execution.run.scope import CancelScope
+from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.text import describe_event
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.planning.names import join_some

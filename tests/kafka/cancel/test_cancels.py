@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Shape

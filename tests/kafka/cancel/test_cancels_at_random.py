@@ -13,7 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import SHAPES, Limits

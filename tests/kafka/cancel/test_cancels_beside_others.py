@@ -10,8 +10,7 @@ from pathlib import Path
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits

@@ -10,10 +10,9 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
-from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.engine.requests import LAST_IN_SYNC
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits

@@ -14,10 +14,9 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Cancel, Ended, Owned
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for

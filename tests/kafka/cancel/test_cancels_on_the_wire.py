@@ -11,8 +11,7 @@ from kafka.protocol.api_key import ApiKey
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab

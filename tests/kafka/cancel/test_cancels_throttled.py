@@ -10,9 +10,8 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Configure, StepBegun
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ktui.execution.host.kept_speed import read_kept
+from ktui.execution.host.kept import read_kept
 from ktui.execution.run.events import (
     Answered,
     Continued,

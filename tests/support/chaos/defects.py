@@ -20,15 +20,14 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, WriteResult
 from ktui.cluster.throttle_settings import parse_throttled_list
-from ktui.execution.engine import in_flight, request_check
+from ktui.execution.engine import in_flight, requests
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider
+from ktui.execution.engine.engine import EventRecorder
 from ktui.execution.engine.in_flight import StepsInFlight
-from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.outcomes import AnswerHandler
-from ktui.execution.engine.recorder import EventRecorder
-from ktui.execution.engine.request_check import LastCheck
+from ktui.execution.engine.outcomes import AnswerHandler, NodeProbe
+from ktui.execution.engine.requests import LastCheck
 from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.host import catalog
 from ktui.execution.run import run
@@ -168,9 +167,9 @@ DEFECTS = (
     Defect(
         "an alter by an old look",
         "somebody's reassignment that came after the list was read is overridden",
-        "request_check.why_not_sent holds each alter to a list read for it",
+        "requests.why_not_sent holds each alter to a list read for it",
         stories.somebody_alters_while_metadata_is_read,
-        (request_check, "why_not_sent", lambda *_: None),
+        (requests, "why_not_sent", lambda *_: None),
     ),
     Defect(
         "rates deleted by others",

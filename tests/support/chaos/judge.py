@@ -26,7 +26,6 @@ from ktui.cluster.throttle_settings import (
     parse_throttled_list,
     throttled_entry,
 )
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -46,7 +45,7 @@ from ktui.execution.run.events import (
     StepBegun,
 )
 from ktui.execution.run.options import OnForeignThrottle
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.simulated.controller.registration import RecordChange, Registration

@@ -44,7 +44,6 @@ from ktui.execution.journal.commands import (
     StopEngine,
 )
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     JournalEntry,
     Owned,
@@ -55,6 +54,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import CancelKind
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock

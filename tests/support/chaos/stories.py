@@ -15,14 +15,13 @@ from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
 from ktui.cluster.left_behind import unneeded_throttles
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.engine.requests import LAST_IN_SYNC
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves, LeaveThrottles, Pause, SetThrottle
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Answered,
     Configure,
@@ -33,7 +32,7 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.execution.run.options import OnStall
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import events as acts

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.run.destination import find_goal
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import State
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Track, find_goal
 from ktui.execution.run.unanswered import open_request_text
 from ktui.execution.throttle.apply import silent_text
 from ktui.pacing.limits import InternalOrder, Mode

@@ -21,25 +21,25 @@ from ktui.execution.forecast.run_progress import RunProgress, run_progress
 from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import Holder
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
     CancelAsked,
+    HeldBroker,
     JournalEntry,
     Noted,
     OnConflict,
     Owned,
+    RateCause,
     RateHeld,
+    RateReason,
     ScheduleChanged,
     StateEntered,
     ThrottleChanged,
 )
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
-from ktui.execution.run.options import RunOptions
+from ktui.execution.run.options import NO_SCHEDULE, RunOptions, Schedule
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT

@@ -18,7 +18,7 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigSco
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.run import Run
 from ktui.simulated.clock import VirtualClock

@@ -35,7 +35,6 @@ from ktui.execution.journal.commands import (
     StopEngine,
 )
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Added,
     Answered,
@@ -53,6 +52,7 @@ from ktui.execution.run.events import (
     EventCommandFailed,
     Exported,
     FoundSetting,
+    HeldBroker,
     Imported,
     Joined,
     LimitsChanged,
@@ -65,8 +65,10 @@ from ktui.execution.run.events import (
     PauseOrigin,
     Planned,
     PlannedPart,
+    RateCause,
     RateChosen,
     RateHeld,
+    RateReason,
     Recording,
     Recovered,
     Replanned,
@@ -83,11 +85,16 @@ from ktui.execution.run.events import (
     ThrottleChanged,
     UrgencyChanged,
 )
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
-from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, OnStall, RunOptions
+from ktui.execution.run.options import (
+    NO_SCHEDULE,
+    OnForeignChange,
+    OnForeignThrottle,
+    OnStall,
+    RunOptions,
+    Schedule,
+)
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import BrokerLimits, InternalOrder, Limits, Mode, Order, Shape
 from ktui.pacing.situation import Urgency
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates

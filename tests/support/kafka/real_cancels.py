@@ -16,11 +16,10 @@ from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect, tracks_in_scope
 from ktui.execution.run.events import Request
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.scope import CancelEffect, tracks_in_scope
+from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits

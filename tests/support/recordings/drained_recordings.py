@@ -14,8 +14,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, encode
+from ktui.execution.run.options import Schedule
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import Schedule
 from ktui.execution.throttle.objective import Figure
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates

@@ -9,8 +9,8 @@ from typing import Any
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import Add, Command
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Added, JournalEntry, OnConflict, Planned, StepBegun
+from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
 from support.runs.cancel_stories import Such
 from support.runs.engine_runs import Replicas

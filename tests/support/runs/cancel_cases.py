@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Request
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import SHAPES, Shape
 
 Replicas = tuple[int, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked, JournalEntry, StepBegun
+from ktui.execution.run.states import CancelKind
 from ktui.execution.run.track import Track
 from support.runs.witnessed import WitnessedRun
 from support.simulated.witness import Departure

@@ -13,8 +13,6 @@ from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CancelMoves, Command
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import tracks_in_scope
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -23,7 +21,8 @@ from ktui.execution.run.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.run.states import State
+from ktui.execution.run.scope import tracks_in_scope
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.cancel_rules import CancelRules

@@ -6,9 +6,8 @@ import random
 from pathlib import Path
 
 from ktui.execution.journal.commands import CancelMoves, Command
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from support.runs.cancel_rules import CancelRules
 from support.runs.throttled_troubled import ThrottledTrouble

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.run.destination import Goal, find_goal
 from ktui.execution.run.events import Answered, JournalEntry, StateEntered, StepBegun
-from ktui.execution.run.refusals import cordoned_broker
+from ktui.execution.run.parts import cordoned_broker
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Goal, Track, find_goal
 from ktui.pacing.limits import InternalOrder, Mode, Shape
 from support.runs.pacing import most_at
 from support.runs.witnessed import WitnessedRun

@@ -9,7 +9,6 @@ from typing import Any
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Added,
     Answered,
@@ -34,9 +33,8 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
-from ktui.execution.run.options import RunOptions
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.execution.run.states import State
+from ktui.execution.run.options import NO_SCHEDULE, RunOptions, Schedule
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,

@@ -17,10 +17,10 @@ from ktui.cli.replay.view import replay_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Observer
+from ktui.execution.host.kept import RunRecording
 from ktui.execution.host.launch import NewRun
-from ktui.execution.host.recording import RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import RunFollower
 from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Tape

@@ -3,8 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.execution.journal.commands import CancelMoves, Command, Continue
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.tui.screens.run.cancel import CancelScreen
 from support.simulated.moving_clusters import ORIGINAL
 from support.views.cancel_dialog import carry_out, known, open_dialog, state_of

@@ -10,7 +10,7 @@ from ktui.cluster.cordon import CORDONED
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec

@@ -19,8 +19,7 @@ from ktui.execution.run.events import (
     Started,
     ThrottleChanged,
 )
-from ktui.execution.run.options import RunOptions
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
+from ktui.execution.run.options import NO_SCHEDULE, RunOptions, Schedule
 from ktui.execution.run.states import State
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates

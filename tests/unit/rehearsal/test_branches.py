@@ -22,8 +22,8 @@ from ktui.execution.run.events import (
     Started,
     StepBegun,
 )
+from ktui.execution.run.options import Schedule
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import Schedule
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread

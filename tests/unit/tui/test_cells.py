@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.progress.slots import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
 from ktui.tui.draw.cells import (

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.event_text import describe_event
 from ktui.execution.run.events import StateEntered, StepOver, ThrottleChanged
 from ktui.execution.run.states import State
+from ktui.execution.run.text import describe_event
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Event
 from ktui.tui.screens.event_filter import Choice, EventFilter

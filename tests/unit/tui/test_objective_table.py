@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.execution.run.events import RateHeld
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
+from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
 from ktui.planning.objective import parse_objective
 from ktui.tui.draw.objective_bar import BAR_CELLS, objective_bar
 from ktui.tui.widgets.objective_table import objective_table

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -16,7 +15,7 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows

@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from ktui.execution.host.catalog import RunState
-from ktui.execution.run.events import RateChosen, RateHeld
-from ktui.execution.run.held_rate import HeldBroker
-from ktui.execution.run.schedule import Schedule
+from ktui.execution.run.events import HeldBroker, RateChosen, RateHeld
+from ktui.execution.run.options import Schedule
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import parse_throttle_rates

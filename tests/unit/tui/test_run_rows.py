@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.journal.commands import Command, SetLimits, StopEngine
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -24,9 +23,9 @@ from ktui.execution.run.events import (
     StepOver,
     UrgencyChanged,
 )
-from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.pacing.situation import Urgency
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline

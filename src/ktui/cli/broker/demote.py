@@ -28,7 +28,7 @@ from ktui.execution.broker.status import unknown_broker
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.ops.broker.runs import (
     DEMOTE,
     free_run_name,

@@ -22,12 +22,12 @@ from ktui.cli.start.request import StartRequest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.progress_text import run_ending
-from ktui.execution.host.attached_engine import AttachedEngine
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.process import AttachedEngine
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 

@@ -36,7 +36,7 @@ from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_rea
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.event_text import KIND_IN_WORDS
+from ktui.execution.run.text import KIND_IN_WORDS
 from ktui.execution.run.unanswered import MAY_COME_S
 
 PATIENCE_S = MAY_COME_S

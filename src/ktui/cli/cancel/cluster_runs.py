@@ -20,11 +20,9 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
-from ktui.execution.run.broker_scope import partitions_on
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelScope, tracks_in_scope
+from ktui.execution.journal.journal import Journal, RunFollower
+from ktui.execution.run.scope import CancelScope, partitions_on, tracks_in_scope
+from ktui.execution.run.states import CancelKind
 from ktui.execution.run.track import Track
 
 

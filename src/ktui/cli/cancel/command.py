@@ -40,18 +40,17 @@ from ktui.cluster.text import clean
 from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.cancel_gate import CancelGateFile
-from ktui.execution.host.catalog import find_run
+from ktui.execution.host.catalog import find_movers, find_run
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.ownership import holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves, Pause
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelScope
-from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
+from ktui.execution.run.scope import CancelScope
+from ktui.execution.run.states import CancelKind
+from ktui.execution.run.text import KIND_IN_WORDS
 
 
 def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:

@@ -19,10 +19,9 @@ from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassign
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect
-from ktui.execution.run.event_text import KIND_IN_WORDS, replica_list_text
-from ktui.execution.run.states import State
+from ktui.execution.run.scope import CancelEffect
+from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.text import KIND_IN_WORDS, replica_list_text
 from ktui.planning.names import join_some
 from ktui.quantities import as_bytes, as_count
 

@@ -29,8 +29,7 @@ from ktui.cluster.send_guard import SendGuard
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import throttles_left
 from ktui.execution.host.ownership import live_runs, lock_starts, this_process
-from ktui.execution.host.state_dir import STATE_DIR, StateDir
-from ktui.execution.host.state_id import ensure_id, read_id
+from ktui.execution.host.state_dir import STATE_DIR, StateDir, ensure_id, read_id
 from ktui.kafka.reader import KafkaReader
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 

@@ -40,7 +40,7 @@ from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicConfigsAnswer
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
-from ktui.execution.host.late_requests import late_requests
+from ktui.execution.host.catalog import late_requests
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities
 from ktui.kafka.reader import KafkaReader

@@ -24,7 +24,7 @@ from ktui.cluster.ownership import (
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.permissions import Grant, Permissions
 from ktui.execution.forecast.run_progress import RunProgress
-from ktui.execution.host.late_requests import LateRequest
+from ktui.execution.host.catalog import LateRequest
 from ktui.kafka.capabilities import BrokerAbilities, NeededApi
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python

@@ -35,17 +35,15 @@ from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, when_paused
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.figures import CanaryFigure, own_figure
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.heartbeat import Heartbeat
-from ktui.execution.host.kept_speed import KeptSpeed
-from ktui.execution.host.own_figure import own_figure
+from ktui.execution.host.kept import KeptSpeed
+from ktui.execution.host.operator_command import WhileCommand
 from ktui.execution.host.ownership import Ownership, own_run
-from ktui.execution.host.process import close_inherited
+from ktui.execution.host.process import Heartbeat, close_inherited
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.host.while_command import WhileCommand
 from ktui.execution.journal.commands import Answer, LeaveThrottles, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, PauseOrigin

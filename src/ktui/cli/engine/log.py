@@ -15,7 +15,6 @@ from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.durable import check_replaceable
 from ktui.execution.errors import JournalProblem
-from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -38,6 +37,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.text import event_sentence
 from ktui.quantities import as_count, as_duration
 
 MOST_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from typing import Self
 from ktui.cli.output.notice_json import engine_died_json, notice_json
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
-from ktui.execution.host.event_command import EventCommand
+from ktui.execution.host.operator_command import EventCommand
 from ktui.execution.run.events import EventCommandFailed, JournalEntry
 from ktui.execution.run.notices import NoticeFilter
 from ktui.execution.run.run import Run

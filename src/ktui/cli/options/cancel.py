@@ -12,7 +12,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.context.ownership_options import take_over_option
 from ktui.cli.options import common
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 
 F = TypeVar("F", bound=Callable[..., Any])
 

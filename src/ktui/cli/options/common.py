@@ -18,8 +18,8 @@ from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
 from ktui.durable import find_place
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
-from ktui.execution.run.broker_scope import partitions_on
 from ktui.execution.run.run import Run
+from ktui.execution.run.scope import partitions_on
 from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.units import Seconds, parse_quantity
 

@@ -13,7 +13,7 @@ from ktui.cli.options.outward import NONE, resolved_command
 from ktui.cli.options.run import parse_moment_option
 from ktui.cluster.clock import SystemClock
 from ktui.execution.journal.commands import SetSchedule
-from ktui.execution.run.window import WindowProblem, parse_window
+from ktui.execution.run.options import WindowProblem, parse_window
 from ktui.units import Seconds, parse_quantity
 
 START_AT, WINDOW, WHILE = "--start-at", "--window", "--while"

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ktui.cli.output.json_form import SCHEMA_VERSION, event_object, utc
-from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.notices import Notice, NoticeKind
 from ktui.execution.run.run import Run
+from ktui.execution.run.text import event_sentence
 
 MOST_EVENTS = 100
 """Events in one notice, at most; its `count` has all of them."""

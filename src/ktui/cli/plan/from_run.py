@@ -19,11 +19,11 @@ from ktui.cluster.text import clean
 from ktui.durable import write_output
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import BegunRun, RunClient
-from ktui.execution.host.rollback_plan import rollback_plan
+from ktui.execution.host.launch import rollback_plan
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.undo_plan import UndoPlan
+from ktui.execution.run.tool_plans import UndoPlan
 from ktui.ops.undo import left_as_is_lines, read_undo_plan
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_count

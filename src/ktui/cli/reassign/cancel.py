@@ -36,9 +36,8 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile, shut_gate_in_words
 from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.planning.names import join_named
 

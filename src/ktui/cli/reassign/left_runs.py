@@ -26,8 +26,8 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves, Command
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import CancelKind
 from ktui.execution.run.track import Track
 from ktui.planning.names import join_some
 

@@ -17,12 +17,11 @@ from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
 from ktui.execution.journal.commands import Add, CancelMoves, Command, SetLimits, SetThrottle
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.first_events import first_events, hash_plan, planned_partitions
 from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, RunOptions
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot

@@ -12,7 +12,7 @@ from ktui.cli.record.prune import prune_as_configured
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
-from ktui.execution.host.recording import LiveRunsRecording, RunRecording
+from ktui.execution.host.kept import LiveRunsRecording, RunRecording
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run

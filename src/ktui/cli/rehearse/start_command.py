@@ -20,7 +20,7 @@ from ktui.cli.options.schedule import BY, START_AT, WINDOW
 from ktui.cli.options.throttle import LEADERS, THROTTLE, throttle_options
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir, default_name
-from ktui.execution.run.schedule import Schedule
+from ktui.execution.run.options import Schedule
 from ktui.pacing.limits import INTERNAL, OF_ONE_BROKER, Limits, limit_text
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.rehearsal.summary import Settings

@@ -25,7 +25,7 @@ from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.rollback_plan import write_rollback
+from ktui.execution.host.launch import write_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry

@@ -34,7 +34,7 @@ from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import BegunRun, RunClient
-from ktui.execution.host.rollback_plan import rewrite_rollback
+from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from ktui.cli.options import common
-from ktui.execution.host.client import RunClient
-from ktui.execution.host.notes import write_note
+from ktui.execution.host.client import RunClient, write_note
 from ktui.execution.host.state_dir import StateDir
 
 

@@ -15,8 +15,8 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import SetSchedule
-from ktui.execution.run.event_text import chosen_text, schedule_text
 from ktui.execution.run.run import Run
+from ktui.execution.run.text import chosen_text, schedule_text
 
 
 @click.command("schedule")

@@ -19,11 +19,11 @@ from ktui.execution.forecast.run_details import read_details
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.event_text import (
+from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.text import (
     event_sentence,
 )
-from ktui.execution.run.events import JournalEntry
-from ktui.execution.run.tool_commands import tool_commands
+from ktui.execution.run.tool_plans import tool_commands
 
 
 @click.command("status")

@@ -16,8 +16,7 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import end_lines, progress_line
 from ktui.execution.forecast.recorded_estimate import ProgressAsSeen
 from ktui.execution.host.client import RunClient
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.run.event_text import event_sentence
+from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -30,6 +29,7 @@ from ktui.execution.run.events import (
     PlannedPart,
     SettingsFound,
 )
+from ktui.execution.run.text import event_sentence
 
 _POLL_S = 0.5
 PROGRESS_S = 30.0

@@ -12,19 +12,20 @@ from ktui.execution.forecast.progress_text import outage_text, progress_lines
 from ktui.execution.forecast.run_details import PartitionInFlight, RunDetails, RunPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.event_text import (
+from ktui.execution.run.events import RateChosen, RateHeld
+from ktui.execution.run.options import NO_SCHEDULE, local_minute
+from ktui.execution.run.text import (
     KIND_IN_WORDS,
     batch_noun,
     chosen_text,
     event_sentence,
+    held_text,
     limits_text,
+    reason_text,
     replica_list_text,
     schedule_text,
     scope_text,
 )
-from ktui.execution.run.events import RateChosen, RateHeld
-from ktui.execution.run.held_text import held_text, reason_text
-from ktui.execution.run.schedule import NO_SCHEDULE, local_minute
 from ktui.planning.objective import Objective
 from ktui.quantities import as_count, as_duration, as_rate
 

@@ -9,8 +9,8 @@ import msgspec
 
 from ktui.cli.output.plan_report import report
 from ktui.cli.start.request import StartRequest
-from ktui.execution.run.event_text import replica_list_text, schedule_text
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule, local_minute
+from ktui.execution.run.options import NO_SCHEDULE, Schedule, local_minute
+from ktui.execution.run.text import replica_list_text, schedule_text
 from ktui.pacing.decision import Decision
 from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_count, as_duration

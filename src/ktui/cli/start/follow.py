@@ -25,13 +25,12 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
 from ktui.execution.forecast.recorded_estimate import ProgressAsSeen
-from ktui.execution.host.attached_engine import AttachedEngine
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.event_command import EventCommand
-from ktui.execution.host.process import EngineProcess
+from ktui.execution.host.operator_command import EventCommand
+from ktui.execution.host.process import AttachedEngine, EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Pause
-from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
 from ktui.execution.run.run import Run
 from ktui.quantities import as_count

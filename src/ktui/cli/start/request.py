@@ -9,11 +9,10 @@ from functools import cached_property
 import msgspec
 
 from ktui.cli.context.cluster import Target
-from ktui.execution.run.event_text import schedule_text
 from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.first_events import first_events
-from ktui.execution.run.options import RunOptions
-from ktui.execution.run.schedule import local_minute
+from ktui.execution.run.options import RunOptions, local_minute
+from ktui.execution.run.text import schedule_text
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.preview.facts import Terms
 from ktui.preview.preview import PlanPreview, PreviewBase

@@ -28,8 +28,8 @@ from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.ownership import OwnedElsewhere
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_scope import CancelScope
 from ktui.execution.run.run import Run
+from ktui.execution.run.scope import CancelScope
 
 
 @click.command("resume")

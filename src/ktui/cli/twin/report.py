@@ -10,8 +10,8 @@ import msgspec
 from ktui.cli.context.terminal import styled
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
-from ktui.execution.run.event_text import limits_text, schedule_text
-from ktui.execution.run.schedule import NO_SCHEDULE
+from ktui.execution.run.options import NO_SCHEDULE
+from ktui.execution.run.text import limits_text, schedule_text
 from ktui.planning.check.findings import Finding
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate

@@ -30,8 +30,8 @@ from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.host.engine_death import engine_death
-from ktui.execution.host.event_command import EventCommand
+from ktui.execution.host.operator_command import EventCommand
+from ktui.execution.host.process import engine_death
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.kafka.reader import KafkaReader

@@ -22,13 +22,13 @@ from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.canary_figure import CanaryFigure
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.figures import CanaryFigure
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
+from ktui.execution.host.operator_command import WhileCommand
 from ktui.execution.host.ownership import LiveRun, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.host.while_command import WhileCommand
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
 from ktui.execution.run.options import USUAL_POLL_S

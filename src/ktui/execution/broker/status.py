@@ -16,9 +16,8 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, LogDirsAnswer
 from ktui.cluster.text import clean
 from ktui.execution.broker.removal import Removal
-from ktui.execution.run.destination import find_goal
 from ktui.execution.run.run import Run
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Track, find_goal
 from ktui.planning.names import join_all, join_named, join_some
 from ktui.planning.objective import CANARY_PREFIX, is_canary
 from ktui.quantities import as_bytes, as_count

@@ -23,9 +23,8 @@ from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES
 from ktui.execution.broker.cordon import READ_BACK_S
 from ktui.execution.broker.status import BrokerFacts, read_metadata
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.run.destination import find_goal
 from ktui.execution.run.run import Run
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Track, find_goal
 from ktui.planning.names import join_all, join_named, join_some
 from ktui.quantities import as_count
 

@@ -17,10 +17,10 @@ from ktui.execution.cancel.foreign_outcome import (
     judge_cancel,
     listed_reassignments,
 )
-from ktui.execution.engine.confirmation import Debounce
 from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
 from ktui.execution.engine.requests import READ_STALE_S, stale_read_reason
-from ktui.execution.run.refusals import NOTHING_TO_CANCEL
+from ktui.execution.engine.working_state import Debounce
+from ktui.execution.run.parts import NOTHING_TO_CANCEL
 
 AT_ONCE = 1_000
 """Partitions in one request: as many as a request takes in under a second."""

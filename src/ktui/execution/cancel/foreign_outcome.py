@@ -10,8 +10,8 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.cancel.preview import min_isr_danger
-from ktui.execution.engine.request_check import LAST_IN_SYNC
-from ktui.execution.run.refusals import NOTHING_TO_CANCEL, refusal_text
+from ktui.execution.engine.requests import LAST_IN_SYNC
+from ktui.execution.run.parts import NOTHING_TO_CANCEL, refusal_text
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 

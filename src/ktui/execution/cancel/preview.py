@@ -10,12 +10,10 @@ from msgspec.structs import replace
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
-from ktui.execution.engine.request_check import LAST_IN_SYNC
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect, CancelScope, effect_of_cancel
-from ktui.execution.run.destination import find_goal, goal_text
-from ktui.execution.run.states import State
-from ktui.execution.run.track import Track
+from ktui.execution.engine.requests import LAST_IN_SYNC
+from ktui.execution.run.scope import CancelEffect, CancelScope, effect_of_cancel
+from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.track import Track, find_goal, goal_text
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Step
 from ktui.pacing.steps import all_steps, next_step

@@ -12,9 +12,6 @@ import msgspec
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.engine.decider import Decider
 from ktui.execution.journal.commands import Add, Answer, StoredCommand
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import count_text
-from ktui.execution.run.event_text import replica_list_text
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
@@ -26,7 +23,9 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked, hash_plan, planned_partitions, planned_parts
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.scope import count_text
+from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.text import replica_list_text
 from ktui.execution.run.track import Track
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind

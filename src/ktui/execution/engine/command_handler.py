@@ -23,9 +23,7 @@ from ktui.execution.journal.commands import (
     StoredCommand,
     refuse_unknown,
 )
-from ktui.execution.journal.in_memory import EngineJournal
-from ktui.execution.run.cancel_scope import CancelScope
-from ktui.execution.run.event_text import limit_changes_text, schedule_text, scope_text
+from ktui.execution.journal.journal import EngineJournal
 from ktui.execution.run.events import (
     CancelAsked,
     Continued,
@@ -39,6 +37,8 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
+from ktui.execution.run.scope import CancelScope
+from ktui.execution.run.text import limit_changes_text, schedule_text, scope_text
 from ktui.execution.run.throttle_status import (
     foreign_rates_text,
     lifted_text,

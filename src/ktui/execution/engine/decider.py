@@ -12,8 +12,13 @@ from ktui.cluster.observation import Census, Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
-from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
-from ktui.execution.engine.between_steps import BetweenSteps
+from ktui.execution.engine.between_steps import (
+    BetweenSteps,
+    as_journaled,
+    requeue_cancelled,
+    requeue_joined,
+    steps_to_restore,
+)
 from ktui.execution.engine.gates import (
     CancelsByOthers,
     CancelsOnly,
@@ -22,15 +27,9 @@ from ktui.execution.engine.gates import (
     pause_after_failure,
 )
 from ktui.execution.engine.in_flight import StepsInFlight, first_end_s
-from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.observed import AbsentBrokers, Observed, SuspectedBrokers
 from ktui.execution.engine.outcomes import AnswerHandler
-from ktui.execution.engine.requeue import (
-    as_journaled,
-    requeue_cancelled,
-    requeue_joined,
-    steps_to_restore,
-)
-from ktui.execution.engine.turn import Turn, build_turn
+from ktui.execution.engine.requests import Turn, build_turn
 from ktui.execution.engine.working_state import Hold, WorkingState, state_event
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -43,8 +42,8 @@ from ktui.execution.run.events import (
     StepGate,
     StepOver,
 )
+from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import Resources, throttle_resources

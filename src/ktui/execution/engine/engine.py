@@ -23,13 +23,17 @@ from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.leaving import ENDING_PAUSES, LeaveWhen, when_paused
-from ktui.execution.engine.node_probe import NodeProbe
-from ktui.execution.engine.recorder import EventRecorder
-from ktui.execution.engine.request_check import LastCheck
-from ktui.execution.engine.requests import RequestRead, Requests, not_sent
-from ktui.execution.engine.turn import PendingRequest, Turn
+from ktui.execution.engine.outcomes import NodeProbe
+from ktui.execution.engine.requests import (
+    LastCheck,
+    PendingRequest,
+    RequestRead,
+    Requests,
+    Turn,
+    not_sent,
+)
 from ktui.execution.errors import JournalProblem, RunProblem
-from ktui.execution.journal.in_memory import EngineJournal
+from ktui.execution.journal.journal import EngineJournal
 from ktui.execution.run.events import (
     NOT_RECORDED,
     AnyRunEvent,
@@ -37,6 +41,7 @@ from ktui.execution.run.events import (
     CancelGate,
     Continued,
     EngineLeft,
+    JournalEntry,
     Outage,
     Owned,
     Paused,
@@ -52,6 +57,60 @@ from ktui.insights.prior import Prior
 from ktui.planning.objective import Objective
 from ktui.progress.timeline import Timeline
 from ktui.speed.shown import SpeedShown
+
+
+class EventRecorder:
+    """Writes events to the disk, and only then applies them to the run.
+
+    Args:
+        run: the fold of the journal so far.
+        journal: the journal of the run, which this process owns.
+        clock: time.
+        lost: returns why this process does not own the run any more; None while it does.
+    """
+
+    def __init__(
+        self, run: Run, journal: EngineJournal, clock: Clock, lost: Callable[[], str | None]
+    ) -> None:
+        self._run = run
+        self._journal = journal
+        self._clock = clock
+        self._lost = lost
+        self._accepted = True
+        """Whether the journal accepts writes."""
+
+    def record(self, events: Sequence[AnyRunEvent]) -> None:
+        """Write events to the journal, and apply them to the run.
+
+        Raises:
+            JournalProblem: the journal cannot be written.
+            RunProblem: this process does not own the run any more.
+        """
+        if events:
+            self.check_owned()
+        entries = self._journal.append(events) if self._accepted else self._numbered(events)
+        for entry in entries:
+            self._run.apply(entry)
+
+    def check_owned(self) -> None:
+        """Check that this process still owns the run, and that others can see what is done to it.
+
+        Raises:
+            RunProblem: another process may own the run, or others may read another journal.
+        """
+        if reason := self._lost():
+            raise RunProblem(
+                f"run {self._run.name} is no longer carried on by this process: {reason}"
+            )
+
+    def give_up_journal(self) -> None:
+        """Only apply events from now on, because the journal cannot be written."""
+        self._accepted = False
+
+    def _numbered(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
+        now, seq = self._clock.now(), self._run.seq
+        return [JournalEntry(seq + n, now, event) for n, event in enumerate(events, start=1)]
+
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import msgspec
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
-from ktui.execution.engine.request_check import LAST_IN_SYNC, keeps_data, may_cancel
+from ktui.execution.engine.requests import LAST_IN_SYNC, keeps_data, may_cancel
 from ktui.execution.engine.working_state import (
     Hold,
     WorkingState,
@@ -23,7 +23,7 @@ from ktui.execution.engine.working_state import (
 )
 from ktui.execution.run.events import AnyRunEvent, Cancel, Elect
 from ktui.execution.run.options import OnStall, RunOptions
-from ktui.execution.run.refusals import MOST_TRIES, failure_reason
+from ktui.execution.run.parts import MOST_TRIES, failure_reason
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.run.unanswered import open_request_text

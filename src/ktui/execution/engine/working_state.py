@@ -1,4 +1,4 @@
-"""The state of a live run beside its journal: lost with its process, and found again by polling."""
+"""Debounce surprising metadata: a broker's metadata lags behind the controller."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import enum
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
+from ktui.cluster.errors import Operation
+from ktui.cluster.figures import SIZES_EVERY_S
+from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.execution.engine.confirmation import Debounce
-from ktui.execution.engine.cordons import Cordons
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.destination import goal_text
 from ktui.execution.run.events import (
     AnyRunEvent,
     Paused,
@@ -20,8 +19,8 @@ from ktui.execution.run.events import (
     UrgencyChanged,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State, state_when_cancelled
-from ktui.execution.run.track import Track
+from ktui.execution.run.states import CancelKind, State, state_when_cancelled
+from ktui.execution.run.track import Track, goal_text
 from ktui.execution.run.unanswered import (
     GIVEN_UP_S,
     SILENT_S,
@@ -34,6 +33,83 @@ from ktui.execution.run.unanswered import (
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation, Step
 from ktui.progress.timeline import Progress
+
+_FRESH_POLLS = 2
+_POLLS, _SECONDS = 3, 2.0
+"""How long a surprise has to last where metadata is not known to be fresh."""
+
+
+class Debounce:
+    """Partitions in an unexpected state, each with the first time and the number of polls."""
+
+    def __init__(self) -> None:
+        self._since: dict[TopicPartition, tuple[object, float, int]] = {}
+
+    def confirmed(self, tp: TopicPartition, what: object, seen: Observation) -> bool:
+        """Record an unexpected state, and return whether it is certain by now.
+
+        Args:
+            tp: the partition.
+            what: the value that must stay the same from poll to poll.
+            seen: the poll.
+        """
+        before = self._since.get(tp)
+        same = before is not None and before[0] == what
+        since, polls = (before[1], before[2] + 1) if before and same else (seen.monotonic_s, 1)
+        self._since[tp] = (what, since, polls)
+        if seen.fresh:
+            return polls >= _FRESH_POLLS
+        return polls >= _POLLS and seen.monotonic_s - since >= _SECONDS
+
+    def clear(self, tp: TopicPartition) -> None:
+        """Forget a doubt: the partition is as expected, or was given up."""
+        self._since.pop(tp, None)
+
+
+HOLDS_S = 2 * SIZES_EVERY_S
+"""Seconds for which a refusal counts more than log dirs, which may have been read before it."""
+
+
+class Cordons:
+    """Knows which brokers are closed: cordoned, on a cluster that refuses targets that name them.
+
+    Where a cluster does not say whether it does, its first refusal shows it.
+    """
+
+    def __init__(self) -> None:
+        self.closed: frozenset[int] = frozenset()
+        self.to_read = True
+        """Whether log dirs have to be read for it."""
+        self._cordoned: frozenset[int] = frozenset()
+        """The brokers whose log dirs were all cordoned when they were last read."""
+        self._refuses = False
+        """Whether the cluster has refused a target because of a cordon."""
+        self._refused_s: dict[int, float] = {}
+        """When each broker was last named by a refusal, until its cordon is seen to be gone."""
+
+    def update(self, seen: Observation) -> None:
+        """Update from a poll.
+
+        A broker that is no longer read stays as it was: the controller keeps the cordon of one that
+        is down. Nor does a reading lift a refusal while the next one fails: it may be the older.
+        """
+        late = {f.broker for f in seen.failures if f.operation is Operation.LOG_DIRS}
+        uncordoned = seen.log_dirs.keys() - seen.cordoned
+        self._cordoned = (self._cordoned - uncordoned) | seen.cordoned
+        self._refused_s = {
+            broker: at_s
+            for broker, at_s in self._refused_s.items()
+            if broker not in uncordoned - late or seen.monotonic_s - at_s < HOLDS_S
+        }
+        refuses = self._refuses if seen.refuses_cordoned is None else seen.refuses_cordoned
+        self.closed = (self._cordoned if refuses else frozenset()).union(self._refused_s)
+        self.to_read = seen.refuses_cordoned is not False or bool(self._refused_s)
+
+    def refused(self, broker: int, now_s: float) -> None:
+        """Note that Kafka has refused a target because of this broker's cordon."""
+        self._refuses = self.to_read = True
+        self._refused_s[broker] = now_s
+        self.closed |= {broker}
 
 
 class Hold(enum.Enum):

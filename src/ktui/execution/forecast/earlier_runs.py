@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.kept_speed import read_kept
+from ktui.execution.host.kept import read_kept
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Started, StepBegun, StepOver

@@ -33,8 +33,8 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
+from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import NO_SCHEDULE
 from ktui.execution.time_left.copy_progress import Timelines
 from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast
 from ktui.execution.time_left.least_left import LeastLeft

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from ktui.execution.forecast.run_progress import UNPREDICTABLE, RunProgress
 from ktui.execution.host.catalog import RunState
-from ktui.execution.run.event_text import chosen_text
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import STAGES, Stage, State
+from ktui.execution.run.text import chosen_text
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits

@@ -11,7 +11,7 @@ from ktui.cluster.clock import Clock
 from ktui.execution.forecast.estimate import NOT_KNOWN, Estimate
 from ktui.execution.forecast.run_progress import RunProgress, run_progress
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.history import SeenPoll, replay_recording
+from ktui.execution.host.kept import SeenPoll, replay_recording
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run

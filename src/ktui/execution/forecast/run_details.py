@@ -22,16 +22,15 @@ from ktui.execution.forecast.run_progress import (
 )
 from ktui.execution.forecast.wait_text import wait_reasons
 from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate
+from ktui.execution.host.catalog import Movers, find_movers
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.heartbeat import last_poll_at
-from ktui.execution.host.other_runs import Movers, find_movers
+from ktui.execution.host.process import last_poll_at
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.additions import AddedPlan
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Exported, OnConflict, PauseOrigin
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.parts import AddedPlan
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 
 

@@ -12,15 +12,14 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes
 from ktui.execution.host.catalog import LIVE, RunState, run_state
-from ktui.execution.host.heartbeat import last_poll_at, silence
 from ktui.execution.host.ownership import Holder, holder
+from ktui.execution.host.process import last_poll_at, silence
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import NOT_RECORDED, OpenRequest, Recording, StepGate
+from ktui.execution.run.options import NO_SCHEDULE, Schedule
 from ktui.execution.run.run import ClusterLost, Note, Run
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.execution.run.states import Stage, State, count_stages
+from ktui.execution.run.states import CancelKind, Stage, State, count_stages
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting_tracks
+from ktui.execution.run.options import local_minute
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import local_minute
+from ktui.execution.run.text import urgent_text
 from ktui.execution.run.track import Track
-from ktui.execution.run.urgency_text import urgent_text
 from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.limits import FIELDS, Full
 from ktui.pacing.waiting_for import (

@@ -11,10 +11,9 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.execution.engine.observed import Observed
-from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Track, is_queued, queue_rank
 from ktui.execution.time_left.expected import expected_situation
 from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.decision import Decision, WantedPartition

@@ -1,11 +1,9 @@
-"""A command of the operator's own: split into words without a shell, and killed when it hangs.
-
-Threads run these commands. What fails in such a thread is reported, and never ends it.
-"""
+"""Commands of the operator: run without a shell, killed when they hang; --while and --on-event."""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import selectors
 import shlex
@@ -15,11 +13,15 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import IO
 
 from ktui.cluster.text import clean
+from ktui.quantities import as_count, as_duration
 from ktui.secret_variables import without_secrets
 
 log = logging.getLogger(__name__)
@@ -257,3 +259,171 @@ class HelperThread:
             return str(error)
         self._thread = thread
         return ""
+
+
+TIMEOUT_S = 10.0
+"""Seconds after which the command is killed, which counts as a failure."""
+EVERY_S = 5.0
+"""Seconds between two runs of the command."""
+LATE_S = 5.0
+"""Seconds by which a run may be late; after that the last success says nothing any more."""
+
+
+class WhileCommand:
+    """Runs the command again and again, in a thread of its own, and knows how it ended last.
+
+    Only a success of a moment ago lets steps begin: whatever goes wrong here shuts the gate.
+
+    Args:
+        every_s: seconds between two runs.
+        timeout_s: seconds after which the command is killed.
+    """
+
+    def __init__(self, every_s: float = EVERY_S, timeout_s: float = TIMEOUT_S) -> None:
+        self._every_s = every_s
+        self._timeout_s = timeout_s
+        self._changed = threading.Condition()
+        self._thread = HelperThread(self._serve)
+        self._command = ""
+        self._words: Sequence[str] = ()
+        """The present command; empty for none, and for one that cannot be split."""
+        self._problem: str | None = None
+        """Why no step may begin; None if the command has succeeded."""
+        self._ended_s = 0.0
+        """When the last run of the present command ended."""
+
+    def forbids(self, command: str) -> str | None:
+        """Return why a command lets no step begin; None if it does, or if it is empty.
+
+        The first call for a command starts it, and no longer runs the one before.
+        """
+        with self._changed:
+            if command != self._command:
+                self._command, self._words = command, ()
+                self._problem = self._begin(command) if command else None
+                self._changed.notify_all()
+            if self._words and (problem := self._thread.keep_alive()):
+                return f"{_name(self._words)} cannot be run: {problem}"
+            silent_s = time.monotonic() - self._ended_s
+            late = silent_s > self._every_s + self._timeout_s + LATE_S
+            if self._words and self._problem is None and late:
+                return f"{_name(self._words)} has given no answer for {as_duration(silent_s)}"
+            return self._problem
+
+    def _begin(self, command: str) -> str:
+        """Let a command be run, and return why no step may begin yet."""
+        try:
+            self._words = split_command(command)
+        except CommandProblem as problem:
+            return f"--while {problem}"
+        return f"{_name(self._words)} has not ended yet"
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._words)
+                words = self._words
+            problem = self._run(words)
+            with self._changed:
+                if self._words is words:
+                    self._problem, self._ended_s = problem, time.monotonic()
+                    self._changed.wait_for(partial(self._has_another_than, words), self._every_s)
+
+    def _has_another_than(self, words: Sequence[str]) -> bool:
+        return self._words is not words
+
+    def _run(self, words: Sequence[str]) -> str | None:
+        try:
+            problem = run_command(words, self._timeout_s)
+        except Exception as error:  # it is run again, and until then the gate is shut
+            log.exception("the command of --while failed in an unknown way")
+            problem = f"failed: {error!r:.200}"
+        return None if problem is None else f"{_name(words)} {problem}"
+
+
+def _name(words: Sequence[str]) -> str:
+    return f"--while {clean(Path(words[0]).name)}"
+
+
+MOST_WAITING = 100
+"""Notices that wait for the command, at most; the oldest are dropped first."""
+CLOSING_S = 20.0
+"""Seconds that the last notices get when the engine ends."""
+
+
+class EventCommand:
+    """Runs the command for each notice, one after the other, in a thread of its own.
+
+    Nothing that the command does reaches the caller, but for the failures that it asks for.
+
+    Args:
+        command: the command line, as `operator_command.resolve_command` returns it.
+        timeout_s: seconds after which the command is killed.
+    """
+
+    def __init__(self, command: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._words = split_command(command)
+        self._timeout_s = timeout_s
+        self._changed = threading.Condition()
+        self._waiting: deque[bytes] = deque()
+        self._failures: list[str] = []
+        self._dropped = 0
+        self._busy = False
+        self._thread = HelperThread(self._serve)
+
+    def send(self, notice: bytes) -> None:
+        """Let the command have a notice on its standard input; returns at once."""
+        with self._changed:
+            if len(self._waiting) >= MOST_WAITING:
+                self._waiting.popleft()
+                self._dropped += 1
+            self._waiting.append(notice)
+            if problem := self._thread.keep_alive():
+                self._failures.append(f"{self._name} cannot be run: {problem}")
+            self._changed.notify_all()
+
+    def failures(self) -> list[str]:
+        """Return what went wrong since the last call, a sentence each."""
+        with self._changed:
+            failures, self._failures = self._failures, []
+            if self._dropped:
+                dropped = as_count(self._dropped, "notice")
+                failures.append(f"{self._name} is too slow: {dropped} dropped, the oldest first")
+            self._dropped = 0
+            return failures
+
+    def close(self, within_s: float = CLOSING_S) -> list[str]:
+        """Wait for the last notices to be taken, and return what went wrong."""
+        until_s = time.monotonic() + within_s
+        with self._changed:
+            while (self._waiting or self._busy) and (left_s := until_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+            if self._waiting:
+                left = as_count(len(self._waiting), "notice")
+                self._failures.append(f"{self._name} is too slow: {left} left over")
+                self._waiting.clear()
+        return self.failures()
+
+    @property
+    def _name(self) -> str:
+        return f"--on-event {clean(Path(self._words[0]).name)}"
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                notice, self._busy = self._waiting.popleft(), True
+            problem = self._run(notice)
+            with self._changed:
+                self._busy = False
+                if problem is not None:
+                    self._failures.append(f"{self._name} {problem}")
+                self._changed.notify_all()
+
+    def _run(self, notice: bytes) -> str | None:
+        outlives_s = math.ceil(self._timeout_s)  # a page about a killed engine still goes out
+        try:
+            return run_command(self._words, self._timeout_s, notice, outlives_s=outlives_s)
+        except Exception as error:  # the next notice is handed on all the same
+            log.exception("a notice was not handed on")
+            return f"failed: {error!r:.200}"

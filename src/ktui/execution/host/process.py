@@ -1,22 +1,129 @@
-"""The engine process of a run, which outlives the process that started it."""
+"""The engine process of a run: started or joined, its last poll, and how it ended."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
+from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.engine_death import possible_causes
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.operator_command import exit_text
+from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import RunDir
-from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.commands import StopEngine
+from ktui.execution.journal.journal import RunFollower
 from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Owned
+from ktui.execution.run.run import Run
+from ktui.quantities import as_duration
+
+_SHORTEST_S = 30.0
+_POLLS = 5
+"""A silence of fewer polls means nothing: an answer may be slow."""
+
+
+class Heartbeat:
+    """Records each poll of the cluster by an engine."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._path = run.last_poll
+
+    def beat(self) -> None:
+        """Record that a poll has just ended; if that cannot be recorded, the run goes on."""
+        with suppress(OSError):
+            file = open_regular(self._path, os.O_WRONLY | os.O_CREAT)
+            try:
+                os.utime(file)
+            finally:
+                os.close(file)
+
+
+def last_poll_at(run: RunDir) -> datetime | None:
+    """Return when an engine of a run last polled the cluster; None if that was not recorded."""
+    try:
+        return datetime.fromtimestamp(run.last_poll.stat().st_mtime, UTC)
+    except OSError:
+        return None
+
+
+def silence(
+    run: Run, owner: Holder | None, last_poll: datetime | None, now: datetime
+) -> str | None:
+    """Return for how long the owner of a run has not polled, in words, if that is too long.
+
+    Args:
+        run: the run, read from its journal.
+        owner: the process that owns the run.
+        last_poll: the time that the run's folder has recorded.
+        now: the present time.
+    """
+    if owner is None or last_poll is None or run.outage is not None or run.ended:
+        return None
+    silent_s = (now - max(last_poll, owner.since)).total_seconds()
+    if silent_s <= max(_SHORTEST_S, _POLLS * run.options.poll_s):
+        return None
+    why = "its process may be suspended, or wait for a locked journal"
+    return f"no poll for {as_duration(silent_s)}: {why}"
+
+
+_MOST_BYTES = 4096
+
+
+_INNOCENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z (?:DEBUG|INFO) ")
+"""The beginning of a line of the log that reports what goes as it should, and its time in UTC."""
+
+
+def engine_death(folder: RunDir, run: Run) -> str:
+    """Return how the engine of a run that nobody owns died; empty if it left by itself.
+
+    An engine that leaves says why in the journal. One that is killed, or whose host goes down,
+    says nothing; then the times of its last poll and of its last line are all there is. A line
+    below WARNING is no cause: it is merely the last thing that the engine did.
+    """
+    if run.owner is None or run.left is not None or run.ended:
+        return ""
+    line = _last_line(folder, run.owner.since)
+    if cause := "".join(possible_causes([line])):
+        return clean(cause)
+    words = "it was killed, or its host went down"
+    polled = last_poll_at(folder)
+    if polled is not None and polled >= run.owner.since:
+        words += f", after {polled.astimezone():%H:%M:%S}"
+    if innocent := _INNOCENT.match(line):
+        ends = datetime.fromisoformat(f"{innocent[1]}+00:00").astimezone()
+        words += f"; its log ends at {ends:%H:%M:%S}"
+    return words
+
+
+def possible_causes(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a log that may say why its process has ended.
+
+    These are the warnings and errors, and what the interpreter wrote.
+    """
+    return [line for line in lines if line.strip() and not _INNOCENT.match(line)]
+
+
+def _last_line(folder: RunDir, since: datetime) -> str:
+    """Return the last line of the engine's log, if that engine wrote it."""
+    try:
+        with folder.log.open("rb") as log:
+            status = os.fstat(log.fileno())
+            if datetime.fromtimestamp(status.st_mtime, UTC) < since:
+                return ""
+            log.seek(max(0, status.st_size - _MOST_BYTES))
+            lines = log.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return lines[-1].strip() if lines else ""
+
 
 PYTHON = (sys.executable, "-P", "-m", "ktui")
 """The start of the command line; -P keeps files of the current folder from passing for modules."""
@@ -27,7 +134,6 @@ _LAST_WORDS = 3
 _OPEN_FILES = Path("/dev/fd")
 """Contains a name for each open file of this process, on Linux and on a Mac."""
 _STANDARD_ERROR = 2
-_MOST_BYTES = 4096
 
 
 class EngineProcess:
@@ -187,3 +293,38 @@ def _log_now(run: RunDir) -> os.stat_result | None:
         return run.log.stat()
     except OSError:
         return None
+
+
+class AttachedEngine:
+    """An engine that owns a run already, and that ends whether or not somebody follows it.
+
+    Args:
+        run: the folder of its run.
+        holder: its process, as the run's lock names it.
+    """
+
+    killed = False
+    """How the process of somebody else has ended is not known."""
+
+    def __init__(self, run: RunDir, holder: Holder) -> None:
+        self.run = run
+        self.pid = holder.pid
+        self._client = RunClient(run)
+
+    @property
+    def gone(self) -> bool:
+        """Whether no process owns the run any more."""
+        return self._client.owner is None
+
+    @property
+    def last_words(self) -> str:
+        """Where the end of the process is to be read."""
+        return f"its log is {self.run.log}"
+
+    def leave(self) -> None:
+        """Ask the engine to leave the run at once; what is in flight goes on."""
+        self._client.ask(StopEngine())
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until no process owns the run; return whether none does."""
+        return _wait_for(lambda: self.gone, seconds)

@@ -7,9 +7,9 @@ import msgspec
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import SetLimits, SetThrottle
-from ktui.execution.run.event_text import limit_changes_text
 from ktui.execution.run.events import LimitsChanged, ThrottleChanged
 from ktui.execution.run.run import Change, ChangeT, Run
+from ktui.execution.run.text import limit_changes_text
 from ktui.execution.run.throttle_status import foreign_rates_text
 from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, OF_RUN, Limits
 

@@ -9,9 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from ktui import __version__
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
-from ktui.execution.run.schedule import Schedule
+from ktui.execution.run.options import Schedule
+from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits, parse_broker_limits, parse_limits
 from ktui.planning.throttle_rates import ThrottleRates
 

@@ -1,18 +1,59 @@
-"""The SQLite file of a journal: its schema, how to create and open it, and SQLite's errors."""
+"""The SQLite file of a journal: its schema, SQLite's errors, and the note of its last event."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ktui.durable import sync_folder
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.tail_marker import tail_marker_path
-from ktui.execution.regular_files import check_regular
+from ktui.execution.regular_files import check_regular, open_regular, read_note
+
+_NOTE = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})\n")
+
+
+class TailMarker(msgspec.Struct, frozen=True):
+    """The number and SHA-256 of the last event that was certainly written."""
+
+    seq: int
+    hash: bytes
+
+
+def tail_marker_path(journal: Path) -> Path:
+    """Return the path of a journal's note."""
+    return journal.with_name(f"{journal.name}-head")
+
+
+def read_tail_marker(journal: Path) -> TailMarker | None:
+    """Read the note; None if it is missing or unreadable."""
+    try:
+        match = _NOTE.fullmatch(read_note(tail_marker_path(journal)))
+    except OSError:
+        return None
+    return None if match is None else TailMarker(int(match[1]), bytes.fromhex(match[2].decode()))
+
+
+def write_tail_marker(journal: Path, head: TailMarker) -> None:
+    """Write the note in one write over the one before it, which is never longer.
+
+    Raises:
+        OSError: the note cannot be written.
+    """
+    note = b"%d %s\n" % (head.seq, head.hash.hex().encode())
+    file = open_regular(tail_marker_path(journal), os.O_WRONLY | os.O_CREAT)
+    try:
+        os.pwrite(file, note, 0)
+        os.ftruncate(file, len(note))
+    finally:
+        os.close(file)
+
 
 SCHEMA_VERSION = 1
 """The version of the layout, and of the meaning of events and commands.

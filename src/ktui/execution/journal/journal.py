@@ -7,21 +7,112 @@ process may write commands, and any may read.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.journal import file
-from ktui.execution.journal.command_table import CommandTable
 from ktui.execution.journal.commands import Answer, Command, StoredCommand
-from ktui.execution.journal.event_table import EventTable
-from ktui.execution.journal.patience import LockRetries, Patience
+from ktui.execution.journal.file import write_tail_marker
 from ktui.execution.journal.recovery import recover
-from ktui.execution.journal.tail_marker import write_tail_marker
-from ktui.execution.run.events import AnyRunEvent, JournalEntry
+from ktui.execution.journal.tables import CommandTable, EventTable
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recovered
+from ktui.execution.run.run import Run
+
+OWNERS_TRY_S = 0.2
+"""SQLite's wait in one try of an owner; signals are handled between two tries."""
+_PAUSE_S = 0.05
+"""The pause between two tries, for SQLite does not wait for every kind of lock."""
+
+T = TypeVar("T")
+
+
+class Patience(Protocol):
+    """The conduct of a run's owner while another process keeps the journal locked.
+
+    The owner waits for as long as the lock lasts, unless `waits` raises.
+    """
+
+    def begins(self, why: str) -> None:
+        """Note that a wait has begun; called once for each wait.
+
+        Args:
+            why: the file, and that another process keeps it locked.
+        """
+        ...
+
+    def waits(self) -> None:
+        """Continue a wait; called before each further try.
+
+        Raises:
+            JournalProblem: the wait is given up.
+        """
+        ...
+
+    def ends(self, waited_s: float) -> None:
+        """Note that the journal is free again.
+
+        Args:
+            waited_s: the length of the wait, in seconds.
+        """
+        ...
+
+
+class LockRetries:
+    """Use one connection with retries, SQLite's errors as problems, and nothing half written.
+
+    Args:
+        connection: the connection to the journal.
+        path: the journal's file, for error texts.
+        clock: measures waits.
+        patience: that of the run's owner; with None, give up after SQLite's own wait.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, clock: Clock, patience: Patience | None
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._clock = clock
+        self._patience = patience
+        if patience is not None:
+            connection.execute(f"PRAGMA busy_timeout = {int(OWNERS_TRY_S * 1000)}")
+
+    def do(self, what: str, work: Callable[[], T]) -> T:
+        """Call a function, again and again while the journal is locked and patience lasts.
+
+        Args:
+            what: the text of an error, such as "cannot be written".
+            work: the function; if it fails, its transaction is rolled back.
+
+        Raises:
+            JournalProblem: SQLite has refused the work.
+        """
+        began_s: float | None = None
+        while True:
+            try:
+                result = work()
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    self._connection.rollback()
+                if not isinstance(error, sqlite3.Error):
+                    raise
+                if self._patience is None or not file.is_lock(error):
+                    raise file.sqlite_problem(self._path, what, error) from None
+                if began_s is None:
+                    began_s = self._clock.monotonic()
+                    self._patience.begins(f"{self._path}: {file.LOCKED}")
+                self._patience.waits()
+                time.sleep(_PAUSE_S)
+            else:
+                if self._patience is not None and began_s is not None:
+                    self._patience.ends(self._clock.monotonic() - began_s)
+                return result
+
 
 _WRITTEN = "cannot be written"
 _READ = "cannot be read"
@@ -202,3 +293,147 @@ class Journal:
     ) -> None:
         """Close the file."""
         self.close()
+
+
+class EngineJournal(Protocol):
+    """The part of a journal that the engine of its run works with; `Journal` has it in a file."""
+
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
+        """Keep events before anything rests on them, and return their entries.
+
+        Raises:
+            JournalProblem: no event was kept.
+        """
+        ...
+
+    def asked(self) -> list[StoredCommand]:
+        """Return the commands without an answer, in the order in which they were asked."""
+        ...
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Write the answer to a command; its first answer stays."""
+        ...
+
+    def data_version(self) -> int:
+        """Return a number that changes when a command may have arrived; cheap to read."""
+        ...
+
+
+class MemoryJournal:
+    """The journal of a simulated run, which ends with its process and which nobody commands.
+
+    Args:
+        clock: the times of the events.
+        pass_on: gets the entries of each call of `append`.
+    """
+
+    def __init__(self, clock: Clock, pass_on: Callable[[Sequence[JournalEntry]], None]) -> None:
+        self._clock = clock
+        self._pass_on = pass_on
+        self.entries: list[JournalEntry] = []
+
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
+        """Keep events, and pass their entries on."""
+        now, after = self._clock.now(), len(self.entries)
+        entries = [JournalEntry(after + n, now, event) for n, event in enumerate(events, start=1)]
+        self.entries += entries
+        if entries:
+            self._pass_on(entries)
+        return entries
+
+    def asked(self) -> list[StoredCommand]:
+        """Return no command."""
+        return []
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Answer a command, although there is none."""
+
+    def data_version(self) -> int:
+        """Return the same number each time."""
+        return 0
+
+
+class RunFollower:
+    """A run by its journal, kept up to date by reading new events only. It writes nothing.
+
+    Raises:
+        JournalProblem: the journal cannot be opened, or the file is not a journal.
+    """
+
+    def __init__(self, journal: Path, clock: Clock | None = None) -> None:
+        self.path = journal
+        self._clock = clock or SystemClock()
+        self._version: int | None = None
+        self._open()
+
+    def refresh(self) -> list[JournalEntry]:
+        """Read the new events, apply them to `run`, and return them; cheap if there are none.
+
+        If the journal was replaced by a recovered one, `run` is a new object. The returned events
+        then begin with the recovery.
+
+        Raises:
+            JournalProblem: the journal cannot be read.
+        """
+        if self._identity != _identity(self.path):
+            self.close()
+            self._open()
+            return _since_recovery(self._read())
+        version = self._journal.data_version()
+        if version == self._version:
+            return []
+        new = self._read()
+        self._version = version  # set last: if the read fails, the next call reads again
+        return new
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()
+
+    def __enter__(self) -> Self:
+        """Return the follower itself, to be closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the journal."""
+        self.close()
+
+    def _open(self) -> None:
+        self._identity = _identity(self.path)
+        self._journal = Journal.open(self.path, self._clock, read_only=True)
+        self._version = None
+        self.run = Run(self.path.parent.name)
+        self.damage: str | None = None
+        """The damage of the journal, and where; None while all of it is intact."""
+
+    def _read(self) -> list[JournalEntry]:
+        new: list[JournalEntry] = []
+        for entry in self._journal.entries(self.run.seq):
+            try:
+                self.run.apply(entry)
+            except LookupError:
+                self.damage = f"{self.path}: event {entry.seq} names a partition not in the run"
+                return new
+            new.append(entry)
+        self.damage = self._journal.damage
+        return new
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _since_recovery(entries: list[JournalEntry]) -> list[JournalEntry]:
+    for index in reversed(range(len(entries))):
+        if isinstance(entries[index].event, Recovered):
+            return entries[index:]
+    return entries

@@ -12,9 +12,14 @@ from typing import Any
 
 from ktui.durable import sync_folder
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.event_table import EventTable, StoredRow
-from ktui.execution.journal.file import connect, create, sqlite_problem, sqlite_side_files
-from ktui.execution.journal.tail_marker import write_tail_marker
+from ktui.execution.journal.file import (
+    connect,
+    create,
+    sqlite_problem,
+    sqlite_side_files,
+    write_tail_marker,
+)
+from ktui.execution.journal.tables import EventTable, StoredRow
 from ktui.execution.run.events import Paused, PauseOrigin, Recovered
 
 _ROWS_AT_ONCE = 500

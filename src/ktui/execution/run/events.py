@@ -14,16 +14,56 @@ import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.held_rate import HeldBroker, RateReason
-from ktui.execution.run.options import RunOptions
-from ktui.execution.run.schedule import Schedule
-from ktui.execution.run.states import State
+from ktui.execution.run.options import RunOptions, Schedule
+from ktui.execution.run.states import CancelKind, State
 from ktui.json_input import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.decision import LEAST, Move, weight_of
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step, Urgency
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+
+
+class RateCause(enum.StrEnum):
+    """Why a rate moved last, or stays."""
+
+    OVER = "over"
+    """Down: the figure was too high."""
+    FAR_OVER = "far_over"
+    """Down at once: the figure was more than twice as high."""
+    UNDER = "under"
+    """Up: the figure was below the band."""
+    IN_BAND = "in_band"
+    """Stays: the figure was in the band."""
+    UNUSED = "unused"
+    """Stays: too little of the rate was in use."""
+    NO_FIGURE = "no_figure"
+    """Down to the least rate: there was no figure."""
+
+
+class RateReason(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a rate moved last, or stays, with the facts that decided it."""
+
+    cause: RateCause
+    figure: float | None = None
+    """The mean of the windows' figures, or one that was far over; None if there was none."""
+    of: int | None = None
+    """The broker whose figure it was; None for one of all brokers."""
+    used: float | None = None
+    """The share of the rate that was in use; None while unknown."""
+    aim: float = 1.0
+    """The part of the objective that the mean stays below, so that single windows are below it."""
+
+
+class HeldBroker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an objective allows for one broker."""
+
+    broker: int
+    rate: int | None = None
+    """Bytes a second into the broker; None for one that only sends."""
+    figure: float | None = None
+    """Its own figure in the last window; None if there was none."""
+    why: RateReason | None = None
+    """Why the rate moved last or stays; None while it has not been decided yet."""
 
 
 class RunEvent(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):

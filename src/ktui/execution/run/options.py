@@ -1,17 +1,211 @@
-"""The options of a run beside its limits; they hold from start to end."""
+"""The options of a run beside its limits: when its steps may begin, and what to do in a mishap."""
 
 from __future__ import annotations
 
 import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
+from ktui.json_input import checked_moment
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.objective import Objective, canary_topic, not_measured_by_canary
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.preview.facts import Terms
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_SPAN = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
+_DAY_MIN = 24 * 60
+_MOST_DAYS = 1_000
+_FIX = "Give it such as 22:00-05:00, or on some days only: 22:00-05:00,Sat,Sun"
+
+
+class WindowProblem(ValueError):
+    """A window cannot be used. The message has the problem and the fix."""
+
+
+class Opening(NamedTuple):
+    """One opening of a window, with the offsets that hold then."""
+
+    opens: datetime
+    closes: datetime
+
+
+@dataclass(frozen=True)
+class Window:
+    """When steps may begin, by local clocks; past midnight if it closes before it opens.
+
+    Where clocks change within it, it opens and closes at the times that they show.
+    """
+
+    opens_min: int
+    """Minutes after midnight."""
+    closes_min: int
+    days: tuple[int, ...] = ()
+    """The weekdays on which it opens, Monday is 0; empty for every day."""
+
+    def __str__(self) -> str:
+        """Return the window as it is typed."""
+        span = f"{_clock(self.opens_min)}-{_clock(self.closes_min)}"
+        return ",".join((span, *(_DAYS[day] for day in self.days)))
+
+    @property
+    def length_s(self) -> float:
+        """Seconds from its opening to its closing, where clocks do not change."""
+        return (self.closes_min - self.opens_min) % _DAY_MIN * 60.0
+
+    def closes_at(self, now: datetime) -> datetime | None:
+        """Return when it closes; None while it is closed."""
+        first = next(self._from(now))
+        return first.closes if first.opens <= now else None
+
+    def opens_at(self, now: datetime) -> datetime:
+        """Return when it opens next; now while it is open."""
+        return max(next(self._from(now)).opens, now)
+
+    def after(self, now: datetime, seconds: float) -> datetime | None:
+        """Return when it will have been open for so many seconds more; None for years from now."""
+        for opening in self._from(now):
+            begins = max(opening.opens, now)
+            there_s = (opening.closes - begins).total_seconds()
+            if seconds <= there_s:
+                return begins + timedelta(seconds=seconds)
+            seconds -= there_s
+        return None
+
+    def _from(self, now: datetime) -> Iterator[Opening]:
+        """Yield its openings that have not ended, the present or next one first."""
+        today = now.astimezone().date()
+        most = min(_MOST_DAYS, (date.max - today).days - 1)  # the calendar ends in the year 9999
+        for number in range(-1, most):
+            day = today + timedelta(days=number)
+            if self.days and day.weekday() not in self.days:
+                continue
+            past_midnight = self.closes_min < self.opens_min
+            opens = _local(day, self.opens_min)
+            closes = _local(day + timedelta(days=past_midnight), self.closes_min)
+            if closes > max(now, opens):
+                yield Opening(opens, closes)
+
+
+@cache
+def parse_window(text: str) -> Window:
+    """Parse a window as typed.
+
+    Raises:
+        WindowProblem: it is not one.
+    """
+    span, *days = (part.strip() for part in text.split(","))
+    match = _SPAN.fullmatch(span)
+    if match is None:
+        raise WindowProblem(f"{text!r} is not a window. {_FIX}")
+    opens, closes = _minutes(match[1], match[2]), _minutes(match[3], match[4])
+    if opens is None or closes is None:
+        raise WindowProblem(f"{span!r} has a time that no clock shows. {_FIX}")
+    if opens == closes:
+        raise WindowProblem(f"{span!r} has no length. {_FIX}")
+    return Window(opens, closes, tuple(sorted({_day(day) for day in days})))
+
+
+def _day(word: str) -> int:
+    for number, day in enumerate(_DAYS):
+        if word.casefold() == day.casefold():
+            return number
+    raise WindowProblem(f"{word!r} is not a day. Days are {', '.join(_DAYS)}")
+
+
+def _minutes(hours: str, minutes: str) -> int | None:
+    hour, minute = int(hours), int(minutes)
+    return hour * 60 + minute if hour < 24 and minute < 60 else None  # noqa: PLR2004 - of a clock
+
+
+def _clock(minutes: int) -> str:
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _local(day: date, minutes: int) -> datetime:
+    """Return the moment at which local clocks show a time; of two the first.
+
+    Of a time that they jump over, it is the moment at which they would have shown it.
+    """
+    shown = datetime.combine(day, time(minutes // 60, minutes % 60))
+    moments = [shown.replace(fold=fold).astimezone() for fold in (0, 1)]
+    real = [moment for moment in moments if moment.replace(tzinfo=None) == shown]
+    return min(real) if real else max(moments)
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The times at which steps may begin. Steps in flight finish whenever they do."""
+
+    start_at: datetime | None = None
+    """No step begins before."""
+    window: str = ""
+    """Steps begin, and are expected to end, in this window; empty for any time."""
+    while_command: str = ""
+    """No step begins while this command fails; empty for none."""
+    by: datetime | None = None
+    """The run is to have ended by then, at the lowest rate with which it does."""
+
+    def __post_init__(self) -> None:
+        """Reject a time that cannot be shown, and what is no window.
+
+        Raises:
+            ValueError: `start_at`, `window` or `by` is such a one.
+        """
+        for moment in (self.start_at, self.by):
+            if moment is not None:
+                checked_moment(moment)
+        if self.window:
+            parse_window(self.window)
+
+    @property
+    def hours(self) -> Window | None:
+        """The window; None for any time."""
+        return parse_window(self.window) if self.window else None
+
+    def begins_at(self, now: datetime) -> datetime | None:
+        """Return when steps may begin next; None if they may now."""
+        earliest = now if self.start_at is None else max(now, self.start_at)
+        opens = earliest if self.hours is None else self.hours.opens_at(earliest)
+        return None if opens <= now else opens
+
+    def reason(self, begins_at: datetime) -> str:
+        """Return why no step begins before a time, for people."""
+        shown = local_minute(begins_at)
+        if self.start_at is not None and begins_at == self.start_at:
+            return f"the run starts at {shown}"
+        return f"its window, {self.window}, opens at {shown}"
+
+    def closes_at(self, now: datetime) -> datetime | None:
+        """Return by when steps that begin now should end; None for any time, or where none may."""
+        if self.hours is None or self.begins_at(now) is not None:
+            return None
+        return self.hours.closes_at(now)
+
+    def after(self, now: datetime, seconds: float) -> datetime | None:
+        """Return when steps will have been allowed for so many seconds; None for years from now."""
+        earliest = now if self.start_at is None else max(now, self.start_at)
+        if self.hours is None:
+            try:
+                return earliest + timedelta(seconds=seconds)
+            except OverflowError:  # at 1 B/s, or from a time that the calendar ends soon after
+                return None
+        return self.hours.after(earliest, seconds)
+
+
+def local_minute(moment: datetime) -> str:
+    """Format a moment by local clocks: "2026-11-25 22:00"."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+NO_SCHEDULE = Schedule()
+
 
 USUAL_POLL_S = 1.0
 

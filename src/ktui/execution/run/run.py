@@ -11,9 +11,6 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.run.additions import ExtraPlans
-from ktui.execution.run.bytes_copied import CopyTotals
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     NOT_RECORDED,
     Added,
@@ -52,13 +49,17 @@ from ktui.execution.run.events import (
     ThrottleEvent,
     UrgencyChanged,
 )
-from ktui.execution.run.options import USUAL_POLL_S, RunOptions
-from ktui.execution.run.pauses import Pauses
-from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
-from ktui.execution.run.schedule import NO_SCHEDULE, Schedule
-from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
+from ktui.execution.run.options import NO_SCHEDULE, USUAL_POLL_S, RunOptions, Schedule
+from ktui.execution.run.parts import NOTHING_TO_CANCEL, ExtraPlans, Pauses, counts_against
+from ktui.execution.run.states import (
+    UNWELL,
+    CancelKind,
+    State,
+    state_when_cancelled,
+    state_when_sent,
+)
 from ktui.execution.run.throttle_ledger import ThrottleLedger
-from ktui.execution.run.track import OpenStep, Track, new_track
+from ktui.execution.run.track import CopyTotals, OpenStep, Track, new_track
 from ktui.pacing.decision import raises_epoch
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.usage import LastMinute

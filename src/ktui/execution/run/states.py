@@ -1,4 +1,4 @@
-"""The states of a partition in a run: one vocabulary for screens, scripts and the journal."""
+"""The states of a partition in a run, and the three ways to cancel it: one vocabulary for all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ktui.execution.run.cancel_kind import CancelKind
+
+class CancelKind(enum.StrEnum):
+    """What an operator asks for a partition in place of its target."""
+
+    STOP = "stop"
+    """Kafka drops the replicas being added (KIP-455's cancel); nothing more is done."""
+    ROLLBACK = "rollback"
+    """The partition goes back to its original replicas, in order, and its leader (KIP-236)."""
+    TRIM = "trim"
+    """The partition stops, and the replicas beyond its original number are dropped."""
 
 
 class State(enum.StrEnum):

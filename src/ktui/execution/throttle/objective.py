@@ -12,8 +12,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
-from ktui.execution.run.events import RateHeld
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
+from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.desired import joining

@@ -32,7 +32,7 @@ from ktui.execution.run.events import (
     SettingsFound,
     SettingsGivenUp,
 )
-from ktui.execution.run.refusals import DENIALS, NOT_ALLOWED
+from ktui.execution.run.parts import DENIALS, NOT_ALLOWED
 from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
 from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
 

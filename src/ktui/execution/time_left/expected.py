@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.partition import Brokers
-from ktui.execution.run.destination import find_goal
-from ktui.execution.run.track import OpenStep, Track
+from ktui.execution.run.track import OpenStep, Track, find_goal
 from ktui.pacing.situation import Situation
 
 

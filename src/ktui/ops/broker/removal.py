@@ -26,8 +26,7 @@ from ktui.execution.broker.unregister import NotRegistered
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.ops.broker.runs import (
     DEMOTE,
     DRAIN,

@@ -18,7 +18,7 @@ from ktui.execution.broker.cordon import Cordoner
 from ktui.execution.broker.removal import CordonMemory, Removal
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.ops.broker.removal import REFUSED, WAITS, RemovalRequest, Stopped
 from ktui.ops.broker.runs import made_run
 from ktui.ops.undo import NOTHING_ELSE, Undo, find_undo, left_as_is_lines

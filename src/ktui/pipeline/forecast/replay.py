@@ -12,8 +12,8 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import Estimate, EstimateMemory
 from ktui.execution.run.events import JournalEntry, decode
-from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
+from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.insights.prior import Prior
 from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.timeline import Progress, Role, Timeline

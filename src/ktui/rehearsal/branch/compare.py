@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.execution.run.event_text import event_sentence, limits_text
 from ktui.execution.run.events import (
     Added,
     CancelAsked,
@@ -20,6 +19,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.notices import NoticeKind, notice_kind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.text import event_sentence, limits_text
 from ktui.quantities import as_bytes, as_duration
 
 

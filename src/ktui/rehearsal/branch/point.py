@@ -8,9 +8,8 @@ from datetime import datetime
 import msgspec
 
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, ScheduleChanged, Started
-from ktui.execution.run.options import USUAL_POLL_S
+from ktui.execution.run.options import USUAL_POLL_S, Schedule
 from ktui.execution.run.run import Run
-from ktui.execution.run.schedule import Schedule
 from ktui.insights.prior import Prior
 from ktui.progress.timeline import Progress
 from ktui.rehearsal.branch.compare import Happening

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ktui.cluster.text import clean
-from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import JournalEntry, Outage
 from ktui.execution.run.notices import Notice, NoticeFilter, NoticeKind
 from ktui.execution.run.run import Run
+from ktui.execution.run.text import event_sentence
 from ktui.quantities import as_count
 
 _KINDS = (NoticeKind.STALL, NoticeKind.FAILURE, NoticeKind.OUTAGE, NoticeKind.END)

@@ -17,7 +17,7 @@ from ktui.execution.broker.status import BrokerStatus, find_status, unknown_brok
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.journal.commands import Continue, Pause
-from ktui.execution.run.broker_scope import partitions_on
+from ktui.execution.run.scope import partitions_on
 from ktui.planning.intents.registry import INTENTS
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.feed import Feed, Permission

@@ -19,7 +19,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CancelMoves, Pause
-from ktui.execution.run.broker_scope import partitions_on
+from ktui.execution.run.scope import partitions_on
 from ktui.tui.app.feed import Feed, Permission, Selection
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController

@@ -15,15 +15,14 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.client import RunClient
-from ktui.execution.host.notes import write_note
-from ktui.execution.host.other_runs import Movers, OtherRun, OtherRuns
-from ktui.execution.host.rollback_plan import rewrite_rollback
+from ktui.execution.host.catalog import Movers, OtherRun, OtherRuns
+from ktui.execution.host.client import RunClient, write_note
+from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.host.undo import undo_last
 from ktui.execution.journal.commands import Add, Command, Continue, Pause, SetLimits
-from ktui.execution.run.requested_replicas import with_requested_replicas
-from ktui.execution.run.tool_commands import tool_commands
+from ktui.execution.run.tool_plans import tool_commands
+from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.app.alerts import Alerts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ktui.execution.host.catalog import RunState
-from ktui.execution.host.other_runs import OtherRun
+from ktui.execution.host.catalog import OtherRun, RunState
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.overview import Overview
 from ktui.tui.run_view.attached import RunStatus

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.progress.slots import RECENT_SLOTS, merge_marks
 from ktui.progress.timeline import Mark, Slots, Timeline
 

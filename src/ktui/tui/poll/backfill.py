@@ -9,7 +9,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.host.history import replay_recording
+from ktui.execution.host.kept import replay_recording
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run

@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
-from ktui.execution.run.requested_replicas import with_requested_replicas
+from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.progress.fold import fold
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress

@@ -23,12 +23,11 @@ from ktui.execution.forecast.run_progress import (
 from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.engine_death import engine_death
 from ktui.execution.host.ownership import Holder, holder
+from ktui.execution.host.process import engine_death
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State

@@ -10,9 +10,9 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import tracks_in_scope
 from ktui.execution.run.run import Run
+from ktui.execution.run.scope import tracks_in_scope
+from ktui.execution.run.states import CancelKind
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
 

@@ -12,8 +12,7 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.forecast.waits import BETWEEN, Waits
-from ktui.execution.host.other_runs import Movers, OtherRun
-from ktui.execution.run.destination import find_goal
+from ktui.execution.host.catalog import Movers, OtherRun
 from ktui.execution.run.events import (
     Cancel,
     CancelAsked,
@@ -28,10 +27,9 @@ from ktui.execution.run.events import (
     StepOver,
     UrgencyChanged,
 )
-from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import STAGES, Stage, State, count_stages
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Track, find_goal, is_queued, queue_rank
 from ktui.execution.time_left.expected import expected_situation
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.situation import Step

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.run.event_text import describe_event
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -28,6 +27,7 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.states import State
+from ktui.execution.run.text import describe_event
 from ktui.progress import timeline
 from ktui.progress.news import EventSeverity
 

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import CancelKind
 from ktui.progress.timeline import Mark
 from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
 from ktui.tui.screens.brokers.manage import ManageBrokerScreen

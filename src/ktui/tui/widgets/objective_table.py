@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from ktui.execution.run.events import RateHeld
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
-from ktui.execution.run.held_text import reason_text
+from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
+from ktui.execution.run.text import reason_text
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import BAND
 from ktui.planning.objective import Objective

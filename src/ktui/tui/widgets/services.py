@@ -12,7 +12,7 @@ from textual.worker import Worker
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.host.other_runs import OtherRun
+from ktui.execution.host.catalog import OtherRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command
 from ktui.execution.run.run import Run

@@ -14,8 +14,8 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, WriteResult
 from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.errors import RunRefused
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked
+from ktui.execution.run.states import CancelKind
 from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec
 from support.cli.broker_sandbox import BrokerSandbox

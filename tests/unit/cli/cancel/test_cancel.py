@@ -13,8 +13,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cluster.errors import ClusterError, Unreachable
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.journal.commands import CancelMoves, Pause
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.simulated.events import Kill
 from support.cli.cancelled_run import MOVED, THREE, CancelledRun
 from support.simulated.moving_clusters import tp

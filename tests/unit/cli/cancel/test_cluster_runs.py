@@ -12,9 +12,8 @@ from ktui.cli.cancel.cluster_runs import RunOnCluster
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.foreign_outcome import ListedReassignment
 from ktui.execution.host.ownership import this_process
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelAsked
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
 from support.simulated.moving_clusters import tp

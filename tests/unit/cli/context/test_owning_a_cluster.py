@@ -25,8 +25,7 @@ from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.cancel.foreign_outcome import listed_reassignments
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import Ownership, own_run
-from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.host.state_id import ensure_id
+from ktui.execution.host.state_dir import RunDir, StateDir, ensure_id
 from ktui.execution.run.events import AnyRunEvent, Configure
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock

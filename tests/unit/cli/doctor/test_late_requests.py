@@ -9,7 +9,7 @@ import pytest
 from ktui.cli.doctor.findings import Level, judge_late
 from ktui.cluster.partition import Reassignment
 from ktui.execution.forecast.run_progress import read_progress
-from ktui.execution.host.late_requests import late_requests
+from ktui.execution.host.catalog import late_requests
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import Ended, OpenRequest, StateEntered

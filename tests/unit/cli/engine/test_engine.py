@@ -23,7 +23,7 @@ from ktui.cli.process.launch import Launch, Leaving
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import JournalProblem, RunProblem
-from ktui.execution.host.heartbeat import Heartbeat, last_poll_at
+from ktui.execution.host.process import Heartbeat, last_poll_at
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import (
     Continue,
@@ -34,7 +34,6 @@ from ktui.execution.journal.commands import (
     StopEngine,
 )
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     CancelAsked,
     CancelGate,
@@ -44,7 +43,7 @@ from ktui.execution.run.events import (
     StateEntered,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, planned, started, step, written

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.observer import ObservationSource
-from ktui.execution.host.kept_speed import KeptSpeed
+from ktui.execution.host.kept import KeptSpeed
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits

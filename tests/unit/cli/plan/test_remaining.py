@@ -12,9 +12,8 @@ from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, CancelAsked, StateEntered
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.planning.read.read import read_plan
 from support.journals.journals import a_start, accepted, over, step, written
 

@@ -18,8 +18,8 @@ from ktui.cli.record.command import RecordedJson, RecordingEnd, RecordLoop, Stop
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
+from ktui.execution.host.kept import LiveRunsRecording
 from ktui.execution.host.ownership import own_run
-from ktui.execution.host.recording import LiveRunsRecording
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import EngineLeft
 from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine

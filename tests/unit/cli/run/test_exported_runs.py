@@ -13,7 +13,7 @@ from ktui.cli.context.cluster import check_cluster
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.ownership import Unowned
 from ktui.execution.host.ownership import own_run
-from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import Configure, Ended, Exported
 from ktui.execution.run.states import State
 from support.cli.two_hosts import RATE, TwoHosts, assert_owned, folded_run, words

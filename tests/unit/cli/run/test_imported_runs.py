@@ -21,11 +21,9 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.hand_over import import_run, open_export
 from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import AnyRunEvent, Configure, Ended, Exported, Imported
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.simulated.clock import VirtualClock
 from support.cli.two_hosts import RATE, TwoHosts, assert_owned, folded_run, words
 from support.journals.journals import crashed, planned, started, step, written

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import JournalProblem, RunRefused
-from ktui.execution.host.client import RunClient
-from ktui.execution.host.notes import LONGEST_NOTE, write_note
+from ktui.execution.host.client import LONGEST_NOTE, RunClient, write_note
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal

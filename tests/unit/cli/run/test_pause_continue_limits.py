@@ -18,8 +18,7 @@ from ktui.execution.host import client
 from ktui.execution.host.catalog import UnknownRun
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import LimitsChanged, Paused
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Shape

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
-from ktui.execution.host.heartbeat import Heartbeat, silence
 from ktui.execution.host.ownership import Holder, own_run
+from ktui.execution.host.process import Heartbeat, silence
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import (
     AnyRunEvent,

@@ -23,7 +23,6 @@ from ktui.execution.host.catalog import UnknownRun
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -37,7 +36,7 @@ from ktui.execution.run.events import (
     StateEntered,
     StepGate,
 )
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.time_left.least_left import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span

@@ -22,12 +22,14 @@ from ktui.execution.run.events import (
     Configure,
     Configured,
     EngineLeft,
+    HeldBroker,
+    RateCause,
     RateHeld,
+    RateReason,
     SettingChanged,
     SettingsGivenUp,
     ThrottleChanged,
 )
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.journals.throttled_journals import (
     BROKER_4,

@@ -20,10 +20,9 @@ from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Ended, EngineLeft, Owned, StateEntered
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.cli.named_cluster import NamedCluster
 from support.journals.journals import over, planned, started, step, written

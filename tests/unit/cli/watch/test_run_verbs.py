@@ -7,9 +7,9 @@ import pytest
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import CancelKind
 from ktui.tui.run_view.run_verbs import BadCommand
 from support.journals.journals import planned, started
 from support.simulated.observations import START

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves, SetLimits
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Cancel
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated.events import Alter, DelayRequest, LoseAnswer, LoseRequest

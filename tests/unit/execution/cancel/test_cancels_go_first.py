@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves, Pause, SetLimits, SetThrottle
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT

@@ -27,7 +27,7 @@ from ktui.execution.cancel.foreign_outcome import (
 )
 from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.refusals import NOTHING_TO_CANCEL
+from ktui.execution.run.parts import NOTHING_TO_CANCEL
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import TopicSpec

@@ -12,9 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
 from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.request_check import LAST_IN_SYNC
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect
+from ktui.execution.engine.requests import LAST_IN_SYNC
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -26,7 +24,8 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.scope import CancelEffect
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from support.journals.journals import started

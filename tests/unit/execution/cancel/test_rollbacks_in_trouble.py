@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.engine.requests import LAST_IN_SYNC
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.refusals import MOST_TRIES
-from ktui.execution.run.states import State
+from ktui.execution.run.parts import MOST_TRIES
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated.events import DeleteTopic, Kill, Start
 from support.runs.cancel_stories import CalledOffStory, altered, begun, done, nth, step_over

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelGate, Elect, StepOver
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

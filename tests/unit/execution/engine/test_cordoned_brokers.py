@@ -13,11 +13,10 @@ from ktui.cluster.broker import Broker, LogDir
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ClusterDescription, Verdict
-from ktui.execution.engine.cordons import Cordons
+from ktui.execution.engine.working_state import Cordons
 from ktui.execution.journal.commands import CancelMoves
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Answered
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated import events as acts
 from ktui.simulated.clock import FIRST_MOMENT

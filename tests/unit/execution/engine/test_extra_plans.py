@@ -10,9 +10,8 @@ import pytest
 
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Added, OnConflict, StateEntered
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.planning.check.findings import Allowances
 from ktui.preview.facts import ClusterFacts

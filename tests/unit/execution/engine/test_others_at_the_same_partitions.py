@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves, Continue
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Paused, PauseOrigin, Replanned
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec

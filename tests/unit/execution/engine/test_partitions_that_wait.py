@@ -11,9 +11,8 @@ import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import StateEntered, StepBegun, StepOver
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import events
 from support.chaos import stories

@@ -9,7 +9,7 @@ from pathlib import Path
 from ktui.execution.errors import RunRefused
 from ktui.execution.journal.commands import SetSchedule, SetThrottle
 from ktui.execution.run.events import RateChosen, StepBegun, StepOver
-from ktui.execution.run.schedule import Schedule
+from ktui.execution.run.options import Schedule
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.throttle_rates import ThrottleRates, parse_throttle_rates

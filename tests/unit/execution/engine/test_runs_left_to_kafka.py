@@ -12,7 +12,6 @@ from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADE
 from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelGate,
@@ -25,7 +24,7 @@ from ktui.execution.run.events import (
     StepBegun,
     StepGate,
 )
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Mode
 from ktui.simulated.events import Append, DeleteTopic, Kill, ScheduledEvent, Slow, Start
 from support.runs.added_stories import AddingStory

@@ -8,7 +8,7 @@ import pytest
 
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import RateHeld
-from ktui.execution.run.held_text import held_text
+from ktui.execution.run.text import held_text
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import Figure
 from ktui.pacing.limits import default_limits

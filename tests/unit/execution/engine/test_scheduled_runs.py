@@ -9,8 +9,7 @@ from ktui.execution.host.catalog import run_state
 from ktui.execution.host.ownership import Holder
 from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.events import ScheduleChanged, StepBegun, StepGate, StepOver
-from ktui.execution.run.schedule import Schedule
-from ktui.execution.run.window import Window
+from ktui.execution.run.options import Schedule, Window
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import FIRST_MOMENT
 from support.runs.engine_runs import Replicas

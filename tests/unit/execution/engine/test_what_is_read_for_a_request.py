@@ -12,9 +12,8 @@ from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.execution.engine.absent_brokers import RESTARTS_S, AbsentBrokers
-from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.request_check import why_not_sent
+from ktui.execution.engine.observed import RESTARTS_S, AbsentBrokers, Observed
+from ktui.execution.engine.requests import why_not_sent
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.commands import Continue
 from ktui.execution.journal.journal import Journal

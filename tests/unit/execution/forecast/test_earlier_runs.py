@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cluster.observer import ObservationSource
 from ktui.execution.forecast.earlier_runs import LAST, EarlierRuns
-from ktui.execution.host.kept_speed import KeptSpeed, read_kept
+from ktui.execution.host.kept import KeptSpeed, read_kept
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.run import Run
 from ktui.insights.file import publish_insights

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.expected import expected_situation
 from ktui.pacing.limits import Limits

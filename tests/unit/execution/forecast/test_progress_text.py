@@ -13,7 +13,6 @@ from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
 from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.ownership import this_process
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -29,7 +28,7 @@ from ktui.execution.run.events import (
     StepGate,
 )  # fmt: skip
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.speed.answer import Basis, Source, Span
 from support.journals.journals import a_start, ended, over, owned, started, step, written
 

@@ -14,11 +14,11 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observer
 from ktui.execution.forecast.estimate import CopiedBytes, Estimate
 from ktui.execution.forecast.recorded_estimate import estimate_as_seen
-from ktui.execution.host.recording import RunRecording
+from ktui.execution.host.kept import RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import JournalEntry
-from ktui.execution.run.requested_replicas import with_requested_replicas
+from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.pacing.limits import Limits
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress

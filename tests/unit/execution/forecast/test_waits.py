@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting_tracks
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -28,7 +27,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.time_left.needed import TimeNeeded
 from ktui.pacing.limits import Full, InternalOrder, Limits
 from ktui.pacing.situation import Urgency

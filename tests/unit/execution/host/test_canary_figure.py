@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from ktui.execution.host.canary_figure import CanaryFigure
+from ktui.execution.host.figures import CanaryFigure
 from ktui.execution.throttle.objective import Figure
 from ktui.kafka.canary import Canary
 from ktui.kafka.connection.connection import Connection

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.host.engine_death import engine_death
-from ktui.execution.host.process import EngineProcess
+from ktui.execution.host.process import EngineProcess, engine_death
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import Owned
 from ktui.execution.run.run import Run

@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.host import event_command
-from ktui.execution.host.event_command import MOST_WAITING, EventCommand
-from ktui.execution.host.operator_command import CommandProblem, resolve_command
+from ktui.execution.host import operator_command
+from ktui.execution.host.operator_command import (
+    MOST_WAITING,
+    CommandProblem,
+    EventCommand,
+    resolve_command,
+)
 
 LONG_S = 60.0
 
@@ -86,7 +90,7 @@ def test_a_failure_of_an_unknown_kind_is_reported_and_the_next_notice_is_handed_
         raise KeyError("odd")
 
     with monkeypatch.context() as broken:
-        broken.setattr(event_command, "run_command", breaks)
+        broken.setattr(operator_command, "run_command", breaks)
         command.send(b"first;")
         assert command.close(LONG_S) == ["--on-event page.py failed: KeyError('odd')"]
 

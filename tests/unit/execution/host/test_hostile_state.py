@@ -19,9 +19,8 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import refuse_unknown
-from ktui.execution.journal.event_table import chain_hash
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.journal import Journal, RunFollower
+from ktui.execution.journal.tables import chain_hash
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, written
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.host.other_runs import OtherRuns, find_movers
+from ktui.execution.host.catalog import OtherRuns, find_movers
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import AnyRunEvent, StateEntered
 from ktui.execution.run.states import State

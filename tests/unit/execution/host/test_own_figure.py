@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from ktui.execution.host.own_figure import (
+from ktui.execution.host.figures import (
     FigureProblem,
     OwnFigure,
     ask_command,

@@ -7,7 +7,7 @@ from pathlib import Path
 from ktui.cluster.observer import Observer
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
-from ktui.execution.host.recording import RunRecording
+from ktui.execution.host.kept import RunRecording
 from ktui.execution.run.events import AnyRunEvent, Recording
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits

@@ -14,7 +14,6 @@ from ktui.cluster.ownership import OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.send_guard import SendGuard
 from ktui.execution.journal.commands import CancelMoves, Pause
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -25,7 +24,7 @@ from ktui.execution.run.events import (
     StepBegun,
     StepGate,
 )
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.host.state_dir import StateDir, StateDirProblem
-from ktui.execution.host.state_id import ensure_id, read_id
+from ktui.execution.host.state_dir import StateDir, StateDirProblem, ensure_id, read_id
 
 
 @pytest.fixture

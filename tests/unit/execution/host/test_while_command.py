@@ -12,9 +12,8 @@ from queue import Queue
 
 import pytest
 
-from ktui.execution.host import while_command
-from ktui.execution.host.operator_command import resolve_command, run_command
-from ktui.execution.host.while_command import WhileCommand
+from ktui.execution.host import operator_command
+from ktui.execution.host.operator_command import WhileCommand, resolve_command, run_command
 
 
 class Check:
@@ -104,7 +103,7 @@ def test_what_goes_wrong_in_an_unknown_way_shuts_the_gate_and_the_command_is_run
             raise end
         return end
 
-    monkeypatch.setattr(while_command, "run_command", runs)
+    monkeypatch.setattr(operator_command, "run_command", runs)
     checks.forbids("check")
     begun.get()
     for end, why in (
@@ -125,7 +124,7 @@ def test_what_goes_wrong_in_an_unknown_way_shuts_the_gate_and_the_command_is_run
 def test_a_success_of_long_ago_lets_no_step_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = WhileCommand(every_s=5.0, timeout_s=10.0)
     ended = threading.Event()
-    monkeypatch.setattr(while_command, "run_command", lambda *_: ended.set())
+    monkeypatch.setattr(operator_command, "run_command", lambda *_: ended.set())
     checks.forbids("check")
     ended.wait()
     while checks.forbids("check") is not None:

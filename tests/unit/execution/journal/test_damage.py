@@ -98,7 +98,7 @@ def test_events_replaced_with_matching_hashes_are_found(tmp_path: Path, closed: 
 
 
 def test_events_of_a_newer_ktui_are_reported_as_unknown(closed: Path) -> None:
-    from ktui.execution.journal.event_table import chain_hash  # noqa: PLC0415
+    from ktui.execution.journal.tables import chain_hash  # noqa: PLC0415
 
     connection = sqlite3.connect(closed)
     (last,) = connection.execute("SELECT hash FROM events WHERE seq = 400").fetchone()

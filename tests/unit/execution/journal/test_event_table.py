@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ktui.execution.journal.event_table import GENESIS, chain_hash
+from ktui.execution.journal.tables import GENESIS, chain_hash
 
 
 def test_a_hash_is_sha256_over_the_previous_hash_the_number_the_time_and_the_body() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import JournalEntry, Recovered
 from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock

@@ -12,8 +12,8 @@ import pytest
 
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.file import tail_marker_path
 from ktui.execution.journal.journal import Journal
-from ktui.execution.journal.tail_marker import tail_marker_path
 from ktui.execution.run.events import EngineLeft
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, accepted, over, read, step
@@ -172,7 +172,7 @@ import resource, sys
 from pathlib import Path
 from ktui.cluster.clock import SystemClock
 from ktui.execution.journal.journal import Journal
-from ktui.execution.journal.tail_marker import tail_marker_path
+from ktui.execution.journal.file import tail_marker_path
 from ktui.execution.errors import JournalProblem
 from support.journals.journals import a_start, step
 journal = Journal.create(Path(sys.argv[1]), SystemClock())

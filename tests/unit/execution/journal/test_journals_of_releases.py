@@ -17,8 +17,8 @@ from ktui.execution.forecast.run_progress import read_progress
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, Command
-from ktui.execution.journal.event_table import GENESIS, chain_hash
 from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.tables import GENESIS, chain_hash
 from ktui.execution.run.events import AnyRunEvent, decode, encode
 from ktui.execution.run.run import Run
 from ktui.json_input import unknown_field

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal import file, patience
-from ktui.execution.journal.command_table import CommandTable
+from ktui.execution.journal import file
+from ktui.execution.journal import journal as journals
 from ktui.execution.journal.commands import Answer, Pause, StoredCommand
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.journal import Journal, RunFollower
+from ktui.execution.journal.tables import CommandTable
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, read, step, written
 
@@ -32,8 +32,8 @@ def clock() -> VirtualClock:
 
 @pytest.fixture(autouse=True)
 def short_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "OWNERS_TRY_S", 0.001)
-    monkeypatch.setattr(patience, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(journals, "OWNERS_TRY_S", 0.001)
+    monkeypatch.setattr(journals, "_PAUSE_S", 0.0)
     monkeypatch.setattr(file, "BUSY_TIMEOUT_S", 0.0)
 
 

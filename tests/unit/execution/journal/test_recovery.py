@@ -12,8 +12,8 @@ import pytest
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal import recovery
 from ktui.execution.journal.commands import Answer, Continue, Pause
+from ktui.execution.journal.file import write_tail_marker
 from ktui.execution.journal.journal import Journal
-from ktui.execution.journal.tail_marker import write_tail_marker
 from ktui.execution.run.events import (
     AnyRunEvent,
     Continued,
@@ -221,7 +221,7 @@ def test_a_journal_continued_by_a_newer_ktui_is_not_truncated(
     def unknown(body: bytes) -> AnyRunEvent:
         raise ValueError(f"unknown event {body.decode()[:30]}")
 
-    monkeypatch.setattr("ktui.execution.journal.event_table.decode", unknown)
+    monkeypatch.setattr("ktui.execution.journal.tables.decode", unknown)
 
     with pytest.raises(JournalProblem, match="Resume it with the ktui that wrote it"):
         Journal.recover(path, VirtualClock())

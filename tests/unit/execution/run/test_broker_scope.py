@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.broker_scope import partitions_on
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -17,7 +15,8 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
+from ktui.execution.run.scope import partitions_on
+from ktui.execution.run.states import CancelKind, State
 from support.journals.journals import accepted, planned, started, step
 from support.simulated.observations import START
 

@@ -8,7 +8,6 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.run.event_text import describe_event, event_sentence
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -32,6 +31,7 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.states import State
+from ktui.execution.run.text import describe_event, event_sentence
 from support.journals.journals import planned, started, step
 
 TP: dict[str, Any] = {"topic": "orders", "partition": 3}

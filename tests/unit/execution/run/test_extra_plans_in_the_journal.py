@@ -10,7 +10,6 @@ import pytest
 from ktui.execution.engine.add_plan import JoinEffect, join_effect, join_effects_text
 from ktui.execution.journal.commands import Add
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
@@ -24,6 +23,7 @@ from ktui.execution.run.events import (
     encode,
 )
 from ktui.execution.run.run import Run
+from ktui.execution.run.text import event_sentence
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, step
 from support.simulated.moving_clusters import tp

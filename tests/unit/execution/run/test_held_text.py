@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.execution.run.events import RateHeld
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
-from ktui.execution.run.held_text import held_text, reason_text
+from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
+from ktui.execution.run.text import held_text, reason_text
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.planning.objective import parse_objective
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.execution.engine.requeue import as_journaled
+from ktui.execution.engine.between_steps import as_journaled
 from ktui.execution.run.events import JournalEntry, PlannedPart
 from ktui.execution.run.first_events import planned_partitions
-from ktui.execution.run.queue_rank import queue_rank
 from ktui.execution.run.run import Run
+from ktui.execution.run.track import queue_rank
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.roster import Roster
 from ktui.planning.check.findings import ClusterSnapshot

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.execution.run.run import Run
-from ktui.execution.run.tool_commands import tool_command, tool_commands
+from ktui.execution.run.tool_plans import tool_command, tool_commands
 from ktui.planning.throttle_rates import ThrottleRates
 from support.journals.journals import planned, read, started, written
 

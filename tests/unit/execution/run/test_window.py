@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.run.schedule import Schedule
-from ktui.execution.run.window import Window, WindowProblem, parse_window
+from ktui.execution.run.options import Schedule, Window, WindowProblem, parse_window
 
 NIGHT = parse_window("22:00-05:00")
 NIGHTS = str(NIGHT)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.run.held_rate import RateCause, RateReason
+from ktui.execution.run.events import RateCause, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import WINDOW_S, RateControl
 

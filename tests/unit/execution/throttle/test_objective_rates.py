@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.run.events import RateHeld
-from ktui.execution.run.held_rate import HeldBroker, RateCause, RateReason
+from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import Figure, ObjectiveRates, RateControl, Window
 from ktui.progress.flows import BrokerFlow, Flows

@@ -17,8 +17,8 @@ from ktui.cluster.throttle_settings import (
     LEADER_REPLICAS,
 )
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetThrottle
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import SettingsGivenUp
+from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import events

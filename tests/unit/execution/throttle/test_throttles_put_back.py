@@ -14,7 +14,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.journal.commands import Continue, Pause
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.options import OnStall
-from ktui.execution.run.refusals import MOST_TRIES
+from ktui.execution.run.parts import MOST_TRIES
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import events

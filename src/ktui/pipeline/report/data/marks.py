@@ -10,8 +10,8 @@ import msgspec
 
 from ktui.cluster.text import clean
 from ktui.execution.run import events
-from ktui.execution.run.event_text import event_sentence
-from ktui.execution.run.pauses import Pauses
+from ktui.execution.run.parts import Pauses
+from ktui.execution.run.text import event_sentence
 from ktui.pipeline.lake.records import Mark, PollRecord, Span
 
 PAUSE, LIMITS, THROTTLE, BROKER, OTHER = "pause", "limits", "throttle", "broker", "run"

@@ -11,9 +11,8 @@ import msgspec
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
-from ktui.execution.run.destination import find_goal
 from ktui.execution.run.states import State
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Track, find_goal
 from ktui.progress.causes import advice
 from ktui.progress.timeline import (
     Cause,

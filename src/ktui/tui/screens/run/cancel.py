@@ -20,7 +20,7 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.catalog import RunState
-from ktui.execution.run.cancel_scope import CancelEffect, CancelScope
+from ktui.execution.run.scope import CancelEffect, CancelScope
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, partition_text
 from ktui.tui.draw.paint import content

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from ktui.cluster.text import clean
-from ktui.execution.host.notes import LONGEST_NOTE
+from ktui.execution.host.client import LONGEST_NOTE
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField

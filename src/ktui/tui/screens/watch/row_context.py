@@ -9,8 +9,7 @@ import msgspec
 
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Observation
-from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.states import State
+from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw.cells import CANCEL_SIGNS, SignAt, WaitedSpan

@@ -11,8 +11,7 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
-from ktui.execution.host.catalog import LIVE, RunState
-from ktui.execution.host.other_runs import OtherRun
+from ktui.execution.host.catalog import LIVE, OtherRun, RunState
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import Stage, State
 from ktui.execution.run.throttle_status import ThrottleStatus

@@ -12,8 +12,8 @@ from ktui.execution.forecast.wait_text import wait_reason
 from ktui.execution.forecast.waits import HeldBy, WaitCause
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.text import urgent_text
 from ktui.execution.run.track import Track
-from ktui.execution.run.urgency_text import urgent_text
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures

@@ -1,4 +1,4 @@
-"""The operator's own figure for an objective: what a command prints, or a Prometheus answers."""
+"""The figure of an objective: as the operator's command, a Prometheus or ktui's canary has it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ktui.cluster.text import clean
 from ktui.execution.host.operator_command import (
@@ -28,7 +28,7 @@ from ktui.execution.host.operator_command import (
 )
 from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.objective import Figure, no_figure
-from ktui.planning.objective import Objective
+from ktui.planning.objective import Objective, not_measured_by_canary
 
 log = logging.getLogger(__name__)
 
@@ -226,3 +226,41 @@ def _number(name: str, text: str) -> float:
     if not isfinite(number) or number < 0:
         raise FigureProblem(f"{name} printed {clean(text)[:60]}, which is no figure")
     return number
+
+
+class AnyCanary(Protocol):
+    """A canary: on a real cluster, or what it would measure on a simulated one."""
+
+    problem: str
+    """Why nothing is known."""
+
+    def start(self) -> None:
+        """Begin to write; a second call does nothing."""
+        ...
+
+    def percentiles_s(self, percent: float) -> Mapping[int, float]:
+        """Return the percentile of each broker whose figure is known, in seconds."""
+        ...
+
+
+class CanaryFigure:
+    """Let a canary write from the first time that its figure is needed.
+
+    Args:
+        canary: the canary.
+    """
+
+    def __init__(self, canary: AnyCanary) -> None:
+        self._canary = canary
+
+    def __call__(self, objective: Objective) -> Figure:
+        """Return the percentile that an objective names, of each broker."""
+        percent = objective.percent
+        if percent is None:
+            return Figure(None, not_measured_by_canary(objective))
+        self._canary.start()
+        brokers = {
+            broker: round(seconds * 1000, 1) if objective.unit == "ms" else round(seconds, 4)
+            for broker, seconds in self._canary.percentiles_s(percent).items()
+        }
+        return Figure(None, "" if brokers else self._canary.problem, brokers)

@@ -1,0 +1,276 @@
+"""What is kept of a run beside its journal: recordings of it, and the speed that it has shown."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
+from ktui.durable import write_whole
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.ownership import live_runs
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import RunFollower
+from ktui.execution.journal.tables import format_time
+from ktui.execution.run.events import JournalEntry, Recording, Started, encode
+from ktui.execution.run.run import Run
+from ktui.execution.run.unanswered import with_requested_replicas
+from ktui.inputfile import Unreadable, read_input
+from ktui.progress.fold import fold
+from ktui.progress.timeline import Progress
+from ktui.recording.milliseconds import to_ms, wall_ms
+from ktui.recording.reading import find_sessions
+from ktui.recording.recorder import Recorder
+from ktui.recording.replay_tape import Axis, Tape
+from ktui.speed.shown import SCHEMA_VERSION, SpeedShown, together
+
+
+class RunRecording:
+    """Records the events of one run.
+
+    Args:
+        recorder: the recorder to write to.
+        name: the name of the run.
+    """
+
+    def __init__(self, recorder: Recorder, name: str) -> None:
+        self._recorder = recorder
+        self._name = name
+        self._run_id = ""
+
+    def take(self, entries: Iterable[JournalEntry]) -> None:
+        """Record entries of the run's journal, beginning with its first entries.
+
+        The time of its start distinguishes a run from others of the same name.
+        """
+        for entry in entries:
+            if isinstance(entry.event, Started):
+                self._run_id = f"{self._name}@{format_time(entry.at)}"
+            self._recorder.run_event(
+                self._name, self._run_id, entry.seq, entry.at, encode(entry.event)
+            )
+
+    def state(self) -> Recording:
+        """Return whether the events are being recorded."""
+        problem = self._recorder.problem
+        return Recording(on=problem is None, reason=problem or "")
+
+
+class LiveRunsRecording:
+    """Records the events of the runs on a cluster that processes of this machine carry on.
+
+    Args:
+        recorder: the recorder to write to.
+        state: the state directory.
+    """
+
+    def __init__(self, recorder: Recorder, state: StateDir) -> None:
+        self._recorder, self._state = recorder, state
+        self._cluster_id = ""
+        self._followed: dict[str, tuple[RunFollower, RunRecording]] = {}
+        self.problem: str | None = None
+        """Why the events of some runs could not be read in the last poll."""
+
+    @property
+    def going_on(self) -> bool:
+        """Whether a run still has something to do, and is not paused."""
+        runs = (follower.run for follower, _ in self._followed.values())
+        return any(not run.ended and (run.tracks_in_flight or not run.pauses.whole) for run in runs)
+
+    def record(self, observation: Observation) -> None:
+        """Record a poll, and the new events of runs: before it those that it may show already.
+
+        Each session has all events of its cluster's runs, and of no others. This never raises
+        because of a run.
+        """
+        session = self._recorder.path
+        new = [] if session is None else self._read()
+        for recording, entries in new:
+            recording.take(entry for entry in entries if entry.at <= observation.at)
+        self._recorder.poll(observation)
+        if self._recorder.path == session:
+            for recording, entries in new:
+                recording.take(entry for entry in entries if entry.at > observation.at)
+            return
+        self._forget_all()
+        self._cluster_id = observation.cluster_id
+        self._take_all()
+
+    def close(self) -> None:
+        """Record what runs did since the last poll, and close the journals."""
+        if self._recorder.path is not None:
+            self._take_all()
+        self._forget_all()
+
+    def _take_all(self) -> None:
+        for recording, entries in self._read():
+            recording.take(entries)
+
+    def _forget_all(self) -> None:
+        for name in list(self._followed):
+            self._forget(name)
+
+    def _read(self) -> list[tuple[RunRecording, list[JournalEntry]]]:
+        """Return the new entries of the runs on the session's cluster; forget those that ended."""
+        self.problem = None
+        live = self._live()
+        for name in live - self._followed.keys():
+            self._follow(name)
+        new = [(recording, self._refreshed(it)) for it, recording in self._followed.values()]
+        for name in self._followed.keys() - live:
+            self._forget(name)
+        return new
+
+    def _live(self) -> set[str]:
+        try:
+            return {run.name for run in live_runs(self._state, self._cluster_id)}
+        except RunProblem as problem:
+            self.problem = str(problem)
+            return set(self._followed)
+
+    def _follow(self, name: str) -> None:
+        try:
+            follower = RunFollower(self._state.run(name).journal)
+        except RunProblem as problem:
+            self.problem = str(problem)
+        else:
+            self._followed[name] = follower, RunRecording(self._recorder, name)
+
+    def _refreshed(self, follower: RunFollower) -> list[JournalEntry]:
+        try:
+            entries = [*follower.refresh()]
+        except RunProblem as problem:
+            self.problem = str(problem)
+            return []
+        self.problem = self.problem or follower.damage
+        return entries
+
+    def _forget(self, name: str) -> None:
+        follower, _ = self._followed.pop(name)
+        follower.close()
+
+
+class SeenPoll(msgspec.Struct, frozen=True):
+    """One recorded poll, folded."""
+
+    entries: Sequence[JournalEntry]
+    """The journal's entries since the poll before; the run has applied them."""
+    before: Progress
+    """The progress just before the poll."""
+    progress: Progress
+    observation: Observation
+
+
+def replay_recording(
+    folder: RunDir, run: Run, entries: Iterable[JournalEntry], clock: Clock, most: int
+) -> Iterator[SeenPoll]:
+    """Yield the newest recorded polls of a run, oldest first; none where nothing is recorded.
+
+    Args:
+        folder: the run's folder.
+        run: the run, with nothing applied; it is in the state of the poll that was yielded last.
+        entries: its journal.
+        clock: the clock to whose seconds those of the recording are converted.
+        most: the most partition states to fold: a poll of ten partitions counts as ten.
+
+    Raises:
+        FileProblem: the recording cannot be read.
+    """
+    if not folder.recording.is_dir():
+        return
+    now = Axis(wall_ms(clock.now()), to_ms(clock.monotonic()))
+    tape = Tape(find_sessions(folder.recording), now)
+    remaining, progress = iter(entries), Progress()
+    next_entry = next(remaining, None)
+    for item in tape.play(tape.last_polls(most)):
+        if not isinstance(item.what, Observation):
+            continue
+        applied = []
+        while next_entry is not None and next_entry.at <= item.what.at:
+            run.apply(next_entry)
+            applied.append(next_entry)
+            next_entry = next(remaining, None)
+        before = with_requested_replicas(progress, run)
+        progress = fold(before, item.what)
+        yield SeenPoll(applied, before, progress, item.what)
+
+
+EVERY_S = 20.0
+"""Seconds between two writes: an engine that is killed leaves what it knew at the last one."""
+_MOST_BYTES = 16 * 1024**2
+
+log = logging.getLogger(__name__)
+
+
+class KeptSpeed:
+    """Keeps what a run has shown so far. A file that cannot be written disturbs no run.
+
+    Args:
+        folder: the run's folder.
+        clock: the clock of the polls.
+        shown: returns what the present engine has seen; None before its first poll.
+    """
+
+    def __init__(
+        self, folder: RunDir, clock: Clock, shown: Callable[[], SpeedShown | None]
+    ) -> None:
+        self._path, self._clock, self._shown = folder.speed, clock, shown
+        self._before = read_kept(folder.speed)
+        """What earlier engines of the run have seen."""
+        self._written_s: float | None = None
+        self._problem: str | None = None
+
+    def through(self, source: ObservationSource) -> ObservationSource:
+        """Return a source that keeps, now and then, what the polls before have shown."""
+        return _KeepingSource(source, self)
+
+    def write_if_due(self) -> None:
+        """Write the file, unless it was written just now."""
+        now_s = self._clock.monotonic()
+        if self._written_s is None or now_s - self._written_s >= EVERY_S:
+            self.write()
+
+    def write(self) -> None:
+        """Write the file, also if nothing was copied: then no one looks for it in the journal."""
+        shown = self._shown()
+        if shown is None:
+            return
+        self._written_s = self._clock.monotonic()
+        whole = msgspec.json.encode(together(self._before, shown))
+        try:
+            write_whole(self._path, msgspec.json.format(whole, indent=1))
+        except OSError as error:
+            if error.strerror != self._problem:
+                log.warning("%s: cannot be written: %s", self._path, error.strerror)
+            self._problem = error.strerror
+
+
+def read_kept(path: Path) -> SpeedShown | None:
+    """Read the file of a run; None if there is none, or none that this version can read."""
+    try:
+        shown = msgspec.json.decode(read_input(path, _MOST_BYTES), type=SpeedShown)
+    except (Unreadable, msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return shown if shown.schema_version <= SCHEMA_VERSION else None
+
+
+class _KeepingSource(SourceWrapper):
+    """Polls a cluster, and keeps what the polls have shown."""
+
+    def __init__(self, source: ObservationSource, kept: KeptSpeed) -> None:
+        super().__init__(source)
+        self._kept = kept
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Poll once.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+        self._kept.write_if_due()
+        return await super().poll(interest)

@@ -1,0 +1,259 @@
+"""Parts of a run, folded from their events: extra plans, pauses, and the refusals that count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.run.events import (
+    Added,
+    Answered,
+    CancelAsked,
+    Continued,
+    Paused,
+    PauseOrigin,
+    Planned,
+)
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.planning.names import join_some
+
+_OTHERS = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
+
+
+class AddedPlan(msgspec.Struct, frozen=True):
+    """An extra plan that has joined a run."""
+
+    added: Added
+    at: datetime
+
+
+class ExtraPlans(msgspec.Struct):
+    """The extra plans that have joined a run, and the partitions that wait for an earlier move."""
+
+    plans: list[AddedPlan] = []
+    waiting: dict[TopicPartition, Track] = {}
+    """Partitions of the run that are not queued with their new targets yet."""
+    coming: AddedPlan | None = None
+    """An extra plan whose partitions have not all been read."""
+    received: list[Planned] = []
+    """The partitions of it that have been read."""
+    numbered: int = 0
+    """How many places in the plans of the run have been assigned."""
+
+    def number(self) -> int:
+        """Assign the next place in the plans of the run, from 0."""
+        self.numbered += 1
+        return self.numbered - 1
+
+    def expect(self, added: Added, at: datetime) -> None:
+        """Note that the partitions of an extra plan follow."""
+        self.coming, self.received = AddedPlan(added, at), []
+
+    def take(self, partitions: Sequence[Planned]) -> Sequence[Planned]:
+        """Add planned partitions, and return those that join the run with them.
+
+        Partitions of an extra plan are returned once all of them are there. They are written in
+        one transaction, so some are missing only where the journal was damaged. Then none counts.
+        """
+        if self.coming is None:
+            return partitions
+        self.received += partitions
+        if len(self.received) < self.coming.added.partitions:
+            return ()
+        self.plans.append(self.coming)
+        whole, self.received, self.coming = self.received, [], None
+        return whole
+
+    def wait(self, track: Track, planned: Planned) -> None:
+        """Make a partition wait for its target of an extra plan until its move is over."""
+        track.then = planned
+        track.under_way = track.under_way and not track.state.ended
+        self.waiting[track.tp] = track
+
+    def join(self, track: Track) -> None:
+        """Queue a partition for its target of an extra plan, behind all others of the run."""
+        _retarget(track)
+        self.forget(track)
+        track.number = self.number()
+
+    def forget(self, track: Track) -> None:
+        """Drop what an extra plan wants of a partition."""
+        track.then = None
+        self.waiting.pop(track.tp, None)
+
+    def overrule(self, asked: CancelAsked) -> None:
+        """Drop what extra plans want of the partitions that an operator cancels."""
+        if asked.command is not None and self.added_by(asked.command):
+            return  # cancelled for an extra plan
+        for tp in self.waiting.keys() & {*asked.partitions}:
+            self.forget(self.waiting[tp])
+
+    def added_by(self, command: int) -> Added | None:
+        """Return the extra plan that a command has added; None if it was not carried out."""
+        return next((each.added for each in self.plans if each.added.command == command), None)
+
+
+def _retarget(track: Track) -> None:
+    """Replace the plan of a partition at rest by that of an extra plan.
+
+    Its original replicas stay those from before the run. Where others have changed it since, or no
+    step of it was ever begun, they are the ones that the extra plan found.
+    """
+    then = track.then
+    if then is None:
+        return
+    if not track.begun or track.state in _OTHERS or then.topic_id != track.planned.topic_id:
+        track.planned, track.replicas, track.original = then, then.original, then.original
+        track.led = then.leader if then.leader in then.original else None
+        track.steps, track.sent, track.intermediate = 0, None, ()
+    else:
+        track.intermediate = _intermediate(track, then)
+        had, size = track.planned, then.size or track.planned.size
+        track.planned = msgspec.structs.replace(
+            then, original=had.original, leader=had.leader, size=size
+        )
+    track.then = track.cancel = None
+    track.refusals, track.turned, track.taken = 0, True, False
+    track.under_way = track.under_way and track.state is State.STOPPED  # still on its way
+
+
+def _intermediate(track: Track, then: Planned) -> tuple[int, ...]:
+    """Return the replicas that only the earlier target wanted (KIP-236), unless it was reached."""
+    if track.state is State.DONE:
+        return ()
+    kept = (*track.original, *then.target)
+    return tuple(broker for broker in track.replicas if broker not in kept)
+
+
+class Pauses(msgspec.Struct):
+    """The pauses in force: of the whole run with origin and reason, of topics and partitions."""
+
+    whole: dict[PauseOrigin, str] = {}
+    topics: set[str] = set()
+    partitions: set[TopicPartition] = set()
+    freed: set[TopicPartition] = set()
+    """Partitions cancelled since the last pause: an operator who rolls back means now."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why the whole run is paused; None if it is not."""
+        return "; ".join(why or _unexplained(by) for by, why in self.whole.items()) or None
+
+    def holds(self, tp: TopicPartition) -> bool:
+        """Whether a partition is paused by itself or with its topic."""
+        return tp not in self.freed and self._paused(tp)
+
+    def stops(self, tp: TopicPartition) -> bool:
+        """Whether any pause, also one of the whole run, stops requests for a partition."""
+        return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
+
+    def apply(self, event: Paused | Continued | CancelAsked) -> None:
+        """Apply a pause, the end of one, or a cancel that frees partitions from all pauses.
+
+        A continue without topics and partitions ends the pause of its origin. That of an operator
+        ends every pause.
+        """
+        if isinstance(event, Paused):
+            self._pause(event)
+        elif isinstance(event, CancelAsked):
+            self.freed.update(event.partitions)
+        elif event.topics or event.partitions:
+            self.topics -= set(event.topics)
+            lifted = (tp for tp in self.partitions if tp.topic in event.topics)
+            self.partitions -= {*event.partitions, *lifted}
+        elif event.by is PauseOrigin.OPERATOR:
+            self.whole.clear()
+            self.topics.clear()
+            self.partitions.clear()
+        else:
+            self.whole.pop(event.by, None)
+
+    def _pause(self, event: Paused) -> None:
+        if event.topics or event.partitions:
+            self.topics |= set(event.topics)
+            self.partitions |= set(event.partitions)
+            self.freed = {tp for tp in self.freed if not self._paused(tp)}
+        else:
+            self.whole[event.by] = event.reason
+            self.freed.clear()
+
+    def _paused(self, tp: TopicPartition) -> bool:
+        return tp in self.partitions or tp.topic in self.topics
+
+
+def _unexplained(by: PauseOrigin) -> str:
+    return "by the operator" if by is PauseOrigin.OPERATOR else f"by {by.words}"
+
+
+_NOT_IN_SYNC = frozenset({"PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NOT_AVAILABLE"})
+"""Kafka's errors for an election whose winner is not in sync; a moment later it may be."""
+
+
+_BROKEN = "UNKNOWN_SERVER_ERROR"
+"""A controller's error when it failed over a request, which may or may not have taken effect."""
+
+NOT_ALLOWED = "CLUSTER_AUTHORIZATION_FAILED"
+"""Kafka's error for a missing permission on the cluster: no partition's own fault."""
+
+NOTHING_TO_CANCEL = "NO_REASSIGNMENT_IN_PROGRESS"
+"""Kafka's error for a cancel of a reassignment that is over, or has not arrived yet."""
+
+_CORDONED = re.compile(r"broker (\d+), but all its log directories are cordoned")
+"""Kafka's words, from 4.4, for a target that names a broker whose log dirs are all cordoned."""
+
+DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
+"""Kafka's errors for missing permissions."""
+
+MOST_TRIES = 5
+"""After so many refusals of its step in a row, a partition is `failed`."""
+
+
+def counts_against(result: Answered | WriteResult) -> bool:
+    """Whether a result counts as a refusal by Kafka, and not as a request that was not sent."""
+    if result.verdict is Verdict.UNKNOWN:
+        return result.code == _BROKEN
+    refused = result.verdict is Verdict.REFUSED and result.code is not None
+    waits = result.code in _NOT_IN_SYNC | {NOT_ALLOWED} or cordoned_broker(result) is not None
+    return refused and not waits
+
+
+def cordoned_broker(result: Answered | WriteResult) -> int | None:
+    """Return the broker whose cordon made Kafka refuse a target; None if that was not the reason.
+
+    Kafka names the first such broker of the target.
+    """
+    if result.verdict is not Verdict.REFUSED or result.code != "INVALID_REPLICA_ASSIGNMENT":
+        return None
+    named = _CORDONED.search(result.message)
+    return None if named is None else int(named[1])
+
+
+def missing_permission(results: Iterable[WriteResult]) -> str | None:
+    """Name the permission whose lack made Kafka refuse all of a request; None if it did not."""
+    results = list(results)
+    codes = {result.code for result in results}
+    if not codes or not codes <= DENIALS:
+        return None
+    named = ", ".join(sorted(filter(None, codes)))
+    missing = join_some(sorted({result.needs for result in results} - {""}))
+    if not missing:
+        return f"a permission is missing ({named}): grant what `ktui doctor` names, then resume"
+    return f"the permission {missing} is missing ({named}): grant it, then resume"
+
+
+def failure_reason(tries: int, result: Answered | WriteResult) -> str:
+    """Return the reason of a partition that failed: the number of tries and the last refusal."""
+    times = "" if tries == 1 else f" {tries} times"
+    return f"refused{times}: {refusal_text(result)}"
+
+
+def refusal_text(result: Answered | WriteResult) -> str:
+    """Return the broker's message, with Kafka's name of the error if the message lacks it."""
+    named = not result.code or result.code in result.message
+    return result.message if named else f"{result.message} ({result.code})"
