@@ -45,10 +45,6 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
     faults: tuple[Fault, ...] = ()
 
-    def with_faults(self, faults: tuple[Fault, ...], *, until: datetime | None) -> Rehearsal:
-        """Return the same rehearsal with faults and a time of --until."""
-        return msgspec.structs.replace(self, faults=faults, until=until)
-
 
 async def play(
     rehearsal: Rehearsal,

@@ -7,12 +7,11 @@ import asyncio
 import msgspec
 
 from ktui.execution.host.launch import NewRun
-from ktui.execution.run.first_events import first_events
-from ktui.planning.check.findings import ClusterSnapshot, Finding
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 from ktui.preview.facts import ClusterFacts
-from ktui.preview.preview import PlanPreview, PreviewBase
+from ktui.preview.preview import PlanPreview
 from ktui.rehearsal.play import Rehearsal
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock
@@ -27,29 +26,16 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """None where the plan has problems, or nothing to do."""
 
 
-def prepare(wanted: NewRun, twin: Twin, left_out: tuple[Finding, ...] = ()) -> Prepared:
-    """Check a run against a twin, and return its rehearsal, yet without a time or a fault.
-
-    Args:
-        wanted: the run.
-        twin: the twin.
-        left_out: what was left out of its plan before.
-    """
-    plan = wanted.plan
-    seen = asyncio.run(_snapshot(plan, twin, measure=wanted.options.throttles))
-    base = PreviewBase(plan, ClusterFacts(seen=seen, cluster=twin.name), source=wanted.plan_name)
-    preview = base.under(wanted.terms).with_findings(*left_out)
+def prepare(wanted: NewRun, twin: Twin) -> Prepared:
+    """Check a run against a twin, and return its rehearsal, yet without a fault."""
+    seen = asyncio.run(_snapshot(wanted.plan, twin, measure=wanted.options.throttles))
+    facts = ClusterFacts(seen=seen, cluster=twin.name, cluster_id=twin.cluster_id)
+    preview = wanted.preview_base(facts).under(wanted.terms).with_findings(*wanted.left_out)
     if preview.idle or preview.problems:
         return Prepared(preview=preview, rehearsal=None)
-    first = first_events(
-        plan,
-        seen,
-        wanted.limits,
-        wanted.options,
-        cluster_id=twin.cluster_id,
-        plan_name=wanted.plan_name,
-    )
-    return Prepared(preview=preview, rehearsal=Rehearsal(name=wanted.name, first=tuple(first)))
+    first = tuple(wanted.first_events(facts))
+    rehearsal = Rehearsal(name=wanted.name, first=first, until=wanted.until)
+    return Prepared(preview=preview, rehearsal=rehearsal)
 
 
 async def _snapshot(plan: Plan, twin: Twin, *, measure: bool) -> ClusterSnapshot:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.pacing.limits import Limits, default_limits
@@ -60,7 +62,7 @@ def rehearsal_of(
     )
     assert prepared.rehearsal is not None, prepared.preview.findings
     faults = tuple(parse_fault(event, twin.spec) for event in events)
-    return prepared.rehearsal.with_faults(faults, until=None)
+    return msgspec.structs.replace(prepared.rehearsal, faults=faults)
 
 
 def played(

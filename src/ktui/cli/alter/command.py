@@ -32,9 +32,13 @@ from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
 from ktui.cli.start import dry_run as of_run
 from ktui.cli.start.dry_run import DryRun, dry_run_of
-from ktui.cli.start.new_run import PlannedRun, check_new_run, report_findings, start_run
-from ktui.cli.start.options import StartOptions, start_options_without
-from ktui.cli.start.request import StartRequest
+from ktui.cli.start.new_run import (
+    StartOptions,
+    carry_out,
+    check_new_run,
+    report_findings,
+    start_options_without,
+)
 from ktui.cluster.broker import online_brokers
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError, Unsupported
@@ -44,6 +48,7 @@ from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResul
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import LONGEST_NAME
 from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances, FindingKind
 from ktui.planning.check.placement import read_pool
 from ktui.planning.replication_factor import BrokerPool
@@ -310,10 +315,8 @@ class _Alteration:
         self._target = target
         self._how = how
         self._allowed = allowed
-        self._run: PlannedRun | None = None
+        self._start: CheckedRun | None = None
         """The run that moves replicas; None if only partitions are added."""
-        self._start: StartRequest | None = None
-        """The same, checked."""
 
     def read(self, name: str | None) -> None:
         """Read the topic, and check the change. End the program with nothing to do.
@@ -340,17 +343,20 @@ class _Alteration:
         """Check the run that moves replicas. End the program on a problem."""
         if not self._how.dry_run:
             self._how.state.free_name(name)
-        self._run = PlannedRun(
-            name=name,
-            source=self._topic.name,
+        new = self._how.new_run(
+            self._target.cluster.context,
+            name,
+            self._change.plan,
             plan_name=f"alter-topic {self._topic.name}",
-            plan=self._change.plan,
             allowed=self._allowed,
-            target=self._target,
+            source=self._topic.name,
+        )
+        new = msgspec.structs.replace(
+            new,
             created=_created(self._topic, self._change),
             asked_for=frozenset({FindingKind.REPLICATION_FACTOR_CHANGE}),
         )
-        self._start = check_new_run(self._run, self._how)
+        self._start = check_new_run(new, self._target, self._how)
         if not self._how.dry_run:
             report_findings(self._start)
 
@@ -379,8 +385,8 @@ class _Alteration:
             print_note(line)
         if self._change.adds:
             self._confirm(yes=yes)
-        if self._run is not None and self._start is not None:
-            start_run(self._run, self._start, self._how, self._add)
+        if self._start is not None:
+            sys.exit(carry_out(self._start, self._target, self._how, self._add))
         gate = cancel_cluster_options(self._target.names)
         check_gate_open(self._how.state, self._topic.cluster_id, gate)
         self._add()

@@ -9,7 +9,7 @@ from functools import partial
 
 import click
 
-from ktui.cli.broker.runs import LeftRuns, broker_run, check_run
+from ktui.cli.broker.runs import LeftRuns, check_broker_run
 from ktui.cli.broker.status import broker_argument, read_plan_layout
 from ktui.cli.context.cluster import Cluster, ClusterChoice, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BadInput
@@ -20,8 +20,13 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI, concurrent_option
 from ktui.cli.start.follow import NOT_ALL_DONE
-from ktui.cli.start.new_run import carry_out, report_findings, show_dry_run
-from ktui.cli.start.options import StartOptions, start_options
+from ktui.cli.start.new_run import (
+    StartOptions,
+    carry_out,
+    report_findings,
+    show_dry_run,
+    start_options,
+)
 from ktui.cluster.clock import SystemClock
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
@@ -78,13 +83,12 @@ def command(broker: int, choice: ClusterChoice, *, allowed: Allowances, how: Sta
     if not made.plan.partitions:
         sys.exit(NOT_ALL_DONE)
     name = free_run_name(how.state, DEMOTE.run_name(broker))
-    new = broker_run(name, words, made.plan, allowed, target)
-    request = check_run(new, how)
+    checked = check_broker_run(name, words, made.plan, allowed, target, how)
     if how.dry_run:
-        show_dry_run(request, json=how.json)
-    report_findings(request)
+        show_dry_run(checked, json=how.json)
+    report_findings(checked)
     print_note(f"{words}: {plan_text(made)}")
-    code = carry_out(new, request, how)
+    code = carry_out(checked, target, how)
     sys.exit(code or (NOT_ALL_DONE if made.left else 0))
 
 

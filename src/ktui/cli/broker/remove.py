@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from ktui.cli.broker.cordon import Unregistration, kept_text, typed_id
-from ktui.cli.broker.runs import LeftRuns, begin_run, broker_run, check_run
+from ktui.cli.broker.runs import LeftRuns, begin_run, check_broker_run
 from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout
 from ktui.cli.context.claim import (
     ClaimRequest,
@@ -30,8 +30,7 @@ from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
 from ktui.cli.start.follow import NOT_ALL_DONE
-from ktui.cli.start.new_run import PlannedRun
-from ktui.cli.start.options import StartOptions, start_options
+from ktui.cli.start.new_run import StartOptions, start_options
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
 from ktui.cluster.text import clean
@@ -47,6 +46,7 @@ from ktui.ops.broker.removal import (
     Stopped,
 )
 from ktui.ops.broker.undo import UndoRemoval
+from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 from ktui.preview.preview import PlanPreview
@@ -231,13 +231,13 @@ class _CommandLine:
         )
 
     def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
-        return check_run(self._run(name, words, plan), self._how).preview
+        return self._checked(name, words, plan).preview
 
     def begin_run(self, name: str, words: str, plan: Plan) -> int:
-        return begin_run(self._run(name, words, plan), self._how)
+        return begin_run(self._checked(name, words, plan), self._target, self._how)
 
-    def _run(self, name: str, words: str, plan: Plan) -> PlannedRun:
-        return broker_run(name, words, plan, self._allowed, self._target)
+    def _checked(self, name: str, words: str, plan: Plan) -> CheckedRun:
+        return check_broker_run(name, words, plan, self._allowed, self._target, self._how)
 
     def confirm_unregister(self) -> None:
         if not typed_id(self._broker):

@@ -16,9 +16,7 @@ from ktui.cli.output.gate import gate_line, shut_gate
 from ktui.cli.plan.make import in_its_order
 from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.cli.start.follow import EXIT_CODES, Engine, follow
-from ktui.cli.start.new_run import PlannedRun, carry_out, check_new_run, report_findings
-from ktui.cli.start.options import StartOptions
-from ktui.cli.start.request import StartRequest
+from ktui.cli.start.new_run import StartOptions, carry_out, check_new_run, report_findings
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.progress_text import run_ending
@@ -28,47 +26,40 @@ from ktui.execution.host.process import AttachedEngine
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.states import CancelKind
+from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 
 
-def broker_run(
-    name: str, words: str, plan: Plan, allowed: Allowances, target: Target
-) -> PlannedRun:
-    """Return a run that is called after its purpose, not after the file of a plan."""
-    return PlannedRun(
-        name=name, source=words, plan_name=words, plan=plan, allowed=allowed, target=target
-    )
-
-
-def check_run(new: PlannedRun, how: StartOptions) -> StartRequest:
-    """Read the cluster for a run, and return the request for it.
+def check_broker_run(
+    name: str, words: str, plan: Plan, allowed: Allowances, target: Target, how: StartOptions
+) -> CheckedRun:
+    """Check a run that is called after its purpose, not after the file of a plan.
 
     Raises:
         BadInput: options contradict the context.
         ClusterError: the cluster cannot be read.
     """
-    in_force = complete_limits(new.target.cluster.context.limits, how.limits)
-    limits = in_its_order(how.limits, new.plan, in_force)
-    return check_new_run(new, msgspec.structs.replace(how, limits=limits))
+    context = target.cluster.context
+    limits = in_its_order(how.limits, plan, complete_limits(context.limits, how.limits))
+    how = msgspec.structs.replace(how, limits=limits)
+    new = how.new_run(context, name, plan, plan_name=words, allowed=allowed)
+    return check_new_run(new, target, how)
 
 
-def begin_run(new: PlannedRun, how: StartOptions) -> int:
-    """Check a run, start it, follow it to its end, and return the exit code.
+def begin_run(checked: CheckedRun, target: Target, how: StartOptions) -> int:
+    """Start a checked run, follow it to its end, and return the exit code.
 
     Ends the program on a problem. If there is nothing to do any more, no run is made.
 
     Raises:
-        BadInput: options contradict the context.
-        ClusterError: the cluster cannot be read.
         RunRefused: something forbids the start.
         RunProblem: the journal cannot be written, or the engine has died.
     """
-    request = check_run(new, how)
-    if request.preview.idle:
+    if checked.preview.idle:
         return 0
-    report_findings(request)
-    return carry_out(new, request, how)
+    report_findings(checked)
+    return carry_out(checked, target, how)
 
 
 class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):

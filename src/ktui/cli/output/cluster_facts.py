@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from datetime import datetime
 
 import msgspec
 
@@ -12,11 +13,13 @@ from ktui.cli.context.claim import ClaimRequest, owner_findings
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cluster.clock import SystemClock
+from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.reader import KafkaReader
 from ktui.ops.preview import FactReader
+from ktui.ops.start import CheckedRun, check_run
 from ktui.planning.check.findings import Finding
-from ktui.planning.check.permissions import NeededPermission
+from ktui.planning.check.permissions import TO_START, NeededPermission
 from ktui.planning.plan import Plan
 from ktui.preview.facts import ClusterFacts
 
@@ -83,3 +86,25 @@ def read_facts(  # noqa: PLR0913 - what is read, and for what
             return await facts.read(plan, need, throttles=throttles, canary=canary, joins=joins)
 
     return asyncio.run(read())
+
+
+def check_on_cluster(
+    cluster: Cluster,
+    new: NewRun,
+    state: StateDir,
+    standing: Standing | None,
+    now: datetime,
+    need: NeededPermission = TO_START,
+) -> CheckedRun:
+    """Check a planned run against its cluster; see `ops.start.check_run`.
+
+    Raises:
+        ClusterError: the cluster cannot be read.
+        RunProblem: the state directory cannot be read.
+    """
+
+    async def check() -> CheckedRun:
+        async with aclosing(cluster.reader()) as reader:
+            return await check_run(new, fact_reader(cluster, reader, state, standing), now, need)
+
+    return asyncio.run(check())

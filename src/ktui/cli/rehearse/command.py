@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
+import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import has_terminal, print_note
@@ -17,11 +18,7 @@ from ktui.cli.rehearse.options import RehearseOptions, TwinSource, rehearse_opti
 from ktui.cli.rehearse.start_command import StartCommand, options_as_given
 from ktui.cli.twin.report import Report, rehearsal_json, rehearsal_text
 from ktui.cli.twin.taking import twin_notes, twin_of_cluster
-from ktui.cluster.text import clean
-from ktui.execution.host.launch import NewRun
-from ktui.execution.host.state_dir import default_name
 from ktui.planning.check.findings import Allowances
-from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.quantities import as_count
 from ktui.rehearsal.prepare import Prepared, prepare
@@ -74,21 +71,12 @@ def command(
     if how.rate is not None:
         twin = twin.at(float(how.rate))
     faults = how.faults(twin.spec)
-    to_move, left_out = leave_out_internal(plan) if how.exclude_internal else (plan, ())
-    new = NewRun(
-        name=default_name(path),
-        plan=to_move,
-        plan_name=clean(path.name),
-        limits=how.limits,
-        options=how.options,
-        allowed=allowed,
-    )
-    prepared = prepare(new, twin, left_out)
+    prepared = prepare(how.rehearsed_run(source.context, path, plan, allowed), twin)
     for finding in prepared.preview.findings:
         print_note(finding_line(plan_source, finding))
     if prepared.rehearsal is None:
         _end_without_rehearsal(prepared)
-    rehearsal = prepared.rehearsal.with_faults(faults, until=how.until)
+    rehearsal = msgspec.structs.replace(prepared.rehearsal, faults=faults)
     start = StartCommand(
         path=path,
         given=options_as_given(),

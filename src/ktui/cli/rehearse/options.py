@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -16,53 +14,57 @@ from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Verb, grouped, parse_time, state_dir_option
-from ktui.cli.options.limits import (
-    GivenLimits,
-    complete_limits,
-    limits_options_without,
-    new_run_limits,
-)
-from ktui.cli.options.plan import parse_given_rate, rate_option
-from ktui.cli.options.run import parse_until, rehearsed_run_options, until_option
+from ktui.cli.options.limits import limits_options_without
+from ktui.cli.options.new_run import RunChoices, run_choices
+from ktui.cli.options.plan import rate_option
+from ktui.cli.options.run import rehearsed_run_options, until_option
 from ktui.cli.options.schedule import WHILE, schedule_options
-from ktui.cli.options.throttle import (
-    SLI_COMMAND,
-    SLI_PROMETHEUS,
-    ThrottleOptions,
-    throttle_options,
-    with_throttle,
-)
+from ktui.cli.options.throttle import SLI_COMMAND, SLI_PROMETHEUS, throttle_options
 from ktui.cli.twin.taking import TwinReading, twin_reading_options
-from ktui.cluster.clock import SystemClock
-from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.commands import SetSchedule
-from ktui.execution.run.options import RunOptions
-from ktui.pacing.limits import Limits
+from ktui.cluster.text import clean
+from ktui.execution.host.launch import NewRun
+from ktui.execution.host.state_dir import StateDir, default_name
+from ktui.planning.check.findings import Allowances
+from ktui.planning.plan import Plan
 from ktui.rehearsal.faults import FAULT_FORMS, Fault, FaultProblem, parse_fault
 from ktui.rehearsal.thresholds import MAX_INFLOW, MAX_TIME, MIN_ROOM, Thresholds
 from ktui.simulated.layout import ClusterSpec
 from ktui.units import Rate, Share, Size, parse_typed
 
-R = TypeVar("R")
 EVENT = "--event"
 
 
-class RehearseOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a plan is rehearsed, checked as far as no cluster is needed."""
+class RehearseOptions(RunChoices, frozen=True, kw_only=True):
+    """How a plan is rehearsed; `now` is the time at which the twin begins."""
 
-    limits: Limits
-    exclude_internal: bool
-    options: RunOptions
-    """With throttle and schedule."""
-    until: datetime | None
-    now: datetime
-    """When the options were read: the time at which the twin begins."""
-    rate: Rate | None
-    """The exact copy rate into each broker, in bytes a second; None for the twin's range."""
     events: tuple[str, ...]
     thresholds: Thresholds
     record: Path | None
     """The folder of the recording; None for none."""
+
+    def rehearsed_run(
+        self, context: Context, path: Path, plan: Plan, allowed: Allowances
+    ) -> NewRun:
+        """Return the run to rehearse, without what only the real world has.
+
+        Raises:
+            BadInput: an option needs the real world, or contradicts the context.
+        """
+        for option, given in (
+            (SLI_COMMAND, self.throttle.sli_command),
+            (SLI_PROMETHEUS, self.throttle.sli_prometheus),
+        ):
+            if given:
+                raise BadInput(f"{option}: a twin does not change its figure. Use --canary instead")
+        if self.schedule.while_command:
+            raise BadInput(
+                f"{WHILE}: a rehearsal runs no command, for its time is not yours. Leave it out"
+            )
+        new = self.new_run(
+            context, default_name(path), plan, plan_name=clean(path.name), allowed=allowed
+        )
+        options = msgspec.structs.replace(new.options, record=False)
+        return msgspec.structs.replace(new, options=options, rate=None)  # it is the twin's
 
     def faults(self, spec: ClusterSpec) -> tuple[Fault, ...]:
         """Return the faults, checked against a cluster.
@@ -161,17 +163,24 @@ _threshold_options = grouped(
     },
 )
 
-_OPTIONS = (
-    click.option(
-        "--on",
-        "file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Rehearse on this twin, a scenario file. Only its cluster and its topics count.",
-    ),
-    cluster_options,
-    twin_reading_options,
-    state_dir_option,
+_source = grouped(
+    "source",
+    _twin_source,
+    {
+        "file": click.option(
+            "--on",
+            "file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Rehearse on this twin, a scenario file. Only its cluster and its topics count.",
+        ),
+        "choice": cluster_options,
+        "reading": twin_reading_options,
+        "state": state_dir_option,
+    },
+)
+_choices: Callable[[Verb[Any]], Verb[Any]] = run_choices(
+    RehearseOptions,
     limits_options_without(),
     throttle_options,
     rehearsed_run_options,
@@ -196,64 +205,6 @@ _OPTIONS = (
 )
 
 
-def rehearse_options(verb: Verb[R]) -> Verb[R]:
+def rehearse_options(verb: Verb[Any]) -> Verb[Any]:
     """Add the options of a rehearsal; passes `source`, a `TwinSource`, and `how`."""
-
-    @wraps(verb)
-    def with_options(
-        *,
-        limits: GivenLimits,
-        throttle: ThrottleOptions,
-        options: RunOptions,
-        schedule: SetSchedule,
-        until: str | None,
-        rate: str | None,
-        **values: Any,
-    ) -> R:
-        source = _twin_source(
-            **{name: values.pop(name) for name in ("file", "choice", "reading", "state")}
-        )
-        context = source.context
-        limits, excludes = new_run_limits(limits)
-        now = SystemClock().now()
-        own = {name: values.pop(name) for name in ("events", "thresholds", "record")}
-        how = RehearseOptions(
-            limits=complete_limits(context.limits, limits),
-            exclude_internal=excludes,
-            options=_run_options(options, throttle, schedule, context),
-            until=parse_until(until, now),
-            now=now,
-            rate=parse_given_rate(rate),
-            **own,
-        )
-        return verb(**values, source=source, how=how)
-
-    decorated: Verb[R] = with_options
-    for option in reversed(_OPTIONS):
-        add: Callable[[Verb[R]], Verb[R]] = option
-        decorated = add(decorated)
-    return decorated
-
-
-def _run_options(
-    options: RunOptions, throttle: ThrottleOptions, schedule: SetSchedule, context: Context
-) -> RunOptions:
-    """Return the options of the run, without what only the real world has.
-
-    Raises:
-        BadInput: an option needs the real world, or cannot be used.
-    """
-    for option, given in (
-        (SLI_COMMAND, throttle.sli_command),
-        (SLI_PROMETHEUS, throttle.sli_prometheus),
-    ):
-        if given:
-            raise BadInput(f"{option}: a twin does not change its figure. Use --canary instead")
-    if schedule.while_command:
-        raise BadInput(
-            f"{WHILE}: a rehearsal runs no command, for its time is not yours. Leave it out"
-        )
-    chosen = schedule.applied_to(options.schedule)
-    return with_throttle(
-        msgspec.structs.replace(options, schedule=chosen, record=False), throttle, context
-    )
+    return _source(_choices(verb))

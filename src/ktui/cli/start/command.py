@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -10,13 +11,13 @@ from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import allowance_options, read_plan_argument
 from ktui.cli.start.new_run import (
-    PlannedRun,
+    StartOptions,
+    carry_out,
     check_new_run,
     report_findings,
     show_dry_run,
-    start_run,
+    start_options,
 )
-from ktui.cli.start.options import StartOptions, start_options
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import default_name
 from ktui.planning.check.findings import Allowances
@@ -51,16 +52,16 @@ def command(
         how.state.free_name(run)
     target = choice.target()
     warn_of_tls(target.cluster)
-    new = PlannedRun(
-        name=run,
-        source=source,
+    new = how.new_run(
+        target.cluster.context,
+        run,
+        plan,
         plan_name=clean(path.name),
-        plan=plan,
         allowed=allowed,
-        target=target,
+        source=source,
     )
-    request = check_new_run(new, how)
+    checked = check_new_run(new, target, how)
     if how.dry_run:
-        show_dry_run(request, json=how.json)
-    report_findings(request)
-    start_run(new, request, how)
+        show_dry_run(checked, json=how.json)
+    report_findings(checked)
+    sys.exit(carry_out(checked, target, how))

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cli.output.plan_report import report
-from ktui.cli.start.request import StartRequest
 from ktui.execution.run.options import NO_SCHEDULE, Schedule, local_minute
 from ktui.execution.run.text import replica_list_text, schedule_text
+from ktui.ops.start import CheckedRun
 from ktui.pacing.decision import Decision
 from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_count, as_duration
@@ -51,20 +51,21 @@ class DryRun(PlanPreview, frozen=True, kw_only=True):
     batches: tuple[BatchPreview, ...]
 
 
-def dry_run_of(request: StartRequest) -> DryRun:
+def dry_run_of(checked: CheckedRun) -> DryRun:
     """Simulate a run."""
     batches: list[BatchPreview] = []
-    preview = request.previewed(lambda *decision: batches.append(_batch(*decision)))
-    schedule, how_long = request.options.schedule, preview.how_long
-    ends_at = None if how_long is None else schedule.after(request.now, how_long.time_s.middle)
+    preview = checked.previewed(lambda *decision: batches.append(_batch(*decision)))
+    new, how_long = checked.new, preview.how_long
+    schedule = new.options.schedule
+    ends_at = None if how_long is None else schedule.after(checked.now, how_long.time_s.middle)
     return DryRun(
         **{field: getattr(preview, field) for field in preview.__struct_fields__},
-        run=request.name,
-        until=_utc(request.until),
+        run=new.name,
+        until=_utc(new.until),
         schedule=msgspec.structs.replace(
             schedule, start_at=_utc(schedule.start_at), by=_utc(schedule.by)
         ),
-        begins_at=_utc(schedule.begins_at(request.now)),
+        begins_at=_utc(schedule.begins_at(checked.now)),
         ends_at=_utc(ends_at),
         batches=tuple(batches),
     )

@@ -1,137 +1,117 @@
-"""A new run: checked against its cluster, shown, or started."""
+"""A new run: its options, its check against its cluster, and its start."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import click
 import msgspec
 
 from ktui.cli.context.claim import ClaimRequest, claim_request
 from ktui.cli.context.cluster import Target
+from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
-from ktui.cli.options.limits import complete_limits
+from ktui.cli.options import common
+from ktui.cli.options.limits import limits_options_without
+from ktui.cli.options.new_run import RunChoices, run_choices
 from ktui.cli.options.outward import with_event_command
-from ktui.cli.options.plan import BAD_PLAN
-from ktui.cli.options.throttle import with_throttle
-from ktui.cli.output.cluster_facts import Standing, read_facts
+from ktui.cli.options.plan import BAD_PLAN, rate_option
+from ktui.cli.options.run import concurrent_option, headless_option, run_options, until_option
+from ktui.cli.options.schedule import schedule_options
+from ktui.cli.options.throttle import throttle_options
+from ktui.cli.output.cluster_facts import Standing, check_on_cluster
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import finding_lines
 from ktui.cli.process.launch import Launch, launch_new_run
 from ktui.cli.start.dry_run import dry_run_of, dry_run_text
 from ktui.cli.start.follow import is_headless, show_run
-from ktui.cli.start.options import StartOptions
-from ktui.cli.start.request import StartRequest
-from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.planning.check.findings import (
-    Allowances,
-    ClusterSnapshot,
-    FindingKind,
-)
-from ktui.planning.check.internal_left_out import leave_out_internal
-from ktui.planning.check.permissions import TO_START
-from ktui.planning.plan import Plan
-from ktui.preview.preview import PreviewBase
-
-NONE_CREATED: Mapping[TopicPartition, PartitionState] = MappingProxyType({})
+from ktui.execution.host.launch import NewRun
+from ktui.execution.host.state_dir import StateDir
+from ktui.ops.start import CheckedRun
 
 
-class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan of a run, and where it is to be carried out."""
+class StartOptions(RunChoices, frozen=True, kw_only=True):
+    """How a run is to be started."""
 
-    name: str
-    source: str
-    """Where the plan comes from, cleaned for the terminal."""
-    plan_name: str
-    plan: Plan
-    allowed: Allowances
-    target: Target
-    created: Mapping[TopicPartition, PartitionState] = NONE_CREATED
-    """Partitions that are to be created, empty, before the run: as they will be."""
-    asked_for: frozenset[FindingKind] = frozenset()
-    """Findings of these kinds are what the operator asked for, and are not shown."""
+    dry_run: bool
+    headless: bool
+    json: bool
+    take_over: bool
+    no_ownership: bool
+    state: StateDir
+
+    def claim(self, target: Target, cluster_id: str, run: str) -> ClaimRequest | None:
+        """Return the claim of a run on its cluster; None without ownership."""
+        return claim_request(
+            target.cluster,
+            self.state,
+            cluster_id,
+            run,
+            off=self.no_ownership,
+            take_over=self.take_over,
+        )
 
 
-def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
-    """Read the cluster for a run, and return the request for it.
+def start_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.Verb[Any]]:
+    """Return a decorator that adds the options of a run to be started.
+
+    Passes them as `how`, a `StartOptions`.
+
+    Args:
+        limits: the limits that have no option, because the verb means something else by the name.
+    """
+    return run_choices(
+        StartOptions,
+        limits_options_without(*limits),
+        throttle_options,
+        run_options,
+        schedule_options,
+        until_option,
+        rate_option,
+        click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing."),
+        headless_option,
+        click.option("--json", is_flag=True, help="Print each event as a line of JSON."),
+        concurrent_option,
+        ownership_options,
+        common.state_dir_option,
+    )
+
+
+start_options = start_options_without()
+"""Adds the options of a run to be started; passes them as `how`, a `StartOptions`."""
+
+
+def check_new_run(new: NewRun, target: Target, how: StartOptions) -> CheckedRun:
+    """Read the cluster for a run, and check the run against it.
 
     Raises:
-        BadInput: options contradict the context.
+        BadInput: the context's command for events cannot be used.
         ClusterError: the cluster cannot be read.
     """
-    cluster = new.target.cluster
-    plan, left_out = leave_out_internal(new.plan) if how.exclude_internal else (new.plan, ())
-    options = with_throttle(how.options, how.throttle, cluster.context)
-    options = with_event_command(options, cluster.context.on_event)
-    schedule = how.schedule.applied_to(options.schedule)
-    options = msgspec.structs.replace(options, schedule=schedule)
-    limits = complete_limits(cluster.context.limits, how.limits)
-    terms = options.terms(limits, new.allowed, new.name)
+    options = with_event_command(new.options, target.cluster.context.on_event)
+    new = msgspec.structs.replace(new, options=options)
     standing = Standing(
         state=how.state,
-        names=new.target.names,
-        claim=lambda cluster_id: _claim(new, how, cluster_id),
+        names=target.names,
+        claim=lambda cluster_id: how.claim(target, cluster_id, new.name),
     )
-    facts = read_facts(
-        cluster,
-        plan,
-        TO_START,
-        how.state,
-        standing if how.dry_run else None,  # a start that follows finds it out by itself
-        throttles=terms.throttles,
-        canary=terms.canary,
-    )
-    facts = msgspec.structs.replace(facts, seen=_with_created(facts.seen, new.created))
-    return StartRequest(
-        name=new.name,
-        plan_name=new.plan_name,
-        target=new.target,
-        base=PreviewBase(plan, facts, source=new.source, rate=how.rate),
-        terms=terms,
-        options=options,
-        left_out=left_out,
-        asked_for=new.asked_for,
-        until=how.until,
-        now=how.now,
-    )
+    # a start that follows finds out by itself what stands against it
+    found = standing if how.dry_run else None
+    return check_on_cluster(target.cluster, new, how.state, found, how.now)
 
 
-def _claim(new: PlannedRun, how: StartOptions, cluster_id: str) -> ClaimRequest | None:
-    return claim_request(
-        new.target.cluster,
-        how.state,
-        cluster_id,
-        new.name,
-        off=how.no_ownership,
-        take_over=how.take_over,
-    )
-
-
-def _with_created(
-    seen: ClusterSnapshot, created: Mapping[TopicPartition, PartitionState]
-) -> ClusterSnapshot:
-    sizes = {Replica(tp, broker): 0 for tp, state in created.items() for broker in state.replicas}
-    return msgspec.structs.replace(
-        seen,
-        partitions={**seen.partitions, **created},
-        sizes={**seen.sizes, **sizes},
-        inbound={**seen.inbound, **dict.fromkeys(created, 0)},
-    )
-
-
-def show_dry_run(request: StartRequest, *, json: bool) -> NoReturn:
+def show_dry_run(checked: CheckedRun, *, json: bool) -> NoReturn:
     """Print what a run would send, and end the program."""
-    dry_run = dry_run_of(request)
+    dry_run = dry_run_of(checked)
     click.echo(encode(dry_run) if json else dry_run_text(dry_run))
     sys.exit(BAD_PLAN if dry_run.problems else 0)
 
 
-def report_findings(request: StartRequest) -> None:
+def report_findings(checked: CheckedRun) -> None:
     """Print the findings. End the program on a problem, or with nothing to do."""
-    preview = request.preview
+    preview = checked.preview
     for line in finding_lines(preview):
         print_note(line)
     if preview.problems:
@@ -142,42 +122,34 @@ def report_findings(request: StartRequest) -> None:
         sys.exit(0)
 
 
-def start_run(
-    new: PlannedRun,
-    request: StartRequest,
-    how: StartOptions,
-    before: Callable[[], None] = lambda: None,
-) -> NoReturn:
-    """Start a run, show it, and end the program; see `carry_out`."""
-    sys.exit(carry_out(new, request, how, before))
-
-
 def carry_out(
-    new: PlannedRun,
-    request: StartRequest,
+    checked: CheckedRun,
+    target: Target,
     how: StartOptions,
     before: Callable[[], None] = lambda: None,
 ) -> int:
     """Start a run, show it, and return the exit code.
 
     Args:
-        new: the run.
-        request: the same, checked.
+        checked: the run.
+        target: its cluster.
         how: the options.
         before: does what precedes the run, once nothing forbids its start.
     """
+    new, cluster_id = checked.new, checked.facts.cluster_id
     launch = Launch(
         state=how.state,
         name=new.name,
-        cluster_id=request.base.facts.cluster_id,
-        names=new.target.names,
-        until=how.until,
-        concurrent=how.concurrent,
-        owner=_claim(new, how, request.base.facts.cluster_id),
+        cluster_id=cluster_id,
+        names=target.names,
+        until=new.until,
+        concurrent=new.concurrent,
+        owner=how.claim(target, cluster_id, new.name),
     )
+    first = new.first_events(checked.facts, target.names)
     return show_run(
-        lambda: launch_new_run(launch, request.first_events(), before),
-        new.target,
+        lambda: launch_new_run(launch, first, before),
+        target,
         how.state,
         headless=is_headless(headless=how.headless, json=how.json),
         json=how.json,

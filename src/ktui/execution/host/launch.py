@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.partition import Brokers
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.durable import write_whole
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
@@ -22,10 +23,12 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Allowances, Severity
+from ktui.planning.check.findings import Allowances, Finding, FindingKind, Severity
+from ktui.planning.check.permissions import TO_START, NeededPermission
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.preview.facts import ClusterFacts, Terms
-from ktui.preview.preview import start_findings
+from ktui.preview.preview import PreviewBase, start_findings
+from ktui.units import Rate
 
 
 def rollback_plan(run: Run) -> Plan:
@@ -89,22 +92,57 @@ def _plan(originals: Iterable[tuple[str, int, Brokers]]) -> Plan:
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to be started, or to be rehearsed first."""
+    """A planned run: what a verb or a screen asks for, to be checked, rehearsed or started."""
 
     name: str
     plan: Plan
     plan_name: str
     """The name of the plan's file."""
+    source: str = ""
+    """What findings call the plan, cleaned for the terminal; empty for the name of its file."""
     limits: Limits
     allowed: Allowances
     options: RunOptions = RunOptions()
     concurrent: bool = False
     """Whether the run may go on beside another live run of the cluster."""
+    until: datetime | None = None
+    rate: Rate | None = None
+    """Bytes a second into each broker for estimates, where the operator names them."""
+    left_out: tuple[Finding, ...] = ()
+    """What was left out of the plan before."""
+    created: Mapping[TopicPartition, PartitionState] = {}
+    """Partitions that are to be created, empty, before the run: as they will be."""
+    asked_for: frozenset[FindingKind] = frozenset()
+    """Findings of these kinds are what the operator asked for, and are not shown."""
 
     @property
     def terms(self) -> Terms:
         """The terms on which a preview of its plan depends."""
         return self.options.terms(self.limits, self.allowed, self.name)
+
+    def preview_base(self, facts: ClusterFacts, need: NeededPermission = TO_START) -> PreviewBase:
+        """Return what previews of its plan begin with, on a cluster as it was read."""
+        source = self.source or self.plan_name
+        return PreviewBase(self.plan, facts, source=source, need=need, rate=self.rate)
+
+    def first_events(
+        self, facts: ClusterFacts, connection: Mapping[str, str] | None = None
+    ) -> list[AnyRunEvent]:
+        """Return the events that its journal begins with; the plan was checked before.
+
+        Args:
+            facts: the cluster.
+            connection: the options that name the cluster on a command line.
+        """
+        return first_events(
+            self.plan,
+            facts.seen,
+            self.limits,
+            self.options,
+            cluster_id=facts.cluster_id,
+            plan_name=self.plan_name,
+            connection=connection,
+        )
 
 
 def prepare_run(
@@ -131,15 +169,7 @@ def prepare_run(
     problems = [each.sentence for each in findings if each.severity is Severity.PROBLEM]
     if problems:
         raise RunRefused(f"nothing was sent: {'; '.join(problems)}")
-    return first_events(
-        new.plan,
-        facts.seen,
-        new.limits,
-        options,
-        cluster_id=facts.cluster_id,
-        plan_name=new.plan_name,
-        connection=connection or {},
-    )
+    return new.first_events(facts, connection)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.run import parse_until
-from ktui.cli.start.request import fits
+from ktui.ops.start import fits
 from ktui.speed.answer import Basis, HowLong, Span
 
 NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)

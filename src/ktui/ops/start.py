@@ -1,4 +1,4 @@
-"""The request for a new run: its plan, the cluster as found, and the options."""
+"""A planned run, checked against its cluster: what it would do, and what speaks against it."""
 
 from __future__ import annotations
 
@@ -8,60 +8,54 @@ from functools import cached_property
 
 import msgspec
 
-from ktui.cli.context.cluster import Target
-from ktui.execution.run.events import AnyRunEvent
-from ktui.execution.run.first_events import first_events
-from ktui.execution.run.options import RunOptions, local_minute
+from ktui.cluster.partition import Replica
+from ktui.execution.host.launch import NewRun
+from ktui.execution.run.options import local_minute
 from ktui.execution.run.text import schedule_text
-from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.preview.facts import Terms
-from ktui.preview.preview import PlanPreview, PreviewBase
+from ktui.ops.preview import FactReader
+from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
+from ktui.planning.check.permissions import TO_START, NeededPermission
+from ktui.preview.facts import ClusterFacts
+from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_duration
 from ktui.speed.answer import HowLong, time_text
 from ktui.speed.simulate import OnDecision
 
 
-class StartRequest(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Everything that a new run needs."""
+class CheckedRun(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A planned run, and its cluster as found."""
 
-    name: str
-    plan_name: str
-    target: Target
-    base: PreviewBase
-    """The plan, and the cluster as found."""
-    terms: Terms
-    options: RunOptions
-    left_out: tuple[Finding, ...] = ()
-    """What was left out of the plan before."""
-    asked_for: frozenset[FindingKind] = frozenset()
-    """Findings of these kinds are what the operator asked for, and are not shown."""
-    until: datetime | None
+    new: NewRun
+    facts: ClusterFacts
+    need: NeededPermission = TO_START
     now: datetime
 
     @cached_property
     def preview(self) -> PlanPreview:
         """The preview of the run; of a very large plan its time is a rough one."""
-        return self.previewed()
+        return self.previewed(roughly=True)
 
-    def previewed(self, on_decision: OnDecision | None = None) -> PlanPreview:
+    def previewed(
+        self, on_decision: OnDecision | None = None, *, roughly: bool = False
+    ) -> PlanPreview:
         """Preview the run; `on_decision` is called with each decision."""
-        roughly = on_decision is None  # a start does not wait for it
-        preview = self.base.under(self.terms, on_decision, roughly=roughly).without(
-            lambda finding: finding.kind in self.asked_for
+        base, new = self.new.preview_base(self.facts, self.need), self.new
+        preview = base.under(new.terms, on_decision, roughly=roughly).without(
+            lambda finding: finding.kind in new.asked_for
         )
-        return preview.with_findings(*self.left_out, *self._promises(preview))
+        return preview.with_findings(*new.left_out, *self._promises(preview))
 
     def _promises(self, preview: PlanPreview) -> Iterator[Finding]:
         """Yield whether --until and --by can be kept."""
         if preview.problems or preview.idle:
             return
-        if self.until is not None:
-            yield fits(preview.how_long, self.until, self.now)
-        if self.options.schedule.by is not None:
-            yield self._by(preview.how_long, self.options.schedule.by)
+        if self.new.until is not None:
+            yield fits(preview.how_long, self.new.until, self.now)
+        if self.new.options.schedule.by is not None:
+            yield self._by(preview.how_long, self.new.options.schedule.by)
 
     def _by(self, how_long: HowLong | None, by: datetime) -> Finding:
-        schedule = self.options.schedule
+        schedule = self.new.options.schedule
         words = f"steps begin {schedule_text(schedule)}"
         if how_long is None:
             return _late(f"{words}: sizes are unknown, so ktui cannot say whether that can be kept")
@@ -77,17 +71,31 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             f"{words}: that may be too early. {expected}. The run says so once it knows its rate"
         )
 
-    def first_events(self) -> list[AnyRunEvent]:
-        """Return the events that the run's journal begins with."""
-        return first_events(
-            self.base.plan,
-            self.base.facts.seen,
-            self.terms.limits,
-            self.options,
-            cluster_id=self.base.facts.cluster_id,
-            plan_name=self.plan_name,
-            connection=self.target.names,
-        )
+
+async def check_run(
+    new: NewRun, reader: FactReader, now: datetime, need: NeededPermission = TO_START
+) -> CheckedRun:
+    """Read the cluster for a planned run; nothing is sent.
+
+    Raises:
+        ClusterError: the cluster cannot be read.
+        RunProblem: the state directory cannot be read.
+    """
+    terms = new.terms
+    facts = await reader.read(new.plan, need, throttles=terms.throttles, canary=terms.canary)
+    facts = msgspec.structs.replace(facts, seen=_with_created(facts.seen, new))
+    return CheckedRun(new=new, facts=facts, need=need, now=now)
+
+
+def _with_created(seen: ClusterSnapshot, new: NewRun) -> ClusterSnapshot:
+    created = new.created
+    sizes = {Replica(tp, broker): 0 for tp, state in created.items() for broker in state.replicas}
+    return msgspec.structs.replace(
+        seen,
+        partitions={**seen.partitions, **created},
+        sizes={**seen.sizes, **sizes},
+        inbound={**seen.inbound, **dict.fromkeys(created, 0)},
+    )
 
 
 def fits(how_long: HowLong | None, until: datetime, now: datetime) -> Finding:
