@@ -20,8 +20,8 @@ from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.planning.read.read import read_plan
 from ktui.preview.facts import ClusterFacts, Terms
+from ktui.preview.moves import steps_of
 from ktui.preview.preview import PreviewBase
-from ktui.preview.steps import steps_of
 
 BROKERS = 12
 PARTITIONS = 200

@@ -58,7 +58,7 @@ OF_RUNS = (
     Constant(capacity, "BINDS", (0.9,)),
     Constant(capacity, "THROTTLED", [Span(0.5, share, 1.0) for share in (0.5, 0.8, 1.0)]),
     Constant(capacity, "_ENOUGH_S", (0.5,)),
-    Constant(copies, "_SENDING", (0.0, 0.25, 1.0)),
+    Constant(copies, "SENDING", (0.0, 0.25, 1.0)),
     Constant(copies, "HALF_AT", (0.0, 4.0)),
     Constant(copy_progress, "_GROWTH_SPAN_S", (1e9,)),
     Constant(copy_progress, "_LONGEST_S", (2.0,)),

@@ -45,7 +45,7 @@ from ktui.simulated.data.replication import SharingFactory
 from ktui.simulated.data.sharing import Sharing
 from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from ktui.speed.copies import SENDING, CopyLoad, Overlap, Pair
+from ktui.speed.copies import HALF_AT, SENDING, CopyLoad, Pair
 from ktui.speed.shown import prior_of
 from support.runs.engine_runs import PlannedRun, plan_of, snapshot_of
 
@@ -55,7 +55,6 @@ _BLOCK = 20
 """Seconds of a recorded run that stay together."""
 _WITHIN, _SHORT_S, _WITHIN_S = 0.25, 60.0, 15.0
 _AIM = 90
-_OVERLAP = Overlap()
 _LIMITS: tuple[dict[str, object], ...] = (
     {}, {}, {"partitions": 4}, {"per-broker": 2}, {"pace": "fast"},
     {"partitions": 10, "mode": "wave"}, {"per-broker": 1, "order": "size-desc"},
@@ -260,8 +259,8 @@ class RecordedSharing(Sharing):
                 host = self._hosts[broker]
                 host.spec = msgspec.structs.replace(
                     host.spec,
-                    copy_in=(1 + _OVERLAP.half) * next(alone),
-                    copy_half_at=_OVERLAP.half,
+                    copy_in=(1 + HALF_AT) * next(alone),
+                    copy_half_at=HALF_AT,
                     throttle_share=max(0.01, next(share)),
                 )
         super().share(topics)

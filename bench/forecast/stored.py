@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from bench.forecast import real_runs, simulated
 from bench.forecast.real_runs import Kind, Machine
-from ktui.pipeline.forecast.replay import DecodedPoll
-from ktui.pipeline.forecast.session_stream import session_events
+from ktui.pipeline.forecast.replay import DecodedPoll, session_events
 from ktui.recording.lines import RunLine
 from ktui.recording.reading import find_sessions
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from pyspark.sql import Row
 
-from ktui.insights.file import insights_in
+from ktui.insights.insights import insights_in
 from ktui.pipeline.lake import tables
 from support.pipeline.drained_lake import SIZES, DrainedLake, records_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.insights.file import insights_in
+from ktui.insights.insights import insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.tables import MOVES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-from ktui.insights.file import insights_in
+from ktui.insights.insights import insights_in
 from ktui.pipeline.lake.tables import WHAT_IF
 from support.pipeline.drained_lake import DrainedLake, records_of
 from support.recordings.drained_recordings import MB

@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation

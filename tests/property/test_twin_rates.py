@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.simulated.clock import FIRST_MOMENT

@@ -23,14 +23,16 @@ from ktui.planning.check.permissions import TO_START, NeededPermission, missing_
 from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.preview.broker_shares import BrokerShare, broker_shares
-from ktui.preview.facts import ClusterFacts, Terms
-from ktui.preview.moves import moves_of
-from ktui.preview.step_cost import StepPatterns
-from ktui.preview.steps import PartitionSteps
-from ktui.preview.summary import PlanSummary, summarise
-from ktui.preview.throttle_findings import throttle_findings
-from ktui.preview.throttled_run import GrowingPartitions, ThrottledRun
+from ktui.preview.facts import (
+    BrokerShare,
+    ClusterFacts,
+    PlanSummary,
+    Terms,
+    broker_shares,
+    summarise,
+)
+from ktui.preview.moves import PartitionSteps, StepPatterns, moves_of
+from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun, throttle_findings
 from ktui.quantities import as_bytes
 from ktui.speed.answer import HowLong, Span
 from ktui.speed.bundles import simulate_in_bundles

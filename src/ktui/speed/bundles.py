@@ -20,7 +20,6 @@ from ktui.pacing.limits import Limits
 from ktui.speed.capacity import Rates
 from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair, leader_or_first
 from ktui.speed.simulate import (
-    POLL_S,
     RestOfRun,
     SimulatedOutcome,
     StepOverhead,
@@ -108,24 +107,63 @@ def simulate_in_bundles(
             of = [written.get(one.tp, 0) for one in (each.one, *each.others)]
             written[each.one.tp] = sum(of) if together else max(of)
     times = len(wanted) / max(1, len(bundles))
-    steps = 1.0 if together else times
-    copies = BundledCopies(
-        rates.copies(),
+    stand = StandIns(
         {tp: Counter(map(_leader, of)) for tp, of in others.items()} if together else {},
         {} if together else {tp: 1 + len(of) for tp, of in others.items()},
+        1.0 if together else times,
     )
-    cuts, least_s = limits.cuts_per_minute, 0.0
-    if cuts is not None and steps > 1:  # a bundle would be cut at once
-        least_s = 60.0 * len(wanted) / cuts
-        limits = msgspec.structs.replace(limits, cuts_per_minute=None)
-    beside = StepOverhead(round(joining_s * steps), round(POLL_S * steps))
-    run = simulate_rest_of_run(RestOfRun((), parts), limits, beside, copies, inbound=written)
+    rest, beside = RestOfRun((), parts), StepOverhead(joining_s)
+    run = simulate_stand_ins(
+        rest, limits, beside, rates, stand, to_cut=len(wanted), inbound=written
+    )
     return msgspec.structs.replace(
         run,
-        waiting_s=max(run.waiting_s, least_s - run.copying_s),
-        batches=round(run.batches * steps),
+        batches=round(run.batches * stand.steps),
         peak_extra_replicas=round(run.peak_extra_replicas * (times if together else 1)),
     )
+
+
+class StandIns(NamedTuple):
+    """For what the partitions of a simulation stand, besides themselves."""
+
+    together: Mapping[TopicPartition, Counter[int]]
+    """The leaders of others that are copied at the same time."""
+    in_turn: Mapping[TopicPartition, int]
+    """How many a partition and others are that are copied one after the other."""
+    steps: float
+    """How many steps a step stands for, on average: it takes their time beside copying."""
+
+
+def simulate_stand_ins(
+    left: RestOfRun,
+    limits: Limits,
+    overhead: StepOverhead,
+    rates: Rates,
+    stand: StandIns,
+    *,
+    to_cut: int,
+    inbound: Mapping[TopicPartition, int] | None = None,
+) -> SimulatedOutcome:
+    """Simulate a run of which some partitions stand for others.
+
+    Args:
+        left: the partitions simulated, each with the size of all for which it stands.
+        limits: the limits in force.
+        overhead: of one step.
+        rates: the rates of copies.
+        stand: for what they stand.
+        to_cut: how many partitions are still to be cut, of all.
+        inbound: bytes a second written to partitions, where known.
+    """
+    least_s, per_minute = 0.0, limits.cuts_per_minute
+    if per_minute is not None and stand.steps > 1:  # partitions in one would be cut at once
+        least_s = 60.0 * to_cut / per_minute
+        limits = msgspec.structs.replace(limits, cuts_per_minute=None)
+    beside = StepOverhead(
+        round(overhead.joining_s * stand.steps), round(overhead.other_s * stand.steps)
+    )
+    run = simulate_rest_of_run(left, limits, beside, _StandInCopies(rates, stand), inbound=inbound)
+    return msgspec.structs.replace(run, waiting_s=max(run.waiting_s, least_s - run.copying_s))
 
 
 def _size(one: WantedPartition) -> int:
@@ -142,43 +180,21 @@ def _leader(one: WantedPartition) -> int:
     return leader_or_first(now.leader, now.replicas)
 
 
-class BundledCopies:
-    """Copies of partitions that may stand for others.
+class _StandInCopies(CopiesOfBothEnds):
+    """Copies of partitions that may stand for others; sizes are those of all of them together."""
 
-    Args:
-        copying: the copies in flight.
-        together: those for which some stand that are copied at the same time, by leader.
-        in_turn: for how many those stand that are copied one after the other.
-    """
+    def __init__(self, rates: Rates, stand: StandIns) -> None:
+        super().__init__(rates.of_copy, rates.load())
+        self._stand = stand
 
-    def __init__(
+    def add(
         self,
-        copying: CopiesOfBothEnds,
-        together: Mapping[TopicPartition, Counter[int]],
-        in_turn: Mapping[TopicPartition, int],
+        tp: TopicPartition,
+        pair: Pair,
+        size: float,
+        at_s: float,
+        beside: Mapping[int, int] = NONE_BESIDE,
     ) -> None:
-        self._copying = copying
-        self._together = together
-        self._in_turn = in_turn
-
-    @property
-    def next_end_s(self) -> float:
-        """The second at which the next copy ends if none is added; infinity without copies."""
-        return self._copying.next_end_s
-
-    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica of each partition that this one stands for.
-
-        Args:
-            tp: the partition.
-            pair: its leader, and the broker that copies from it.
-            size: bytes; those of all that are copied at the same time.
-            at_s: the second.
-        """
-        beside = self._together.get(tp, NONE_BESIDE)
-        one = size / (1 + sum(beside.values())) * self._in_turn.get(tp, 1)
-        self._copying.add(tp, pair, one, at_s, beside)
-
-    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        """Return copies that ended by then: second, partition, broker; each copy once."""
-        return self._copying.ended(by_s)
+        beside = self._stand.together.get(tp, beside)
+        one = size / (1 + sum(beside.values())) * self._stand.in_turn.get(tp, 1)
+        super().add(tp, pair, one, at_s, beside)

@@ -12,24 +12,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Annotated
 
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
-from ktui.insights.prior import Prior
+from ktui.insights.prior import NonNegativeInt, Prior
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.speed.answer import Basis, Misfit, Source, Span
-from ktui.speed.copies import (
-    HALF_AT,
-    USUAL_OVERLAP,
-    CopiesOfBothEnds,
-    CopyLoad,
-    Overlap,
-    Pair,
-)
-from ktui.speed.known import misfits
+from ktui.speed.copies import CopiesOfBothEnds, CopyLoad, Pair, speedup
 
 ASSUMED = Span(20e6, 50e6, 100e6)
 """The assumed rate of a copy by itself without a throttle, in bytes a second, until one was seen.
@@ -62,6 +55,12 @@ Later runs on the same five brokers took 0.7 to 1.7 times as long as one had pro
 """
 _MISFIT = 1.3
 """How much wider the range is for each misfit: chosen, not fitted. Less would promise too much."""
+_LARGER = 4.0
+"""Partitions so many times as large as any copied before are another case.
+
+Of partitions that fit into the page caches of their leaders, nothing follows for those that do not.
+Chosen, not fitted: the partitions of all labs are alike.
+"""
 _SPAN_S = 120.0
 """Busy seconds after which what was copied counts for a third.
 
@@ -101,36 +100,54 @@ class _Seen(msgspec.Struct):
         return self.throttle is not None and self.bytes_s >= BINDS * self.throttle
 
 
-class Received(msgspec.Struct):
-    """What a broker has received under one throttle since the run began: nothing is forgotten."""
-
-    bytes: float = 0.0
-    alone: float = 0.0
-    """The bytes that a single copy would have received in that time, by the usual overlap: so what
-    runs have shown goes together, whatever each of them knew of earlier ones."""
-    seconds: float = 0.0
-    at_once: int = 0
-    """The most copies at a time."""
-
-    def add(self, size: float, alone: float, seconds: float, at_once: int) -> None:
-        """Add what was received in some seconds."""
-        self.bytes += max(0.0, size)
-        self.alone += max(0.0, alone)
-        self.seconds += seconds
-        self.at_once = max(self.at_once, at_once)
-
-
 def _was_free(seen: _Seen) -> bool:
     return seen.throttle is None
+
+
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+"""Bytes or seconds, small enough that no sum of them overflows."""
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**30)]
+
+
+class BrokerShown(msgspec.Struct, frozen=True):
+    """What a broker has received under one throttle, while it had something to copy."""
+
+    broker: int
+    throttle: NonNegativeInt | None
+    """Bytes a second; None without one."""
+    bytes: Amount
+    alone: Amount
+    """The bytes that a single copy would have received in that time."""
+    seconds: Amount
+    at_once: _Count
+    """The most copies at a time."""
+
+    def added_to(self, before: BrokerShown | None) -> BrokerShown:
+        """Return the sum of what the broker has received before, under that throttle, and this."""
+        if before is None:
+            return self
+        return BrokerShown(
+            self.broker,
+            self.throttle,
+            before.bytes + self.bytes,
+            before.alone + self.alone,
+            before.seconds + self.seconds,
+            max(before.at_once, self.at_once),
+        )
 
 
 class CapacityMemory(msgspec.Struct):
     """What was learned of brokers so far."""
 
     seen: dict[int, _Seen] = {}
-    received: dict[tuple[int, int | None], Received] = {}
-    """By broker and throttle."""
+    received: dict[tuple[int, int | None], BrokerShown] = {}
+    """By broker and throttle, since the run began: nothing is forgotten."""
     busy_s: float = 0.0
+
+    def shown(self, more: BrokerShown) -> None:
+        """Add what a broker has received."""
+        key = more.broker, more.throttle
+        self.received[key] = more.added_to(self.received.get(key))
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -167,7 +184,6 @@ class Capacity:
     ) -> None:
         self.prior = prior
         self.given = None if given is None else float(given)  # plain, for JSON
-        self.overlap = overlap_of(prior)
         self._share = share_of_throttle(prior) if share is None else share
         self._memory = CapacityMemory() if memory is None else memory
 
@@ -186,14 +202,11 @@ class Capacity:
             seconds: the length of the period.
             throttle: the run's throttle.
         """
-        load = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied), self.overlap)
-        usual = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied))
+        load = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied))
         sizes, alone = defaultdict[int, float](float), defaultdict[int, float](float)
-        kept_alone = defaultdict[int, float](float)
         for pair, size in copied:
             sizes[pair[1]] += size
             alone[pair[1]] += size * load.slows(pair) / load.onto(pair[1])
-            kept_alone[pair[1]] += size * usual.slows(pair) / load.onto(pair[1])
         begun = [self._begun(broker, throttle.of(broker)) for broker in sizes]
         kept = math.exp(-seconds / _SPAN_S)
         for (broker, received), seen in zip(sizes.items(), begun, strict=True):
@@ -202,8 +215,16 @@ class Capacity:
             seen.alone = kept * seen.alone + max(0.0, alone[broker])
             seen.seconds = kept * seen.seconds + seconds
             self._memory.busy_s += seconds
-            sums = self._memory.received.setdefault((broker, seen.throttle), Received())
-            sums.add(received, kept_alone[broker], seconds, load.onto(broker))
+            self._memory.shown(
+                BrokerShown(
+                    broker,
+                    seen.throttle,
+                    max(0.0, received),
+                    max(0.0, alone[broker]),
+                    seconds,
+                    load.onto(broker),
+                )
+            )
 
     def _begun(self, broker: int, limit: int | None) -> _Seen:
         """Return what was seen so far, at first what is expected, if there is any ground for it."""
@@ -232,7 +253,7 @@ class Capacity:
     @property
     def usual_bytes_s(self) -> float:
         """The most that a broker of which nothing is known takes in, in bytes a second."""
-        return self._expected_alone * self.overlap.speedup(MANY)
+        return self._expected_alone * speedup(MANY)
 
     def takes(self, broker: int, at_once: int, throttle: int | None) -> float:
         """Return the rate at which a broker receives, in bytes a second.
@@ -249,7 +270,7 @@ class Capacity:
             if seen.bound and seen.throttle != throttle:
                 return min(1.0, seen.bytes_s / seen.throttle) * throttle
             return min(seen.bytes_s, throttle)
-        free = self.alone(broker) * self.overlap.speedup(at_once)
+        free = self.alone(broker) * speedup(at_once)
         if throttle is None:
             return free
         if seen is not None:
@@ -298,7 +319,6 @@ class Rates:
     """
 
     def __init__(self, capacity: Capacity, throttle: ThrottleRates, case: Case = ANY_CASE) -> None:
-        self.overlap = capacity.overlap
         self._capacity = capacity
         self._throttle = throttle
         self._case = case
@@ -352,7 +372,7 @@ class Rates:
 
     def load(self, pairs: Iterable[Pair] = ()) -> CopyLoad:
         """Return how much some copies in flight load brokers at these rates."""
-        return CopyLoad(self.is_free, pairs, self.overlap)
+        return CopyLoad(self.is_free, pairs)
 
     def copies(self) -> CopiesOfBothEnds:
         """Return copies in flight at these rates; none yet."""
@@ -393,20 +413,30 @@ class Rates:
         if prior is None:
             return Basis()
         case = self._case
-        unlike = misfits(prior, case.onto, self.limit, largest=case.largest, brokers=case.brokers)
-        return Basis(Source.EARLIER_RUNS, prior.runs, misfits=unlike)
+        return Basis(
+            Source.EARLIER_RUNS, prior.runs, misfits=tuple(misfits(prior, case, self.limit))
+        )
 
 
-def overlap_of(prior: Prior | None) -> Overlap:
-    """Return what brokers gain by several copies at once, where a curve was fitted to earlier runs.
+def misfits(prior: Prior, case: Case, limit: Callable[[int], int | None]) -> Iterator[Misfit]:
+    """Yield how earlier runs differ from a run, as far as it is known what those were like.
 
-    It takes copies without a throttle, at several numbers at once, to fit one.
+    Args:
+        prior: the rates of earlier runs.
+        case: what is to be copied.
+        limit: returns the throttle of a broker in bytes a second; None without one.
     """
-    curve = None if prior is None else prior.curve
-    unfit = curve is None or curve.known_to is not None or curve.most_at_once == 1
-    if curve is None or unfit or curve.half_at == HALF_AT:
-        return USUAL_OVERLAP
-    return Overlap(curve.half_at, float(curve.holds_to))
+    known = bool(prior.onto)
+    limits = {limit(broker) for broker in case.onto}
+    unknown_share = known and prior.throttle is None and limits != {None}
+    if unknown_share or not all(prior.curve.carries(each) for each in limits):
+        yield Misfit.THROTTLE
+    if known and not set(case.onto) <= set(prior.onto):
+        yield Misfit.BROKERS
+    if prior.brokers is not None and case.brokers > prior.brokers:
+        yield Misfit.GROWN
+    if prior.largest is not None and case.largest > _LARGER * prior.largest:
+        yield Misfit.SIZES
 
 
 def share_of_throttle(prior: Prior | None) -> float:

@@ -12,9 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import inf
 from types import MappingProxyType
-from typing import Protocol
-
-import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
 
@@ -27,7 +24,8 @@ HALF_AT = 1.0
 """With so many copies a broker takes in half of what it does with many, as `RateCurve` has it.
 
 A single copy waits for its leader between fetches. With 0 or 4, forecasts of brokers with a share
-of a core miss by a sixth more (bench/forecast/ablation.py). Earlier runs may show another figure.
+of a core miss by a sixth more (bench/forecast/ablation.py). A figure fitted to each cluster's own
+earlier runs was no better in the median, and worse in its tail: few runs vary what shows it.
 """
 
 _FINENESS = 25
@@ -44,22 +42,11 @@ Pair = tuple[int, int]
 
 
 def leader_or_first(leader: int | None, replicas: Brokers) -> int:
-    """Return whom a partition is copied from: without a leader, its first replica."""
-    return replicas[0] if leader is None else leader
+    """Return whom a partition is copied from: without a leader, its first replica.
 
-
-class CopiesInFlight(Protocol):
-    """The replicas being copied, and their rates."""
-
-    @property
-    def next_end_s(self) -> float:
-        """The second at which the next copy ends if none is added."""
-
-    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica of `size` bytes."""
-
-    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        """Return copies that ended by then: second, partition, broker; each copy once."""
+    A damaged journal may have a partition without replicas: then it is -1, which is no broker.
+    """
+    return next(iter(replicas), -1) if leader is None else leader
 
 
 class BrokerIntake:
@@ -119,26 +106,9 @@ class BrokerIntake:
         self.next_end_s = self._at_s + left * self._byte_s
 
 
-class Overlap(msgspec.Struct, frozen=True):
-    """What a broker gains by copying several replicas at once: each waits while others go on."""
-
-    half_at: float | None = None
-    """With so many copies, it takes in half of what it does with many; None if no run shows it."""
-    holds_to: float = inf
-    """Beyond so many copies, more of them bring no more."""
-
-    @property
-    def half(self) -> float:
-        """The number of copies with which a broker takes in half: fitted, or the usual one."""
-        return HALF_AT if self.half_at is None else self.half_at
-
-    def speedup(self, load: float) -> float:
-        """Return how many times as much a broker takes in under some load as with one copy."""
-        count = min(load, self.holds_to)
-        return count * (1.0 + self.half) / (count + self.half)
-
-
-USUAL_OVERLAP = Overlap()
+def speedup(load: float) -> float:
+    """Return how many times as much a broker takes in under some load as with one copy."""
+    return load * (1.0 + HALF_AT) / (load + HALF_AT)
 
 
 class CopyLoad:
@@ -148,17 +118,10 @@ class CopyLoad:
         is_free: whether a broker receives without a throttle. Copies that a throttle holds up
             leave their brokers time for others, so that they are no load.
         pairs: that of each copy.
-        overlap: what brokers gain by copying several replicas at once.
     """
 
-    def __init__(
-        self,
-        is_free: Callable[[int], bool],
-        pairs: Iterable[Pair] = (),
-        overlap: Overlap = USUAL_OVERLAP,
-    ) -> None:
+    def __init__(self, is_free: Callable[[int], bool], pairs: Iterable[Pair] = ()) -> None:
         self._is_free = is_free
-        self._half, self._holds_to = overlap.half, overlap.holds_to
         self._onto = Counter[int]()
         self._load = defaultdict[int, float](float)
         for pair in pairs:
@@ -183,8 +146,7 @@ class CopyLoad:
         """
         leader, broker = pair
         load = max(1.0, self._load[leader], self._load[broker])
-        count = min(load, self._holds_to)
-        return load * (count + self._half) / (count * (1.0 + self._half))  # load / speedup(load)
+        return (load + HALF_AT) / (1.0 + HALF_AT)  # load / speedup(load)
 
 
 class CopiesOfBothEnds:
@@ -220,6 +182,9 @@ class CopiesOfBothEnds:
     @property
     def next_end_s(self) -> float:
         """The second at which the next copy ends if none is added; infinity without copies."""
+        return self._next_end_s()
+
+    def _next_end_s(self) -> float:
         self._settle()
         while self._ends:
             end_s, pair = self._ends[0]
@@ -269,7 +234,7 @@ class CopiesOfBothEnds:
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
         """Return copies that ended by then: second, partition, broker; each copy once."""
         ended = []
-        while (next_s := self.next_end_s) <= by_s:
+        while (next_s := self._next_end_s()) <= by_s:
             due: dict[Pair, None] = {}
             while self._ends and self._ends[0][0] <= next_s:
                 due[heapq.heappop(self._ends)[1]] = None

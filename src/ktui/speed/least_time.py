@@ -15,7 +15,7 @@ from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
 from ktui.speed.answer import Bottleneck, Bound, Span
 from ktui.speed.capacity import Rates
-from ktui.speed.copies import USUAL_OVERLAP, Overlap, leader_or_first
+from ktui.speed.copies import HALF_AT, leader_or_first, speedup
 
 _TRIPLE = 3
 
@@ -42,14 +42,14 @@ class CopiesOnto(msgspec.Struct, frozen=True, gc=False):
 NOTHING = CopiesOnto()
 
 
-def least_alone(copies: CopiesOnto, overlap: Overlap = USUAL_OVERLAP) -> float:
+def least_alone(copies: CopiesOnto) -> float:
     """Return the bytes that one copy by itself receives in the least time that some copies take.
 
     In each moment, what n copies receive and h times what the largest of them receives are together
     at most 1 + h times as much as one copy by itself would.
     """
-    at_once, half = copies.bytes / overlap.speedup(copies.at_once), overlap.half
-    return max(at_once, (copies.bytes + half * copies.longest) / (1.0 + half))
+    at_once = copies.bytes / speedup(copies.at_once)
+    return max(at_once, (copies.bytes + HALF_AT * copies.longest) / (1.0 + HALF_AT))
 
 
 def least_time(wanted: Iterable[WantedPartition], limits: Limits, rates: Rates) -> Bound | None:
@@ -173,7 +173,7 @@ class _Sums:
     def _intake_s(self, broker: int, copies: CopiesOnto) -> float:
         """Return the least seconds in which a broker takes in some copies."""
         if self._rates.is_free(broker):
-            return least_alone(copies, self._rates.overlap) / self._rate(broker)
+            return least_alone(copies) / self._rate(broker)
         return copies.bytes / self._rates.takes(broker, copies.at_once)
 
     def _of_all(self, middle_s: float) -> Span:

@@ -23,7 +23,7 @@ from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done, Situation
 from ktui.pacing.steps import after
 from ktui.pacing.usage import LastMinute
-from ktui.speed.copies import CopiesInFlight, leader_or_first
+from ktui.speed.copies import CopiesOfBothEnds, leader_or_first
 
 POLL_S = 1
 """Seconds between polls. Ends are seen, and decisions made, at polls.
@@ -97,7 +97,7 @@ def simulate_rest_of_run(
     left: RestOfRun,
     limits: Limits,
     overhead: StepOverhead,
-    copying: CopiesInFlight,
+    copying: CopiesOfBothEnds,
     on_decision: OnDecision | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
@@ -125,7 +125,7 @@ class _SimulatedRun:
         self,
         limits: Limits,
         overhead: StepOverhead,
-        copying: CopiesInFlight,
+        copying: CopiesOfBothEnds,
         on_decision: OnDecision | None = None,
         inbound: Mapping[TopicPartition, int] | None = None,
     ) -> None:

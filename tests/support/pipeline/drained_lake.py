@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import Row, SparkSession
 
 from ktui.execution.journal.commands import SetThrottle
-from ktui.insights.file import NAME, insights_in
+from ktui.insights.insights import NAME, insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.schema import Table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ktui.insights.curve import RateCurve
 from ktui.insights.insights import (
     ClusterInsights,
     EtaError,
@@ -14,8 +13,7 @@ from ktui.insights.insights import (
     SizeRate,
     StallCause,
 )
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 
 MB = 1_000_000
 RATE = Spread(10.0 * MB, 40.0 * MB, 50.0 * MB, count=70)

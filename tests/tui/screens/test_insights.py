@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.file import NAME, publish_insights
+from ktui.insights.insights import NAME, publish_insights
 from ktui.tui.screens.insights import InsightsScreen
 from support.pipeline.insights import insights
 from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs

@@ -10,15 +10,15 @@ import pytest
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
-from ktui.insights.file import (
+from ktui.insights.insights import (
     NAME,
+    Insights,
     encode,
     insights_in,
     insights_of,
     publish_insights,
     read_insights,
 )
-from ktui.insights.insights import Insights
 from support.pipeline.insights import insights, of_cluster
 
 

@@ -10,8 +10,15 @@ import pytest
 from bench.forecast.settling import Settled, Settling
 
 from ktui.pacing.limits import Limits
-from ktui.pipeline.forecast.replay import EVERY_MS, PARTITION, RUN, DecodedPoll, EtaReplay, Forecast
-from ktui.pipeline.forecast.session_stream import session_events
+from ktui.pipeline.forecast.replay import (
+    EVERY_MS,
+    PARTITION,
+    RUN,
+    DecodedPoll,
+    EtaReplay,
+    Forecast,
+    session_events,
+)
 from ktui.recording.lines import RunLine
 from support.recordings.drained_recordings import MB, drained
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, encode
-from ktui.insights.curve import RateCurve
+from ktui.insights.prior import RateCurve
 from ktui.pipeline.forecast import backtest, replay
 from ktui.pipeline.tables import runs
 from ktui.pipeline.what_if import table as what_if

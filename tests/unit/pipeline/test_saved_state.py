@@ -8,9 +8,16 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from ktui.pipeline.forecast.replay import CaughtUp, EtaReplay, Forecast
-from ktui.pipeline.forecast.saved_state import SavedState, decode, encode
-from ktui.pipeline.forecast.session_stream import SessionStream, session_events
+from ktui.pipeline.forecast.replay import (
+    CaughtUp,
+    EtaReplay,
+    Forecast,
+    SavedState,
+    SessionStream,
+    decode_state,
+    encode_state,
+    session_events,
+)
 from support.recordings.taped_runs import tapes_of_runs
 from support.recordings.tapes import Tape
 
@@ -29,12 +36,12 @@ def cut(tape: Tape, items: int) -> list[bytes]:
 
 def one_by_one(segments: list[bytes], cluster_id: str) -> Iterator[Forecast | CaughtUp]:
     """Replay each segment from the state saved after the one before."""
-    saved = encode(SavedState())
+    saved = encode_state(SavedState())
     for segment in segments:
-        state = decode(saved)
+        state = decode_state(saved)
         stream, replay = SessionStream(cluster_id, state.place), EtaReplay(state=state.replay)
         yield from replay.replay(stream.events([segment]))
-        saved = encode(SavedState(stream.place, replay.state))
+        saved = encode_state(SavedState(stream.place, replay.state))
 
 
 def test_sessions_cut_in_the_middle_of_moves_have_the_forecasts_of_whole_ones(
@@ -53,4 +60,4 @@ def test_sessions_cut_in_the_middle_of_moves_have_the_forecasts_of_whole_ones(
 @pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"\x81\xa5place\x01"])
 def test_what_is_no_state_is_refused(content: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
-        decode(content)
+        decode_state(content)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ktui.pipeline.what_if.evidence import (
     LEAST_RUNS,
     LEAST_STEPS,
-    TELLING_S,
     Evidence,
     HeldOutTests,
     SimulatedUse,
@@ -21,6 +20,7 @@ from ktui.pipeline.what_if.evidence import (
 )
 from ktui.pipeline.what_if.model import InflowSample, RecordedStep, fit
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
+from ktui.speed.shown import TELLING_S
 
 MB = 1_000_000
 SEEN = Evidence(
@@ -139,7 +139,7 @@ def test_a_throttle_fifty_times_the_recorded_one_is_beyond_the_evidence() -> Non
             throttle=parse_throttle_rates(throttle),
             broker_bytes_s=model.curve.bytes_s(2, None),
         )
-        assert "50 MB/s into a broker, and 2.0 MB/s at most were recorded" in list(
+        assert "67 MB/s into a broker, and 2.0 MB/s at most were recorded" in list(
             beyond_evidence(faster, model.seen)
         )
     same = msgspec.structs.replace(

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
-from ktui.insights.curve import RateCurve
+from ktui.insights.prior import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.evidence import Evidence, HeldOutTests
 from ktui.pipeline.what_if.grid import GridCell
@@ -41,7 +41,7 @@ TESTED = HeldOutTests(runs=2)
 
 def model(mb_s: float) -> Model:
     return Model(
-        curve=RateCurve(most_bytes_s=mb_s * MB, half_at=0.0, most_at_once=8),
+        curve=RateCurve(most_bytes_s=1.5 * mb_s * MB, half_at=1.0, most_at_once=8),  # for two
         joining_s=0,
         other_s=1,
         seen=SEEN,

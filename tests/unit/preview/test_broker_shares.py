@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.preview.broker_shares import BrokerShare, broker_shares
+from ktui.preview.facts import BrokerShare, broker_shares
 from support.cli.preflights import Way, a_plan, a_snapshot
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))

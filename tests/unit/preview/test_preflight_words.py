@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.pacing.limits import Limits, Mode
 from ktui.preview.text import lines
 from ktui.speed.capacity import Capacity

@@ -24,9 +24,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.options import Schedule
 from ktui.execution.run.run import Run
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.planning.check.placement import read_with_log_dirs
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress

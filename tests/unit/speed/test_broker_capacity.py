@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.speed.capacity import ASSUMED, Capacity
 

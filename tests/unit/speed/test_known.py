@@ -5,11 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.speed.answer import Misfit
-from ktui.speed.known import misfits
+from ktui.speed.capacity import Case, misfits
 
 MB = 10**6
 GB = 10**9
@@ -54,5 +52,5 @@ UNKNOWN = Prior(FREE.replica_bytes_s, 0.0, FREE.curve, 3)
 def test_a_run_unlike_the_earlier_ones_is_told_by_what_differs(
     prior: Prior, asked: dict[str, int | tuple[int, ...]], expected: tuple[Misfit, ...]
 ) -> None:
-    onto, throttle = asked.pop("onto", (4, 5)), asked.pop("throttle", None)
-    assert misfits(prior, onto, lambda _broker: throttle, **asked) == expected  # type: ignore[arg-type, return-value]
+    throttle, case = asked.pop("throttle", None), Case(**{"onto": (4, 5), **asked})  # type: ignore[arg-type]
+    assert tuple(misfits(prior, case, lambda _broker: throttle)) == expected  # type: ignore[arg-type, return-value]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from ktui.insights.curve import RateCurve
+from ktui.insights.prior import RateCurve
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.speed.capacity import ASSUMED, Capacity, CapacityMemory
 from ktui.speed.shown import SpeedShown, prior_of, received_by, together

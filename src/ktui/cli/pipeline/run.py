@@ -20,7 +20,7 @@ from ktui.cli.pipeline.options import (
 )
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.file import publish_insights
+from ktui.insights.insights import publish_insights
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
 from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals

@@ -20,8 +20,8 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.findings import Allowances
 from ktui.planning.check.permissions import TO_CHECK
 from ktui.planning.plan import Plan
+from ktui.preview.moves import steps_of
 from ktui.preview.preview import PlanPreview
-from ktui.preview.steps import steps_of
 
 
 class CheckOptions(RunChoices, frozen=True, kw_only=True):

@@ -14,8 +14,7 @@ from ktui.cli.run.runs import local_time
 from ktui.cluster.simulated_id import marked
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.file import insights_in, read_insights
-from ktui.insights.insights import ClusterInsights, Insights
+from ktui.insights.insights import ClusterInsights, Insights, insights_in, read_insights
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
 

@@ -36,11 +36,9 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.run import Run
 from ktui.execution.time_left.copy_progress import Timelines
-from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast
-from ktui.execution.time_left.least_left import LeastLeft
-from ktui.execution.time_left.needed import TimeNeeded
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
+from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast, TimeNeeded
+from ktui.execution.time_left.simulate_rest import LeastLeft
+from ktui.insights.prior import Prior, RateCurve
 from ktui.speed.answer import Basis, Source, Span
 
 WINDOW = timedelta(minutes=10)

@@ -12,7 +12,7 @@ from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import STAGES, Stage, State
 from ktui.execution.run.text import chosen_text
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
-from ktui.execution.time_left.least_left import LeastLeft
+from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.planning.names import join_all
 from ktui.preview.text import how_much_longer, why_no_less

@@ -10,7 +10,7 @@ from ktui.execution.run.options import local_minute
 from ktui.execution.run.run import Run
 from ktui.execution.run.text import urgent_text
 from ktui.execution.run.track import Track
-from ktui.execution.time_left.needed import TimeNeeded
+from ktui.execution.time_left.forecast import TimeNeeded
 from ktui.pacing.limits import FIELDS, Full
 from ktui.pacing.waiting_for import (
     WaitsForCut,

@@ -14,8 +14,8 @@ from ktui.execution.engine.observed import Observed
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track, is_queued, queue_rank
-from ktui.execution.time_left.expected import expected_situation
-from ktui.execution.time_left.needed import TimeNeeded
+from ktui.execution.time_left.forecast import TimeNeeded
+from ktui.execution.time_left.simulate_rest import expected_situation
 from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.queue import Precedence
 from ktui.pacing.room import NOTHING_FOREIGN

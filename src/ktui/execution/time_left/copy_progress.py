@@ -14,7 +14,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.progress.timeline import Cause, Lane, Role, StallKind, Timeline
 from ktui.speed.capacity import Capacity
-from ktui.speed.copies import Pair
+from ktui.speed.copies import Pair, leader_or_first
 from ktui.speed.simulate import POLL_S
 
 _LONGEST_S = 30.0
@@ -29,8 +29,6 @@ _MOST_SHARE = 0.98
 _GROWTH_SPAN_S = 120.0
 _BLOCKING = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 _STEPS = 20
-_NOBODY = -1
-"""Stands for the leader where a journal has a partition without replicas."""
 
 Timelines = Mapping[TopicPartition, Timeline]
 
@@ -244,9 +242,8 @@ def _unseen(
 
 
 def leader_of(step: OpenStep) -> int:
-    """Return the leader when the step began; as simulations do, the first replica without one."""
-    known = (step.begun.leader, *step.begun.before)
-    return next((broker for broker in known if broker is not None), _NOBODY)
+    """Return whom the copies of a step come from."""
+    return leader_or_first(step.begun.leader, step.begun.before)
 
 
 def _is_blocked(lane: Lane | None) -> bool:

@@ -1,31 +1,69 @@
-"""Compute how long the rest of a run takes, by simulating it step by step with the run's pacing.
-
-A simulation costs about 0.1 ms a step. Of many partitions, some stand for the others.
-"""
+"""How long the rest of a run takes, by a simulation with its own pacing, and the least time."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.run.run import Run
-from ktui.execution.run.track import OpenStep, Track
+from ktui.execution.run.track import OpenStep, Track, find_goal
 from ktui.execution.time_left.copy_progress import CopyProgress
-from ktui.execution.time_left.expected import expected_situation, situation_before
 from ktui.pacing.decision import WantedPartition
-from ktui.speed.bundles import Bundle, BundledCopies, Onto, bundled, go_together
+from ktui.pacing.situation import Situation
+from ktui.speed.answer import Basis, Bound
+from ktui.speed.bundles import (
+    Bundle,
+    Onto,
+    StandIns,
+    bundled,
+    go_together,
+    simulate_stand_ins,
+)
 from ktui.speed.capacity import Rates
 from ktui.speed.copies import leader_or_first
-from ktui.speed.simulate import (
-    RestOfRun,
-    StepInFlight,
-    StepOverhead,
-    simulate_rest_of_run,
-)
+from ktui.speed.least_time import least_time
+from ktui.speed.simulate import RestOfRun, StepInFlight, StepOverhead
+
+
+def expected_situation(track: Track) -> Situation:
+    """Return a partition's situation after its step in flight, if there is one."""
+    replicas, leader = track.replicas, track.planned.leader
+    if track.step is not None and not track.step.cancelled_by_operator:
+        begun = track.step.begun
+        replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
+    elif track.sent is not None:  # a step is over, and the first replica may have been elected
+        leader = _first(replicas)
+    return _healthy(track, replicas, leader)
+
+
+def situation_before(track: Track, step: OpenStep) -> Situation:
+    """Return a partition's situation before its step in flight."""
+    now = _healthy(track, step.begun.before, step.begun.leader)
+    online = now.online.union(step.begun.replicas)
+    return msgspec.structs.replace(now, online=online)
+
+
+def _healthy(track: Track, replicas: Brokers, leader: int | None) -> Situation:
+    leader = leader if leader in replicas else _first(replicas)
+    goes_to = find_goal(track, replicas, replicas, leader)
+    return Situation(
+        replicas=replicas,
+        isr=replicas,
+        leader=leader,
+        target=goes_to.replicas,
+        lead=goes_to.lead,
+        online=frozenset((*replicas, *goes_to.replicas)),
+    )
+
+
+def _first(replicas: Brokers) -> int | None:
+    """Return the preferred leader; None where a journal has a partition without replicas."""
+    return replicas[0] if replicas else None
+
 
 _LONGEST_S = 10 * 365 * 86_400.0
 """The longest result, 10 years in seconds: a replica that hardly moves would take for ever."""
@@ -69,25 +107,18 @@ def simulate_remaining(
             *(_wanted(each, grown, rest.together) for each in rest.fresh),
         ],
     )
-    beside = StepOverhead(round(joining_s * rest.steps), round(headway.other_s * rest.steps))
-    copies = BundledCopies(
-        rates.copies(),
+    stand = StandIns(
         {tp: Counter(map(_leader, others)) for tp, others in rest.together.items()},
         {tp: 1 + len(others) for tp, others in rest.in_turn.items()},
+        rest.steps,
     )
-    limits, least_s = run.limits, 0.0
-    if limits.cuts_per_minute is not None and rest.steps > 1:  # a bundle would be cut at once
-        least_s = _cuts_s(run, limits.cuts_per_minute)
-        limits = msgspec.structs.replace(limits, cuts_per_minute=None)
-    schedule = simulate_rest_of_run(left, limits, beside, copies)
-    waiting_s = max(schedule.waiting_s, least_s - schedule.copying_s)
-    return Remaining(min(_LONGEST_S, schedule.copying_s), min(_LONGEST_S, waiting_s))
-
-
-def _cuts_s(run: Run, most: int) -> float:
-    """Return the seconds in which all partitions are cut, at most so many a minute."""
-    cut = sum(track.step is not None and track.step.begun.cut for track in run.tracks.values())
-    return 60.0 * (sum(not track.state.ended for track in run.tracks.values()) - cut) / most
+    tracks = run.tracks.values()
+    cut = sum(track.step is not None and track.step.begun.cut for track in tracks)
+    to_cut = sum(not track.state.ended for track in tracks) - cut
+    overhead = StepOverhead(joining_s, headway.other_s)
+    outcome = simulate_stand_ins(left, run.limits, overhead, rates, stand, to_cut=to_cut)
+    copying_s, waiting_s = outcome.copying_s, outcome.waiting_s
+    return Remaining(min(_LONGEST_S, copying_s), min(_LONGEST_S, waiting_s))
 
 
 _Others = Mapping[TopicPartition, Sequence[Track]]
@@ -195,3 +226,46 @@ def wanted_after(track: Track, size: float) -> WantedPartition:
         begun=track.under_way,
         first=track.cancel is not None,
     )
+
+
+class LeastLeft(msgspec.Struct, frozen=True):
+    """The least time that the rest of a run could take, and how close its forecast is."""
+
+    bound: Bound
+    times: float
+    """The time left by the forecast, as a multiple of the least one; at least 1."""
+    basis: Basis
+    """Where the rates of both come from."""
+
+
+def least_remaining(run: Run, headway: CopyProgress, rates: Rates, *, grown: float) -> Bound | None:
+    """Compute the least time of the rest; None where nothing is copied any more.
+
+    It takes about 20 microseconds for each partition that has not ended.
+
+    Args:
+        run: the whole run.
+        headway: the progress of the copies in flight.
+        rates: the rates of copies.
+        grown: the growth factor of waiting partitions since the start of the run.
+    """
+    return least_time(_all_left(run, headway, grown), run.limits, rates)
+
+
+def _all_left(run: Run, headway: CopyProgress, grown: float) -> Iterator[WantedPartition]:
+    """Yield all that is left; a step in flight apart from those that follow it."""
+    for track in list(run.tracks.values()):  # another thread may add some
+        if track.state.ended:
+            continue
+        step = track.step
+        if step is not None and goes_to_target(track):
+            yield from _copies_left(track, step, headway)
+        yield wanted_after(track, track.planned.size * grown)
+
+
+def _copies_left(track: Track, step: OpenStep, headway: CopyProgress) -> Iterator[WantedPartition]:
+    """Yield the copies of a step, all with the least that one of them lacks."""
+    left, before = headway.left(track.tp, step), situation_before(track, step)
+    if left:
+        now = msgspec.structs.replace(before, target=(*before.replicas, *left))
+        yield WantedPartition(track.tp, now, round(min(left.values())), begun=True)

@@ -14,10 +14,16 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType
 
-from ktui.pipeline.forecast import saved_state
-from ktui.pipeline.forecast.replay import CaughtUp, EtaReplay, Forecast
-from ktui.pipeline.forecast.saved_state import FORMAT, SavedState
-from ktui.pipeline.forecast.session_stream import SessionStream
+from ktui.pipeline.forecast.replay import (
+    FORMAT,
+    CaughtUp,
+    EtaReplay,
+    Forecast,
+    SavedState,
+    SessionStream,
+    decode_state,
+    encode_state,
+)
 from ktui.pipeline.lake.schema import TEXT, Table, column, fit_to_table, struct_of
 from ktui.pipeline.lake.tables import CAUGHT_UP, FORECASTS, REPLAYS
 from ktui.recording.lines import Head
@@ -99,7 +105,7 @@ def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     contents = [content.as_py() for content in table.column("content") if content.is_valid]
     cluster_id, session = (table.column(name)[0].as_py() for name in ("cluster_id", "session"))
     try:
-        saved = saved_state.decode(states[0]) if states else SavedState()
+        saved = decode_state(states[0]) if states else SavedState()
     except msgspec.MsgspecError:
         return  # damaged: once the session grows, it is replayed from its first segment
     key = {"cluster_id": cluster_id, "session": session}
@@ -123,7 +129,7 @@ def _results(
         pass
     place = stream.place
     if place is not None and not place.ended:
-        content = saved_state.encode(SavedState(place, state))
+        content = encode_state(SavedState(place, state))
         yield "replay", {"seq": place.seq, "t": place.t, "format": FORMAT, "state": content}
 
 

@@ -9,8 +9,7 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.execution.time_left.needed import STEP_S
-from ktui.insights.curve import RateCurve
+from ktui.execution.time_left.forecast import STEP_S
 from ktui.insights.insights import (
     ClusterInsights,
     EtaError,
@@ -20,9 +19,8 @@ from ktui.insights.insights import (
     StallCause,
     Withheld,
 )
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
-from ktui.insights.start_options import limit_options
+from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.insights.sections import limit_options
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.eta_errors import KTUI, LINEAR, MOMENTS, RECENT, TOLD, median_error
 from ktui.pipeline.tables.evidence import rate_of_class

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import reduce
+from typing import Any, get_args, get_origin
 
 import msgspec
 
+from ktui import __version__
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import Estimate, EstimateMemory
@@ -17,8 +21,10 @@ from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.insights.prior import Prior
 from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.timeline import Progress, Role, Timeline
-from ktui.recording.lines import RunLine
+from ktui.recording.decoding import BrokenSequence, Decoder
+from ktui.recording.lines import AnyLine, End, PollLine, RunLine
 from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.reading import GoodLine, read_lines
 from ktui.speed.answer import Span
 
 EVERY_MS = 5_000
@@ -311,3 +317,135 @@ def _share(timeline: Timeline) -> float | None:
     adding = [lane for lane in timeline.lanes.values() if lane.role is Role.ADDING]
     shares = [lane.share for lane in adding if lane.share is not None]
     return min(shares) if shares and len(shares) == len(adding) else None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How far a session was read, and the line from which its normalised time counts."""
+
+    seq: int
+    """The last line that was read."""
+    at: int
+    """The wall time of the session's first line, ms since 1970 in UTC."""
+    ms: int
+    """The recorder's monotonic clock then."""
+    t: int
+    """The normalised time of the last line, ms since 1970 in UTC."""
+    ended: bool
+    """Whether the last line is the session's end."""
+
+
+class SessionStream:
+    """Reads a session, each line once.
+
+    Args:
+        cluster_id: the session's cluster.
+        place: how far it was read before; None to read it from its beginning.
+    """
+
+    def __init__(self, cluster_id: str, place: Place | None = None) -> None:
+        self._cluster_id = cluster_id
+        self.place = place
+
+    def events(self, contents: Iterable[bytes]) -> Iterator[DecodedPoll | RunLine]:
+        """Yield polls and events of runs from some segments, each line once, in order.
+
+        Lines up to `place` are skipped. A poll that does not fit the polls before it in its segment
+        is left out, with all up to the next whole one.
+        """
+        streams = [_decoded(content, self._cluster_id) for content in contents]
+        place = self.place
+        for line, seen in heapq.merge(*streams, key=_seq):
+            if place is not None and line.seq <= place.seq:
+                continue
+            at, ms = (line.at, line.ms) if place is None else (place.at, place.ms)
+            t = at + line.ms - ms
+            self.place = place = Place(line.seq, at, ms, t, isinstance(line, End))
+            if isinstance(line, RunLine):
+                yield line
+            elif seen is not None:
+                yield DecodedPoll(line.seq, t, seen)
+
+
+def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[DecodedPoll | RunLine]:
+    """Yield polls and events of runs from all segments of a session: see `SessionStream`."""
+    return SessionStream(cluster_id).events(contents)
+
+
+def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observation | None]]:
+    """Decode a segment by itself; lines whose numbers do not increase are skipped."""
+    decoder, last, follows = Decoder(cluster_id), -1, True
+    for read in read_lines(content):
+        if not isinstance(read, GoodLine) or read.line.seq <= last:
+            continue
+        line, seen = read.line, None
+        follows = follows and (last < 0 or line.seq == last + 1)
+        last = line.seq
+        if isinstance(line, PollLine) and (follows or line.whole):
+            try:
+                seen, follows = decoder.observation(line), True
+            except BrokenSequence:
+                follows = False
+        yield line, seen
+
+
+def _seq(decoded: tuple[AnyLine, Observation | None]) -> int:
+    return decoded[0].seq
+
+
+FORMAT = f"3 of ktui {__version__}"
+"""Names the types of a state and what is done with them. A state of another format is not read."""
+
+
+class SavedState(msgspec.Struct):
+    """A session after its last line that was replayed."""
+
+    place: Place | None = None
+    """None before the first line."""
+    replay: ReplayState | None = msgspec.field(default_factory=ReplayState)
+    """None once a poll could not be folded: the session has no forecasts after that."""
+
+
+def encode_state(state: SavedState) -> bytes:
+    """Encode a replay's state, without the events that only screens show."""
+    replay = state.replay
+    if replay is not None:
+        kept = ReplayState(_without_events(replay.progress), replay.runs, replay.growths)
+        state = SavedState(state.place, kept)
+    return _ENCODER.encode(state)
+
+
+def decode_state(content: bytes) -> SavedState:
+    """Decode a state.
+
+    Raises:
+        msgspec.MsgspecError: the content is no state of this format.
+    """
+    return _DECODER.decode(content)
+
+
+def _without_events(progress: Progress) -> Progress:
+    timelines: Mapping[TopicPartition, Timeline] = {
+        tp: msgspec.structs.replace(timeline, events=())
+        for tp, timeline in progress.timelines.items()
+    }
+    return msgspec.structs.replace(progress, timelines=timelines, events=())
+
+
+def _as_list(value: object) -> list[Any]:
+    if isinstance(value, deque):
+        return list(value)
+    raise NotImplementedError(type(value))
+
+
+def _rebuilt(kind: type, value: Any) -> object:
+    """Return a collection that msgspec has no type for."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin is deque:
+        return deque(msgspec.convert(value, list[inside[0]]))  # type: ignore[valid-type]  # known when run
+    if origin is Counter:
+        return Counter(msgspec.convert(value, dict[inside[0], int]))  # type: ignore[valid-type]  # as above
+    raise NotImplementedError(kind)
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_as_list)
+_DECODER = msgspec.msgpack.Decoder(SavedState, dec_hook=_rebuilt)

@@ -19,8 +19,6 @@ LEAST_RUNS = 2
 """With fewer runs, no run can be compared with a model of the others."""
 LEAST_STEPS = 10
 """Counts steps that copy."""
-TELLING_S = 10.0
-"""A number of replicas at once counts as evidence once it was copied for so many seconds in all."""
 LEAST_TESTED = 1
 """So many runs have to test the model: runs whose time a model of the others predicts."""
 FARTHEST_OFF = 0.5

@@ -1,44 +1,31 @@
-"""A small, transparent model of how fast a cluster copies replicas, fitted on recordings.
+"""How fast a cluster copies replicas by its recordings: the model of `speed`, with its evidence.
 
-The rate into a broker follows a curve (`insights.curve`). R and h are fitted on the rates that no
-throttle held up, e on the rates that one did: bytes come through a throttle in gulps, so what a
-broker takes in between two readings is more than its share, or nothing. A step takes as long as its
-copies, and some seconds more.
-
-The busier of its two brokers limits a copy (`speed.copies`). What brokers sent is known by the
-steps of their run.
+What brokers received becomes what runs keep (`speed.shown`), and the rates follow from that. A step
+takes as long as its copies, and some seconds more. The busier of its two brokers limits a copy
+(`speed.copies`); what brokers sent is known by the steps of their run.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from statistics import median, quantiles
 from typing import NamedTuple
 
 import msgspec
 
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
-from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
+from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.pipeline.what_if.evidence import Evidence
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_duration, as_rate
-from ktui.speed.capacity import ASSUMED, BINDS, THROTTLED, Capacity, Rates
-from ktui.speed.copies import SENDING, Pair
+from ktui.speed.capacity import ASSUMED, THROTTLED, BrokerShown, Capacity, Rates
+from ktui.speed.copies import SENDING, Pair, speedup
+from ktui.speed.shown import TELLING_S, Learnt, learn_curve
 from ktui.speed.simulate import POLL_S, StepOverhead
 
 _EVEN = 1.0 + SENDING
 """How many copies a broker has for each that it receives, where nothing tells: it sends as many."""
-_SLOWED, _LEAST_SHARE = 0.5, 0.3
-"""A throttle holds up a broker that reaches `BINDS` of it, or one that takes in less than the first
-part of what brokers with as many copies at once take in without one, and more than the second of
-its throttle: of large batches, brokers get half."""
-_EFFICIENCY = (0.3, 1.05)
 _DECILES = 10
-_STEEPEST = 0.95
-"""The largest share of a lone copy's time that may vanish when others join: R needs a bound."""
 _MOST_COPIES = 2_000
 """So many copies of a run tell how many its brokers had in flight: a second of work."""
 _FEW = 5
@@ -64,14 +51,15 @@ class InflowSample(msgspec.Struct, frozen=True, gc=False):
     """How many copies the busier broker of each had, on average; None where nothing tells."""
 
     @property
-    def busy(self) -> float:
-        """How many copies the busier broker of each had."""
-        return max(1.0, _EVEN * self.at_once if self.load is None else self.load)
-
-    @property
-    def by_load(self) -> float:
-        """The rate if the copies of the busier broker had all come into this one."""
-        return self.bytes_s * self.busy / max(1, self.at_once)
+    def shown(self) -> BrokerShown:
+        """What the broker has received, as runs keep it."""
+        alone = self.bytes / max(1, self.at_once)
+        if self.throttle is None:  # copies under a throttle leave their brokers time for others
+            busy = max(1.0, _EVEN * self.at_once if self.load is None else self.load)
+            alone *= busy / speedup(busy)
+        return BrokerShown(
+            self.broker, self.throttle, self.bytes, alone, self.seconds, self.at_once
+        )
 
     @property
     def bytes_s(self) -> float:
@@ -116,7 +104,9 @@ class Model(msgspec.Struct, frozen=True):
         if self.seen.throttle == 0 and any(rate is not None for rate in rates):
             figures.append(f"that copies get {THROTTLED.middle:.0%} of a throttle")
         if not all(map(self.curve.carries, rates)):
-            figures.append(f"{as_rate(self.curve.most_bytes_s)} into a broker without a throttle")
+            figures.append(
+                f"{as_rate(self.curve.bytes_s(1, None))} into a broker without a throttle"
+            )
         return tuple(figures)
 
     def under(self, throttle: ThrottleRates) -> Rates:
@@ -193,40 +183,26 @@ def fit(
     seen = [one for one in inflows if one.seconds > 0 and one.bytes > 0]
     if not seen:
         return None
-    unthrottled = [one for one in seen if one.throttle is None]
-    usual = _fit_curve(unthrottled) if unthrottled else None
-    held_up = [one for one in seen if _held_up(one, usual)]
-    throttled = _throttled(inflows, usual)
-    reached = _reached(held_up, 1.0 if throttled is None else throttled)
-    free = [one for one in seen if not _held_up(one, usual) and not _slower(one, reached)]
-    most, half_at = _fit_curve(free) if free else (_assumed(seen), 0.0)
-    curve = RateCurve(
-        most_bytes_s=most,
-        most_at_once=max(one.at_once for one in seen),
-        half_at=half_at,
-        throttled=THROTTLED.middle if throttled is None else throttled,
-        unthrottled_runs=_telling_runs(free),
-        known_to=None if free else max(one.throttle or 0 for one in held_up),
-    )
-    ratios = _ratios(curve, inflows)
+    runs = defaultdict[str | None, dict[tuple[int, int | None], BrokerShown]](dict)
+    for one in inflows:
+        key, of_run = (one.broker, one.throttle), runs[one.source]
+        of_run[key] = one.shown.added_to(of_run.get(key))
+    others = [*runs.pop(None, {}).values()]
+    learnt = learn_curve([[*of_run.values()] for of_run in runs.values()], others)
+    ratios = [
+        ratio
+        for received in (*(of_run.values() for of_run in runs.values()), others)
+        for ratio in _ratios(learnt.curve, received)
+    ]
     low, high = _range(ratios)
     return Model(
-        curve=msgspec.structs.replace(curve, low=low, high=high),
+        curve=msgspec.structs.replace(learnt.curve, low=low, high=high),
         joining_s=_overhead_s([step.took_s - step.copying_s for step in steps if step.adds], 0),
         other_s=_overhead_s([step.took_s for step in steps if not step.adds], POLL_S),
         runs=tuple(sorted({one.source for one in seen if one.source is not None})),
-        seen=_evidence(seen, held_up, steps, partitions, free=bool(free)),
+        seen=_evidence(seen, learnt, steps, partitions),
         assumed=tuple(_assumed_figures(ratios, steps)),
     )
-
-
-def _telling_runs(free: Iterable[InflowSample]) -> int:
-    """Count the runs with `TELLING_S` of copies that no throttle held up, over all brokers."""
-    seconds: defaultdict[str, float] = defaultdict(float)
-    for one in free:
-        if one.source is not None:
-            seconds[one.source] += one.seconds
-    return sum(of >= TELLING_S for of in seconds.values())
 
 
 def _assumed_figures(ratios: Collection[float], steps: Collection[RecordedStep]) -> Iterator[str]:
@@ -242,11 +218,9 @@ def _assumed_figures(ratios: Collection[float], steps: Collection[RecordedStep])
 
 def _evidence(
     seen: Collection[InflowSample],
-    held_up: Collection[InflowSample],
+    learnt: Learnt,
     steps: Iterable[RecordedStep],
     partitions: int,
-    *,
-    free: bool,
 ) -> Evidence:
     """Sum up the evidence, and what of it a throttle held up."""
     seconds: defaultdict[int, float] = defaultdict(float)
@@ -258,111 +232,12 @@ def _evidence(
         runs=len({one.source for one in seen} - {None}),
         steps=len(copied),
         broker_bytes_s=max(one.bytes_s for one in seen),
-        free=free,
-        throttle=max((one.throttle or 0 for one in held_up), default=0),
+        free=bool(learnt.free),
+        throttle=max((one.throttle or 0 for one in learnt.held), default=0),
         fewest_at_once=min(telling, default=0),
         most_at_once=max(telling, default=0),
         partitions=partitions,
     )
-
-
-Usual = tuple[float, float] | None
-"""R and h of copies without a throttle; None where there are none."""
-
-
-def _held_up(one: InflowSample, usual: Usual) -> bool:
-    return one.throttle is not None and _binds(one.throttle, one.bytes_s, one.at_once, usual)
-
-
-def _binds(throttle: int, bytes_s: float, at_once: float, usual: Usual) -> bool:
-    """Whether a throttle is why a broker takes in no more."""
-    if usual is None or bytes_s < _LEAST_SHARE * throttle:
-        return bytes_s >= BINDS * throttle
-    most, half_at = usual
-    without = most * at_once / (_EVEN * at_once + half_at)
-    return bytes_s >= BINDS * throttle or bytes_s < _SLOWED * without
-
-
-def _reached(held_up: Iterable[InflowSample], throttled: float) -> dict[int, float]:
-    """Return the highest rate that a throttle let through, by the number of replicas at once."""
-    reached: defaultdict[int, float] = defaultdict(float)
-    for one in held_up:
-        reached[one.at_once] = max(reached[one.at_once], throttled * (one.throttle or 0))
-    return reached
-
-
-def _slower(one: InflowSample, reached: Mapping[int, float]) -> bool:
-    """Whether a throttled rate is below the rates of brokers that a throttle held up.
-
-    Such a rate says nothing about the rate without a throttle: the broker was busy only for a part
-    of the time. Of n replicas at once, k alone get at least k / n of the rate.
-    """
-    return one.throttle is not None and any(
-        one.bytes_s < bytes_s * min(1.0, one.at_once / n) for n, bytes_s in reached.items()
-    )
-
-
-def _assumed(seen: Sequence[InflowSample]) -> float:
-    return max(ASSUMED.middle, *(one.bytes_s for one in seen))
-
-
-def _fit_curve(free: Iterable[InflowSample]) -> tuple[float, float]:
-    """Fit R and h: a line of 1 / rate over 1 / load, through the medians, weighted by seconds."""
-    alike: defaultdict[tuple[int, float], list[InflowSample]] = defaultdict(list)
-    for one in free:
-        alike[one.at_once, one.busy].append(one)
-    points = [
-        (1 / busy, 1 / median(one.by_load for one in ones), _weight(ones))
-        for (_, busy), ones in alike.items()
-    ]
-    total = sum(weight for *_, weight in points)
-    x = sum(weight * at for at, _, weight in points) / total
-    y = sum(weight * inverse for _, inverse, weight in points) / total
-    wide = sum(weight * (at - x) ** 2 for at, _, weight in points)
-    slope = 0.0
-    if wide > 0:
-        slope = sum(weight * (at - x) * (inverse - y) for at, inverse, weight in points) / wide
-    slope = max(0.0, min(slope, _STEEPEST * y / x))
-    base = y - slope * x
-    return 1 / base, slope / base
-
-
-def _weight(ones: Iterable[InflowSample]) -> float:
-    """Weight a median by its seconds, and by its square because its inverse is fitted."""
-    ones = list(ones)
-    return sum(one.seconds for one in ones) * median(one.by_load for one in ones) ** 2
-
-
-def _throttled(inflows: Iterable[InflowSample], usual: Usual) -> float | None:
-    """Fit e: the share of its throttle that a broker got, in the median second of held-up ones.
-
-    None where a throttle held none up.
-    """
-    seconds: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
-    copied: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
-    replica_s: defaultdict[tuple[str | None, int, int], float] = defaultdict(float)
-    for one in inflows:
-        if one.throttle:
-            key = one.source, one.broker, one.throttle
-            seconds[key] += one.seconds
-            copied[key] += one.bytes
-            replica_s[key] += one.seconds * max(1, one.at_once)
-    held_up = sorted(
-        (copied[key] / (of * key[2]), of)
-        for key, of in seconds.items()
-        if of > 0 and _binds(key[2], copied[key] / of, replica_s[key] / of, usual)
-    )
-    if not held_up:
-        return None
-    low, high = _EFFICIENCY
-    return min(high, max(low, _median_by_weight(held_up)))
-
-
-def _median_by_weight(values: Sequence[tuple[float, float]]) -> float:
-    """Return the median of ascending values, each with its weight."""
-    half = sum(weight for _, weight in values) / 2
-    reached = accumulate(weight for _, weight in values)
-    return next(value for (value, _), weight in zip(values, reached, strict=True) if weight >= half)
 
 
 def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
@@ -372,22 +247,16 @@ def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
     return max(unknown, round(median(seconds) - POLL_S / 2))
 
 
-def _ratios(curve: RateCurve, inflows: Iterable[InflowSample]) -> list[float]:
-    """Compare the bytes into each broker, in each run, with the prediction of the curve."""
-    copied: defaultdict[tuple[str | None, int], float] = defaultdict(float)
-    predicted: defaultdict[tuple[str | None, int], float] = defaultdict(float)
-    for one in inflows:
-        if one.seconds > 0:
-            key = one.source, one.broker
-            copied[key] += one.bytes
-            predicted[key] += one.seconds * _expected(curve, one)
-    return [copied[key] / predicted[key] for key in copied if copied[key] > 0]
-
-
-def _expected(curve: RateCurve, one: InflowSample) -> float:
-    """Return the rate that the curve has for a sample, in bytes a second."""
-    free = curve.bytes_s(one.busy, None) * max(1, one.at_once) / one.busy
-    return free if one.throttle is None else min(free, curve.throttled * one.throttle)
+def _ratios(curve: RateCurve, received: Iterable[BrokerShown]) -> Iterator[float]:
+    """Yield what each broker has received in one run, as a multiple of what the curve expects."""
+    free = curve.bytes_s(1, None)
+    sums = defaultdict[int, list[float]](lambda: [0.0, 0.0])
+    for one in received:
+        held_up = one.throttle is not None and curve.throttled * one.throttle < free
+        expected = curve.throttled * (one.throttle or 0) if held_up else free
+        sums[one.broker][0] += one.bytes if held_up else one.alone
+        sums[one.broker][1] += one.seconds * expected
+    yield from (copied / expected for copied, expected in sums.values() if copied > 0)
 
 
 def _range(ratios: Sequence[float]) -> tuple[float, float]:

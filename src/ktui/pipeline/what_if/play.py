@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -33,7 +33,7 @@ from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, WINDOW_S, ThrottleRates
 from ktui.preview.moves import Moves, moves_of
-from ktui.speed.copies import CopiesOfBothEnds, CopyLoad, Pair
+from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, CopyLoad, Pair
 from ktui.speed.simulate import RestOfRun, SimulatedOutcome, simulate_rest_of_run
 
 _UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
@@ -180,7 +180,7 @@ def _soonest_s(run: SimulatedOutcome, moves: Moves, throttle: ThrottleRates, mod
     return max(least_s, run.copying_s * (1 - saved_s / busy_s) + run.waiting_s)
 
 
-class _Copies:
+class _Copies(CopiesOfBothEnds):
     """The replicas being copied, while the throttle changes.
 
     Args:
@@ -199,37 +199,42 @@ class _Copies:
         ends_s = accumulate(span.seconds for span in spans[:-1])
         self._changes = [*zip(ends_s, rates[1:], strict=True)][::-1]
         self._now = rates[0]
-        self._copies = CopiesOfBothEnds(self._of_copy, self._now.load())
+        super().__init__(self._of_copy, self._now.load())
         self._pairs: dict[tuple[TopicPartition, int], Pair] = {}
         """Those of the copies in flight."""
 
     @property
     def next_end_s(self) -> float:
         """When the next copy ends, or the rates change before; infinity without copies."""
-        end_s = self._copies.next_end_s
+        end_s = self._next_end_s()
         return end_s if end_s == math.inf else min(end_s, self._changes_s)
 
     @property
     def _changes_s(self) -> float:
         return self._changes[-1][0] if self._changes else math.inf
 
-    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
-        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+    def add(
+        self,
+        tp: TopicPartition,
+        pair: Pair,
+        size: float,
+        at_s: float,
+        beside: Mapping[int, int] = NONE_BESIDE,
+    ) -> None:
         self._pairs[tp, pair[1]] = pair
-        self._copies.add(tp, pair, size, at_s)
+        super().add(tp, pair, size, at_s, beside)
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        """Return copies that ended by then: second, partition, broker; each copy once."""
         ended = []
         while self._changes_s <= by_s:
             at_s, then = self._changes.pop()
             ended += self._ended(at_s)
             self._now = then
-            self._copies.rates_changed(then.load(self._pairs.values()), at_s)
+            self.rates_changed(then.load(self._pairs.values()), at_s)
         return ended + self._ended(by_s)
 
     def _ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
-        ended = self._copies.ended(by_s)
+        ended = super().ended(by_s)
         for _, tp, broker in ended:
             del self._pairs[tp, broker]
         return ended

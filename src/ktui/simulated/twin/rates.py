@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.speed.capacity import Capacity, share_of_throttle
+from ktui.speed.copies import HALF_AT
 
 _LEAST = 0.001
 
@@ -19,17 +18,15 @@ def rates_of(prior: Prior | None) -> SnapshotRates:
         prior: what earlier runs on the cluster show; None for nothing.
     """
     capacity = Capacity(prior)
-    half_at, holds_to = capacity.overlap.half, capacity.overlap.holds_to
-    span = capacity.under(NO_THROTTLE).spread(_ANY).times(capacity.alone(_ANY) * (1 + half_at))
+    span = capacity.under(NO_THROTTLE).spread(_ANY).times(capacity.alone(_ANY) * (1 + HALF_AT))
     seen = prior is not None and prior.curve.known_to is None
     shown = () if prior is None else sorted(prior.alone)
-    of = {broker: _whole(capacity.alone(broker) * (1 + half_at)) for broker in shown}
+    of = {broker: _whole(capacity.alone(broker) * (1 + HALF_AT)) for broker in shown}
     return SnapshotRates(
         slow=_whole(span.low),
         usual=_whole(span.middle),
         fast=_whole(span.high),
-        half_at=round(half_at, 3),
-        most_at=None if holds_to == math.inf else int(holds_to),
+        half_at=HALF_AT,
         throttled=round(min(1.0, max(_LEAST, share_of_throttle(prior))), 3),
         of=of,
         source=RatesFrom.RECORDED if seen else RatesFrom.ASSUMED,

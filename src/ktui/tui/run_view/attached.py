@@ -31,7 +31,7 @@ from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.time_left.least_left import LeastLeft
+from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.pacing.limits import Limits, LimitsProblem, Mode
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.run_view.rows import RunRows

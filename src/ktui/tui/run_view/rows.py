@@ -30,11 +30,11 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import STAGES, Stage, State, count_stages
 from ktui.execution.run.track import Track, find_goal, is_queued, queue_rank
-from ktui.execution.time_left.expected import expected_situation
+from ktui.execution.time_left.simulate_rest import expected_situation
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
-from ktui.preview.step_cost import StepPatterns, pattern_of
+from ktui.preview.moves import StepPatterns, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, StallKind, Timeline
 
 _NEVER_POLLED = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))

@@ -18,8 +18,7 @@ from textual.widgets import Static
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
-from ktui.insights.file import insights_in
-from ktui.insights.insights import Insights
+from ktui.insights.insights import Insights, insights_in
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
 from ktui.tui.draw.titled_rule import panel_title, titled_rule

@@ -15,7 +15,7 @@ from ktui.cli.main import ktui
 from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
-from ktui.insights.file import encode
+from ktui.insights.insights import encode
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec

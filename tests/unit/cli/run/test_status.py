@@ -37,7 +37,7 @@ from ktui.execution.run.events import (
     StepGate,
 )
 from ktui.execution.run.states import CancelKind, State
-from ktui.execution.time_left.least_left import LeastLeft
+from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span
 from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written

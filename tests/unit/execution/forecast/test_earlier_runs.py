@@ -14,8 +14,7 @@ from ktui.execution.forecast.earlier_runs import LAST, EarlierRuns
 from ktui.execution.host.kept import KeptSpeed, read_kept
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.run import Run
-from ktui.insights.file import publish_insights
-from ktui.insights.insights import Insights
+from ktui.insights.insights import Insights, publish_insights
 from ktui.insights.prior import Prior
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import FIRST_MOMENT

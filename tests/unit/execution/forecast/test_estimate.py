@@ -8,9 +8,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import Continued, Paused, PauseOrigin, StateEntered, ThrottleChanged
 from ktui.execution.run.states import State
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.speed.answer import Source
 from ktui.speed.capacity import THROTTLED as USUAL_SHARE

@@ -7,7 +7,7 @@ import pytest
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
-from ktui.execution.time_left.expected import expected_situation
+from ktui.execution.time_left.simulate_rest import expected_situation
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, BlockReason
 from ktui.pacing.steps import all_steps, next_step

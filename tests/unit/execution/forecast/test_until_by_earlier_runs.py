@@ -9,9 +9,7 @@ import msgspec
 import pytest
 
 from ktui.execution.run.events import PauseOrigin, StepBegun
-from ktui.insights.curve import RateCurve
-from ktui.insights.prior import Prior
-from ktui.insights.spread import Spread
+from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import FIRST_MOMENT
 from support.runs.engine_runs import OWNER

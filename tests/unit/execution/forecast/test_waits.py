@@ -28,7 +28,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
-from ktui.execution.time_left.needed import TimeNeeded
+from ktui.execution.time_left.forecast import TimeNeeded
 from ktui.pacing.limits import Full, InternalOrder, Limits
 from ktui.pacing.situation import Urgency
 from ktui.pacing.waiting_for import (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.execution.run.events import LimitsChanged
-from ktui.execution.time_left.least_left import LeastLeft
+from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.speed.answer import Bottleneck, Source
 from support.journals.scripted_runs import GB, TWO_AT_ONCE, ScriptedRun, copied_for
