@@ -260,14 +260,7 @@ class ScannedTopics(msgspec.Struct, frozen=True):
 
 
 class Leftovers:
-    """The throttles of one cluster: who needs each of them, and the removal of the others.
-
-    Args:
-        reader: reads the cluster.
-        state: the state directory whose runs may need a throttle.
-        clock: paces the watch and the reads after a removal.
-        topics: the topics, if they are known already.
-    """
+    """The throttles of one cluster: who needs each of them, and the removal of the others."""
 
     def __init__(
         self,

@@ -48,11 +48,7 @@ class Undo(msgspec.Struct, frozen=True):
         return f"{words}, {rest:,} not begun" if rest else words
 
     def not_back(self, run: Run) -> list[TopicPartition]:
-        """Return the partitions that are not as before.
-
-        Args:
-            run: the same run, once its rollback has ended.
-        """
+        """Return the partitions that are not as before."""
         back = (State.ROLLED_BACK, State.TOPIC_GONE)
         tracks = (run.tracks[tp] for tp in self.partitions)
         return [track.tp for track in tracks if track.begun and track.state not in back]

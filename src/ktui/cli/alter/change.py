@@ -224,11 +224,6 @@ class TopicChange(msgspec.Struct, frozen=True):
 def change_of(request: AlterRequest, topic: TopicNow, pool: BrokerPool | None) -> TopicChange:
     """Return the change that a request makes.
 
-    Args:
-        request: the request.
-        topic: the topic.
-        pool: the brokers; needed unless only a number of partitions is requested.
-
     Raises:
         BadInput: the request does not fit the topic or the cluster; names the option and the fix.
     """

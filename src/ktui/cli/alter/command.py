@@ -134,14 +134,7 @@ _POLL_S = 0.5
 
 
 class PartitionAdder:
-    """Adds the partitions of a change.
-
-    Args:
-        reader: reads the cluster.
-        writer: changes the cluster.
-        change: the change.
-        seen: the topic, on which the change rests.
-    """
+    """Adds the partitions of a change."""
 
     def __init__(
         self, reader: ClusterReader, writer: ClusterWriter, change: TopicChange, seen: TopicNow

@@ -169,14 +169,6 @@ async def check_owner(
 ) -> None:
     """Check before a change that no other state directory owns the cluster.
 
-    Args:
-        cluster: the cluster.
-        state: the state directory.
-        cluster_id: the id of the cluster.
-        verb: the name in a claim, where a run would be.
-        take_over: whether to take the cluster over from another owner.
-        off: whether to do without ownership.
-
     Raises:
         RunRefused: another one owns it, and it is not to be taken over.
     """

@@ -127,13 +127,7 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
     def _carry_on(
         self, client: RunClient, found: BegunRun, ask: Callable[[], None] = lambda: None
     ) -> int:
-        """Follow the engine of a run, which is started if there is none.
-
-        Args:
-            client: the run.
-            found: the same, as its journal has it.
-            ask: writes the command that the engine is to carry out.
-        """
+        """Follow the engine of a run, which is started if there is none."""
 
         def attached() -> AttachedEngine | None:
             owner = client.owner

@@ -93,12 +93,7 @@ _HEADER = ("TOPIC", "REPLICAS", "SIZE", "LEADS", "PREFERRED", "WHY THEY ARE THER
 
 
 def status_text(status: BrokerStatus, *, most: int | None) -> str:
-    """Describe a broker, its log dirs, and its topics.
-
-    Args:
-        status: the broker.
-        most: how many topics to show; None for all.
-    """
+    """Describe a broker, its log dirs, and at most so many of its topics; None for all."""
     return "\n".join(map(clean_line, _lines(status, most)))
 
 

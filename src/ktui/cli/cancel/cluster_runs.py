@@ -27,13 +27,7 @@ from ktui.execution.run.track import Track
 
 
 class RunOnCluster:
-    """One run, the cancel requested from it, and its answer.
-
-    Args:
-        follower: the run's journal.
-        request: the cancel.
-        live: whether the run has an engine.
-    """
+    """One run, the cancel requested from it, and its answer."""
 
     def __init__(self, follower: RunFollower, request: CancelRequest, *, live: bool) -> None:
         self._follower = follower

@@ -152,12 +152,7 @@ def _check(run: Run, request: CancelRequest) -> None:
 
 
 def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> None:
-    """Preview each partition by a fresh poll of the cluster.
-
-    Args:
-        preview: the preview of the cancel.
-        cluster: the cluster of the run.
-        needed: whether the cancel cannot go on without the cluster's answer.
+    """Preview each partition by a fresh poll, without which the cancel may be unable to go on.
 
     Raises:
         RunRefused: the cluster is not the run's.

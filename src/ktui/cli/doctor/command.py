@@ -55,10 +55,6 @@ Visible = Callable[[Collection[str] | None], Awaitable[Collection[str]]]
 async def gather_facts(reader: ClusterReader, visible: Visible) -> DoctorFacts:
     """Read the whole cluster once.
 
-    Args:
-        reader: the cluster.
-        visible: returns those of the named topics, or of all, that Metadata shows.
-
     Raises:
         ClusterError: not even the brokers can be listed. Anything else that cannot be read becomes
             a sentence in `unread`.

@@ -405,13 +405,7 @@ def _of_late(late: LateRequest) -> DoctorFinding:
 def judge_ownership(
     status: ClaimStatus, preview: ClaimPreview, *, off: bool
 ) -> list[DoctorFinding]:
-    """Judge who owns the cluster, and what `ktui start` will create to own it.
-
-    Args:
-        status: who owns the cluster.
-        preview: what a claim creates and needs.
-        off: whether the context says `ownership: off`.
-    """
+    """Judge who owns the cluster, and what `ktui start` will create to own it."""
     found = [_owner(status)]
     if off:
         what = "ownership is off for this context: ktui checks no owner, and keeps nobody out"
@@ -464,13 +458,7 @@ def _preview(preview: ClaimPreview) -> Iterator[DoctorFinding]:
 def judge_canaries(
     topics: Iterable[str], live: Collection[str], resumable: Collection[str]
 ) -> list[DoctorFinding]:
-    """Return a finding for each topic of a canary.
-
-    Args:
-        topics: the topics of the cluster.
-        live: the names of the cluster's live runs.
-        resumable: the names of its runs that wait for resume.
-    """
+    """Return a finding for each topic of a canary."""
     return [_of_canary(topic, live, resumable) for topic in sorted(filter(is_canary, topics))]
 
 

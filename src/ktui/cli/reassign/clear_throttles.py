@@ -201,12 +201,6 @@ async def _remove(
     """Remove settings of others from a cluster in which nothing moves; return those that are gone.
 
     Kafka's tool sets a throttle before it submits anything, so one read is not enough.
-
-    Args:
-        place: the cluster and the state directory.
-        reader: reads the cluster.
-        wanted: what to remove.
-        needed: whether a rate stays that another list of throttled replicas may need.
     """
     if not wanted:
         return frozenset()

@@ -148,11 +148,6 @@ def settle(
     What the run has not begun yet, after a crash, is given up: once an action of `ktui reassign` is
     over, nothing waits for its turn.
 
-    Args:
-        place: the cluster and the state directory.
-        name: the run, which no process owns.
-        commands: what the engine does besides; it begins nothing else.
-
     Returns:
         The run as it is left, and the settings that were put back.
 

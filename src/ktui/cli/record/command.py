@@ -108,17 +108,7 @@ class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordLoop:
-    """Poll and record until the end condition holds.
-
-    Args:
-        source: polls the cluster, and records.
-        clock: the cluster's clock.
-        interest: what to poll beside what moves.
-        interval_s: seconds between the starts of two polls.
-        until: the end condition.
-        report: called with the progress after each poll.
-        notify: called with a sentence about anything out of the ordinary.
-    """
+    """Poll and record until the end condition holds."""
 
     def __init__(
         self,

@@ -114,10 +114,6 @@ def prune_as_configured(state: StateDir, given: Retention | None = None) -> list
 
     A file that cannot be removed is no reason not to record, so this raises nothing for one.
 
-    Args:
-        state: the state directory.
-        given: limits of options, in place of those of config.yaml.
-
     Returns:
         Why recordings beyond the limits stay; nothing about live recorders and unfinished runs.
     """

@@ -27,9 +27,7 @@ log = logging.getLogger(__name__)
 class EngineRecording:
     """Records an engine's observations and its journal; the run does not depend on the recording.
 
-    Args:
-        recorder: writes the recording; None records nothing.
-        name: the run's name.
+    Without a recorder it records nothing.
     """
 
     def __init__(self, recorder: Recorder | None, name: str) -> None:
@@ -86,12 +84,6 @@ class ClusterRecording(RecordingSource):
     """Records every poll, with the events of the runs on the cluster. One poll at a time.
 
     With each further session it prunes old recordings, if they are limited.
-
-    Args:
-        source: where observations come from.
-        recorder: records the observations that the caller gets.
-        state: the state directory of the runs to record.
-        limits: limits of recordings, in place of those of config.yaml.
     """
 
     def __init__(

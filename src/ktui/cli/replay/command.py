@@ -91,11 +91,6 @@ def join_sessions(sessions: Sequence[Session]) -> list[Playable]:
 def choose_recording(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
     """Return the recording to play, and prompt for it where needed.
 
-    Args:
-        known: at least one recording.
-        session_id: the beginning of a session's id, as --session has it; None if not given.
-        ask: whether there is a terminal to prompt on.
-
     Raises:
         BadInput: no recording matches, or several do and there is no terminal; names all of them.
     """

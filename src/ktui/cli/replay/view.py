@@ -129,15 +129,7 @@ async def branch_app(
     theme: str | None = None,
     real: Clock | None = None,
 ) -> AsyncIterator[BranchApp]:
-    """Let the runs of a moment go on, on its twin, and make an app for them.
-
-    Args:
-        point: the moment.
-        twin: its twin.
-        speed: seconds of the twin in one real second.
-        theme: the theme to start with.
-        real: the real clock; None for the system's.
-    """
+    """Let the runs of a moment go on, on its twin, and make an app for them."""
     clock = ScaledClock(speed, point.at, point.clock_s, fastest=FASTEST, real=real)
     cluster = SimulatedCluster(twin.spec, clock)
     observer = Observer(cluster.reader(), clock)
@@ -194,16 +186,7 @@ def _write_run(
 
 
 class ShownBranch(ShownTwin):
-    """The branch of the view: takes what is to happen to the twin, and compares with what was.
-
-    Args:
-        point: the moment of the branch.
-        twin: its twin.
-        on_stage: watches the run.
-        run: the run that began last, with all of its events; None for none.
-        folders: the folders of the runs, by name.
-        clock: the clock of the twin.
-    """
+    """The branch of the view: takes what is to happen to the twin, and compares with what was."""
 
     def __init__(
         self,

@@ -33,11 +33,7 @@ T = TypeVar("T")
 
 
 async def on_own_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine on a loop of its own, in a thread; cancelling this cancels it.
-
-    Args:
-        make: returns the coroutine, and is called in the thread.
-    """
+    """Run a coroutine on a loop of its own, in a thread; cancelling this cancels it."""
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
     called_off = threading.Event()
 
@@ -61,11 +57,7 @@ async def on_own_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 class ShownTwin:
-    """Takes what is to happen to the twin of the view.
-
-    Args:
-        on_stage: watches the run on the twin.
-    """
+    """Takes what is to happen to the twin of the view."""
 
     def __init__(self, on_stage: LiveRehearsal) -> None:
         self.on_stage = on_stage
@@ -118,12 +110,6 @@ class ClusterRehearser:
     """Rehearses plans on twins of one cluster, in processes of their own.
 
     The snapshot for a plan is kept, so that one may try other limits without another measurement.
-
-    Args:
-        name: the name of the cluster on the screen.
-        take: takes the snapshot for a plan.
-        measure_s: how long that measures what producers write, in seconds.
-        clock: the clock of the view.
     """
 
     def __init__(self, name: str, take: TakeTwin, *, measure_s: float, clock: Clock) -> None:

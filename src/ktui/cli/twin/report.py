@@ -103,12 +103,7 @@ def rehearsal_json(report: Report) -> str:
 
 
 def rehearsal_text(report: Report, *, colours: bool = True) -> str:
-    """Return the text of a rehearsal: its settings, figures, stalls, stops, faults, and verdict.
-
-    Args:
-        report: the rehearsal.
-        colours: whether the verdict is coloured for a terminal.
-    """
+    """Return the text of a rehearsal: its settings, figures, stalls, stops, faults, and verdict."""
     verdict = styled if colours else _plain
     blocks = [
         _head(report),

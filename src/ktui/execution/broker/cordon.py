@@ -132,13 +132,7 @@ def down_words(broker: int, up: Collection[int]) -> str:
 
 
 class Cordoner:
-    """Cordons the log dirs of one broker.
-
-    Args:
-        ports: read and change the cluster.
-        broker: the broker's id.
-        clock: the time.
-    """
+    """Cordons the log dirs of one broker."""
 
     def __init__(self, ports: ClusterPorts, broker: int, clock: Clock) -> None:
         self._ports = ports
@@ -218,9 +212,6 @@ class Cordoner:
     async def restore(self, value: str | None) -> None:
         """Put an earlier setting of the broker itself back, and wait until the broker reports it.
 
-        Args:
-            value: the setting in Kafka's own text; None for none.
-
         Raises:
             RunRefused: Kafka refuses it; nothing was changed.
             RunProblem: the broker does not report it.
@@ -292,13 +283,7 @@ It raises RunRefused where another state directory owns the cluster.
 
 
 class BrokerAccess:
-    """Reads what brokers hold, and cordons them.
-
-    Args:
-        reader: reads the cluster.
-        clock: the time.
-        change: opens the ports for a change; None where nothing may be changed.
-    """
+    """Reads what brokers hold, and cordons them."""
 
     def __init__(
         self, reader: ClusterReader, clock: Clock, change: OpenPorts | None = None

@@ -71,13 +71,7 @@ _DECODER = msgspec.json.Decoder(Removal)
 
 
 class RemovalFile:
-    """The file of a removal.
-
-    Args:
-        state: the state directory.
-        cluster_id: the id that the cluster reports.
-        broker: the broker's id.
-    """
+    """The file of a removal."""
 
     def __init__(self, state: StateDir, cluster_id: str, broker: int) -> None:
         self._state = state

@@ -185,11 +185,7 @@ class Holdings(msgspec.Struct, frozen=True):
         return sum(each.why in whys for each in self.replicas)
 
     def split(self, exclude: Collection[str]) -> tuple[Holdings, Holdings]:
-        """Return the replicas that are to leave, and those of topics that are left out.
-
-        Args:
-            exclude: names of topics, or shell patterns.
-        """
+        """Return the replicas that are to leave, and those of topics that are left out."""
         if not exclude:
             return self, Holdings(())
         out = {
@@ -239,13 +235,7 @@ def total(sizes: Iterable[int | None]) -> int | None:
 def claims_on(
     broker: int, runs: Iterable[Run], states: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, RunClaim]:
-    """Return what unfinished runs mean to do with the replicas on a broker.
-
-    Args:
-        broker: the broker.
-        runs: the unfinished runs on its cluster. Those that were exported go on elsewhere.
-        states: the partitions with a replica on the broker.
-    """
+    """Return what unfinished runs mean to do with the replicas on a broker."""
     claims: dict[TopicPartition, RunClaim] = {}
     for run in runs:
         if run.exported is not None:

@@ -51,11 +51,6 @@ async def check_unregister(
 
     The brokers are read last, so that a broker which comes up meanwhile is seen.
 
-    Args:
-        reader: reads the cluster.
-        broker: the broker's id.
-        runs_of: the runs that may still bring replicas to it.
-
     Returns:
         The brokers as they were read last.
 
@@ -73,12 +68,6 @@ async def check_unregister(
 
 async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: RunsOf) -> None:
     """Check a broker, unregister it, and wait until the cluster no longer reports it.
-
-    Args:
-        ports: read and change the cluster.
-        broker: the broker's id.
-        clock: the time.
-        runs_of: the runs that may still bring replicas to it.
 
     Raises:
         NotRegistered: it is not registered any more.
@@ -161,13 +150,7 @@ def _brings(track: Track, broker: int) -> bool:
 def find_obstacle(
     facts: BrokerFacts, cluster: ClusterDescription, brought: Mapping[str, int]
 ) -> str | None:
-    """Return why a broker must not be unregistered, as sentences; None if it may be.
-
-    Args:
-        facts: what the metadata names on the broker.
-        cluster: the brokers, read after the metadata.
-        brought: the runs that bring replicas to it, with the number of partitions.
-    """
+    """Return why a broker must not be unregistered, as sentences; None if it may be."""
     broker = facts.id
     if broker in cluster.online:
         return (

@@ -33,11 +33,6 @@ class ForeignCancel:
     """Cancels foreign reassignments, and follows each of them to its outcome.
 
     Kafka has no fencing. A reassignment that was begun again after it was shown is not cancelled.
-
-    Args:
-        writer: sends the cancels.
-        clock: time.
-        log: records each cancel before it is sent, and its outcome.
     """
 
     def __init__(self, writer: ClusterWriter, clock: Clock, log: CancelLog) -> None:
@@ -61,10 +56,6 @@ class ForeignCancel:
 
     async def cancel(self, moves: Collection[ListedReassignment], seen: Observation) -> None:
         """Cancel the reassignments that are still as they were shown.
-
-        Args:
-            moves: the reassignments, as they were shown.
-            seen: an observation made just now that shows their partitions.
 
         Raises:
             RunProblem: the log cannot be written. Nothing is sent that is not in the log.

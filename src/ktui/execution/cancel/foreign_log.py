@@ -70,14 +70,7 @@ def read_cancels(state: StateDir, cluster_id: str) -> list[ForeignCancelLine]:
 
 
 class CancelLog:
-    """The file `cancels.jsonl` of a state directory; every write is synced to the disk.
-
-    Args:
-        folder: the state directory.
-        cluster_id: the id that the cluster reports.
-        who: user@host (pid).
-        clock: time.
-    """
+    """The file `cancels.jsonl` of a state directory; every write is synced to the disk."""
 
     def __init__(self, folder: StateDir, cluster_id: str, who: str, clock: Clock) -> None:
         self.path = folder.path / FILE

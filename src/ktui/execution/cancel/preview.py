@@ -88,12 +88,7 @@ class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CancelPreview:
-    """What a cancel would do, in total and to each partition.
-
-    Args:
-        scope: the partitions, and the effect on each by the journal.
-        concerned: the partitions to preview one by one; all by default.
-    """
+    """What a cancel would do, in total and to each partition, or to those of `concerned`."""
 
     def __init__(
         self, scope: CancelScope, concerned: Sequence[TopicPartition] | None = None
@@ -182,12 +177,7 @@ def preview_partition(
 
 
 def min_isr_danger(in_sync: Collection[int], least: int) -> str | None:
-    """Return what too few replicas in sync put at risk; None if they are enough, or none is left.
-
-    Args:
-        in_sync: the replicas that stay in sync after a cancel.
-        least: the topic's min.insync.replicas.
-    """
+    """Return what too few replicas in sync put at risk; None if they are enough, or none is left."""
     if not in_sync or len(in_sync) >= least:
         return None
     return (

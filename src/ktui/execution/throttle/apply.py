@@ -106,10 +106,6 @@ class ThrottleManager:
         """Return how the budget is shared from now on; nothing if it stays as it is.
 
         A broker between two steps keeps its share for a moment.
-
-        Args:
-            seen: the last poll of the cluster.
-            flows: the measured traffic at that poll.
         """
         rates = self._throttled.bounded
         if rates.budget is None:
@@ -142,11 +138,6 @@ class ThrottleManager:
         A broker that is down is left alone until it is back. A topic or broker that has refused a
         change is left alone for a while. Where an answer was lost, a list is emptied at once, and
         once more when the lost request can no longer take effect. Only then is anything restored.
-
-        Args:
-            seen: the last poll of the cluster.
-            leaving: whether the engine exits, so that only the steps in flight still need
-                throttles.
         """
         self._settings.update(seen.monotonic_s)
         if not self._throttled.ours:
@@ -165,10 +156,6 @@ class ThrottleManager:
 
         The rates may change, and the throttles be given up, while anything here is awaited. So each
         change follows from the run's state when it is sent. `not_in_force` returns the outcome.
-
-        Args:
-            seen: the poll that led to the steps.
-            adding: the partitions of the steps.
         """
         self._settings.denied = ""
         self._unread = frozenset()

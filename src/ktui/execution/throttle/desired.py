@@ -194,11 +194,7 @@ class ThrottleChanges:
                 yield ConfigChange(key[0], key[1], ConfigOp.SUBTRACT, ",".join(sorted(gone)))
 
     def done_with(self, *, leaving: bool) -> list[SettingKey]:
-        """Return the run's settings that neither steps in flight nor later ones need.
-
-        Args:
-            leaving: whether the engine exits, so that there are no later steps.
-        """
+        """Return the run's settings that neither steps in flight nor later ones need."""
         used = {
             (broker_resource(int(listed.partition(":")[2])), RATE_OF[key])
             for (_, key), ours in self._throttled.ours.items()
@@ -360,13 +356,7 @@ class ThrottleChanges:
 
 
 def throttle_resources(move: Move, states: States, *, leaders: bool = False) -> Resources:
-    """Return the topics and brokers that a step's throttle needs; none if the step adds nothing.
-
-    Args:
-        move: the step.
-        states: the partitions as last observed.
-        leaders: whether leaders are throttled, too.
-    """
+    """Return the topics and brokers that a step's throttle needs; none if the step adds nothing."""
     state = states.get(move.tp)
     leading = _may_lead(state.replicas, state) if leaders and state is not None else ()
     needs = {topic_resource(move.tp.topic), *map(broker_resource, (*move.step.adds, *leading))}

@@ -223,11 +223,7 @@ class _Felt(NamedTuple):
 
 
 class _Receiver:
-    """A broker that receives: what it has felt of late, and its rate where it has one of its own.
-
-    Args:
-        alone: its own rate; None for the common one.
-    """
+    """A broker that receives: what it has felt of late, and its rate where it has one of its own."""
 
     def __init__(self, alone: RateControl | None = None) -> None:
         self.alone = alone
@@ -251,10 +247,6 @@ class ObjectiveRates:
 
     With a figure of each broker, the highest of them drives one rate into all. A broker that feels
     much more than others has a rate of its own, and does not hold them back.
-
-    Args:
-        below: the objective's value.
-        before: the rates so far; None at first.
     """
 
     def __init__(self, below: float, before: RateHeld | None = None) -> None:
@@ -363,13 +355,7 @@ def no_figure(_objective: Objective) -> Figure:
 
 
 class ObjectiveKeeper:
-    """Drive the rates of a run while it has an objective.
-
-    Args:
-        run: the fold of its journal.
-        clock: the time.
-        figure: the figure to keep below the objective.
-    """
+    """Drive the rates of a run while it has an objective."""
 
     def __init__(self, run: Run, clock: Clock, figure: Callable[[Objective], Figure]) -> None:
         self._run = run
@@ -386,10 +372,6 @@ class ObjectiveKeeper:
         """Return the rates from now on, once a window; nothing if they stay as they are.
 
         Windows in which nothing is copied do not count.
-
-        Args:
-            seen: the last poll of the cluster.
-            flows: the measured traffic at that poll.
         """
         objective, now_s = self._run.throttled.rates.objective, self._clock.monotonic()
         if objective != self._objective:

@@ -57,17 +57,7 @@ class _Rest(NamedTuple):
 
 
 class SettingsWriter:
-    """Read and change the throttle settings.
-
-    Args:
-        throttled: the fold of the run's changes.
-        ports: the ports that read and change settings.
-        source: the observations, asked to read changed settings again.
-        clock: the time.
-        record: writes events to the journal and applies them.
-        heard: returns when a broker last answered.
-        guard: decides whether anything may be changed.
-    """
+    """Read and change the throttle settings."""
 
     def __init__(
         self,

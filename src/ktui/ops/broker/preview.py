@@ -22,11 +22,7 @@ Line = tuple[Stage | None, str]
 
 
 class RemovalPreview:
-    """What a removal would do from here.
-
-    Args:
-        request: what was asked for.
-    """
+    """What a removal would do from here."""
 
     def __init__(self, request: RemovalRequest) -> None:
         self._request = request

@@ -138,12 +138,7 @@ class Program(Protocol):
         """Unregister the broker; return which of its settings may have stayed, in words."""
 
     def report(self, place: str, words: str) -> None:
-        """Report what came of a stage, or of the way back.
-
-        Args:
-            place: the stage and its number, as in "3/6 drain"; empty for the way back.
-            words: what came of it.
-        """
+        """Report what came of a stage, or of the way back."""
 
     def note(self, words: str) -> None:
         """Report something beside the stages."""
@@ -367,11 +362,7 @@ class Removing:
     # --------------------------------------------------------------- demote
 
     def _demote(self, *, closed: bool) -> None:
-        """Move leadership away from the broker, unless its replicas are leaving already.
-
-        Args:
-            closed: whether lists that name the broker are refused. A demote needs them.
-        """
+        """Move leadership away from the broker, unless its replicas are leaving already."""
         if not self._options.demote:
             self._say(Stage.DEMOTE, "left out")
         elif not self._is_up:
@@ -470,10 +461,6 @@ class Removing:
 
         What somebody else moves back comes soon after its drain. To stop the broker then would take
         the partition offline.
-
-        Args:
-            view: the empty broker.
-            quiet_s: the seconds, if nothing has come back before.
         """
         if not self._is_up:
             return view
@@ -585,9 +572,6 @@ class Removing:
 
     def _wait_for_stop(self, view: BrokerStatus) -> None:
         """Return once the broker is stopped, or holds something again.
-
-        Args:
-            view: the empty broker.
 
         Raises:
             Stopped: nobody can be waited for.

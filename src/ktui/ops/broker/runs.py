@@ -56,10 +56,6 @@ DRAIN = Purpose("drain", drain)
 async def read_plan_layout(reader: ClusterReader, note: Callable[[str], None]) -> Layout:
     """Read what the plans are made from.
 
-    Args:
-        reader: reads the cluster.
-        note: takes a warning of what could not be read.
-
     Raises:
         ClusterError: the cluster cannot be read.
     """
@@ -140,13 +136,7 @@ def left_text(made: MadePlan) -> list[str]:
 
 
 def free_run_name(state: StateDir, base: str, taken: Collection[str] = ()) -> str:
-    """Return a name that no run has: "demote-4", else "demote-4-2" and so on.
-
-    Args:
-        state: the state directory.
-        base: the first choice.
-        taken: names that are no more free, although no run has them yet.
-    """
+    """Return a name that no run has: "demote-4", else "demote-4-2" and so on."""
     return next(
         name for name in _numbered(base) if name not in taken and not state.run(name).path.exists()
     )
