@@ -120,7 +120,7 @@ class CancelSandbox:
             groups=self.cluster.memberships,
         )
 
-    async def _beside_runs(self, *arguments: Any) -> int:
+    async def _beside_runs(self, *arguments: Any, json: bool) -> int:
         async with AsyncExitStack() as stack:
             for run in self._live:
                 await run.start()
@@ -128,7 +128,7 @@ class CancelSandbox:
                 await stack.enter_async_context(self._carried_on(run))
             if self._live:
                 await self.clock.sleep(_BEGUN_S)
-            return await self._cancelled(*arguments)
+            return await self._cancelled(*arguments, json=json)
         raise AssertionError
 
     @asynccontextmanager

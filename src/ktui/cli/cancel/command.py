@@ -14,12 +14,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cancel import (
-    CancelRequest,
-    cancel_options,
-    check_scope_given,
-    read_cancel_request,
-)
+from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_scope, find_on_brokers
 from ktui.cli.output.gate import gate_line, shut_gate
@@ -51,6 +46,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.scope import CancelScope
 from ktui.execution.run.states import CancelKind
 from ktui.execution.run.text import KIND_IN_WORDS
+from ktui.ops.cancel import CancelRequest
 
 
 def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
@@ -99,7 +95,7 @@ def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
 
 
 def cancel_run(
-    run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir
+    run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir, *, json: bool
 ) -> None:
     """Show the preview of a cancel and, unless this is a dry run, carry the cancel out.
 
@@ -122,10 +118,10 @@ def cancel_run(
     preview.movers = find_movers(state, found.begun.cluster_id, run.name)
     _read_cluster(preview, where.cluster, needed=request.dry_run or not live)
     starts = not live and not preview.scope.over
-    cancel = _Cancel(run_dir, state, found, request, preview, where, starts)
+    cancel = _Cancel(run_dir, state, found, request, preview, where, json, starts)
     if found.damage is not None:
         print_note(f"damaged: {found.damage}. ktui uses the entries before the damage")
-    if not request.json:
+    if not json:
         click.echo(preview_text(preview, request, state))
     if request.dry_run or not (live or starts):
         cancel.report_only()
@@ -194,6 +190,7 @@ class _Cancel(msgspec.Struct, frozen=True):
     request: CancelRequest
     preview: CancelPreview
     where: Target
+    json: bool
     would_start: bool
     """Whether the cancel has to start an engine: the run has none, and something is left to do."""
 
@@ -207,7 +204,7 @@ class _Cancel(msgspec.Struct, frozen=True):
 
     def report_only(self) -> None:
         """Report that nothing was changed, and what the cancel would also have done."""
-        if self.request.json:
+        if self.json:
             self._print_json()
             return
         if self.would_start:
@@ -289,7 +286,7 @@ class _Cancel(msgspec.Struct, frozen=True):
 
     def _print_answer(self, number: int, answer: Answer) -> None:
         """Print the engine's answer; a refusal ends the program."""
-        if self.request.json:
+        if self.json:
             self._print_json(number, answer)
             end_if_refused(answer)
             return
@@ -345,7 +342,7 @@ def command(
 
     Exit code 2 if the cancel cannot be requested.
     """
-    request = read_cancel_request(chosen, json=json)
+    request = read_cancel_request(chosen)
     if of_cluster == (name is not None):
         raise BadInput("name a run, or give --cluster instead of one. List the runs: ktui runs")
     if name is not None:
@@ -353,14 +350,14 @@ def command(
         if request is None:
             open_gate(run, state, json=json)
         else:
-            cancel_run(run, request, choice, state)
+            cancel_run(run, request, choice, state, json=json)
     elif request is None:
         open_gate_of_cluster(choice, state, json=json)
     else:
         _check_on_cluster(request)
         from ktui.cli.cancel.cluster import cancel_on_cluster  # noqa: PLC0415 - runs need none
 
-        cancel_on_cluster(choice, state, request)
+        cancel_on_cluster(choice, state, request, json=json)
 
 
 def _check_on_cluster(request: CancelRequest) -> None:

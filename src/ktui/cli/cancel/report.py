@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-import msgspec
-
-from ktui.cli.cancel.cluster_runs import RunOnCluster
-from ktui.cli.options.cancel import CancelRequest
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.table import table
-from ktui.cli.process.send_command import AnswerJson
+from ktui.cli.process.send_command import AnswerJson, answer_json
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
@@ -20,8 +17,9 @@ from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.scope import CancelEffect
-from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.states import CancelKind
 from ktui.execution.run.text import KIND_IN_WORDS, replica_list_text
+from ktui.ops.cancel import CancelRequest, ClusterCancel, RunOnCluster
 from ktui.planning.names import join_some
 from ktui.quantities import as_bytes, as_count
 
@@ -104,60 +102,6 @@ def _extra(preview: CancelPreview, request: CancelRequest, state: StateDir) -> I
     yield f"{named} {have} more replicas than planned. Drop them too: {command}"
 
 
-class CancelStepJson(msgspec.Struct, frozen=True):
-    """One step of a rollback, with the keys of the `step` event."""
-
-    replicas: Brokers
-    adding: Brokers
-    removing: Brokers
-    elect: int | None
-
-
-class CancelledJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of a cancel on one partition."""
-
-    topic: str
-    partition: int
-    state: State
-    """The present state."""
-    act: CancelEffect
-    cancels: bool
-    """Whether ktui sends a cancel for the partition."""
-    steps: tuple[CancelStepJson, ...]
-    replicas: Brokers
-    """The final replicas, in order."""
-    leader: int | None
-    """The final leader."""
-    planned: int
-    """The number of replicas in the plan."""
-    original: int
-    """The number of replicas before the run."""
-    extra: int
-    """How many replicas beyond both numbers the partition keeps."""
-    refused: str | None
-    way_out: str | None
-    danger: str | None
-
-
-class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui cancel RUN --json`."""
-
-    run: str
-    kind: CancelKind
-    dry_run: bool
-    acts: dict[CancelEffect, int]
-    """For each effect, the number of partitions in the scope."""
-    partitions: tuple[CancelledJson, ...] | None
-    """Every partition in the scope; null if the cluster did not answer."""
-    problem: str | None
-    """Why the cluster did not answer; null if it did."""
-    shuts_gate: bool
-    gate: ShutGate | None
-    """The cancel gate as it is now; null while it is open."""
-    answer: AnswerJson | None
-    """The engine's answer; null if nothing was requested."""
-
-
 def cancel_json(
     preview: CancelPreview,
     *,
@@ -165,104 +109,56 @@ def cancel_json(
     shuts_gate: bool,
     gate: ShutGate | None,
     answer: AnswerJson | None,
-) -> CancelJson:
-    """Return the JSON form of a preview and of the engine's answer."""
+) -> dict[str, object]:
+    """Return the JSON form of a preview and of the engine's answer.
+
+    `partitions` is null if the cluster did not answer, and `gate` while the gate is open.
+    """
     effects = list(preview.scope.effects.values())
-    return CancelJson(
-        run=preview.scope.run.name,
-        kind=preview.scope.kind,
-        dry_run=dry_run,
-        acts={effect: effects.count(effect) for effect in CancelEffect},
-        partitions=None if preview.problem else tuple(map(_partition_json, preview.partitions)),
-        problem=preview.problem,
-        shuts_gate=shuts_gate,
-        gate=gate,
-        answer=answer,
-    )
+    return {
+        "run": preview.scope.run.name,
+        "kind": preview.scope.kind,
+        "dry_run": dry_run,
+        "acts": {effect: effects.count(effect) for effect in CancelEffect},
+        "partitions": None if preview.problem else [*map(_partition_json, preview.partitions)],
+        "problem": preview.problem,
+        "shuts_gate": shuts_gate,
+        "gate": gate,
+        "answer": answer,
+    }
 
 
-def _partition_json(each: PartitionPreview) -> CancelledJson:
-    return CancelledJson(
-        topic=each.tp.topic,
-        partition=each.tp.partition,
-        state=each.state,
-        act=each.effect,
-        cancels=each.cancels,
-        steps=tuple(CancelStepJson(s.target, s.adds, s.drops, s.elects) for s in each.steps),
-        replicas=each.replicas,
-        leader=each.leader,
-        planned=each.planned,
-        original=each.original,
-        extra=each.extra,
-        refused=each.refused,
-        way_out=each.way_out,
-        danger=each.danger,
-    )
+def _partition_json(each: PartitionPreview) -> dict[str, object]:
+    return {
+        "topic": each.tp.topic,
+        "partition": each.tp.partition,
+        "state": each.state,
+        "act": each.effect,
+        "cancels": each.cancels,
+        "steps": [
+            {"replicas": s.target, "adding": s.adds, "removing": s.drops, "elect": s.elects}
+            for s in each.steps
+        ],
+        "replicas": each.replicas,
+        "leader": each.leader,
+        "planned": each.planned,
+        "original": each.original,
+        "extra": each.extra,
+        "refused": each.refused,
+        "way_out": each.way_out,
+        "danger": each.danger,
+    }
 
 
 _NOT_KNOWN = "not known"
 
 
-class ClusterCancelReport(msgspec.Struct, kw_only=True):
-    """Everything that one `ktui cancel --cluster` found and did."""
-
-    cluster: str
-    cluster_id: str
-    request: CancelRequest
-    state: StateDir
-    foreign: Mapping[TopicPartition, ListedReassignment]
-    """The reassignments that no live run has begun."""
-    runs: tuple[RunOnCluster, ...]
-    """The runs that have something in the scope."""
-    settled: Mapping[TopicPartition, Settled] = {}
-    not_sent: str = ""
-    """Why the cluster did not answer, for reassignments whose cancel was never sent."""
-    not_written: str = ""
-    """Why the outcomes could not be logged; empty if they were."""
-    begun_meanwhile: list[TopicPartition] = []
-    """The reassignments that others have begun meanwhile."""
-    interrupted: bool = False
-
-    def outcome(self, tp: TopicPartition) -> Settled:
-        """Return the outcome of a reassignment that no live run has begun."""
-        why = f"not sent: {self.not_sent or 'the command was interrupted'}"
-        return self.settled.get(tp, Settled(ForeignOutcome.REFUSED, detail=why))
-
-    @property
-    def outcomes(self) -> Iterator[Settled]:
-        """Yield every outcome that is known."""
-        yield from map(self.outcome, self.foreign)
-        for run in self.runs:
-            yield from run.settled.values()
-
-    @property
-    def as_asked(self) -> bool:
-        """Whether everything happened as requested."""
-        return (
-            all(_answered_well(run) for run in self.runs)
-            and not self.begun_meanwhile
-            and all(outcome.as_asked for outcome in self.outcomes)
-        )
-
-    def begun_by(self, tp: TopicPartition) -> str | None:
-        """Return the run without an engine that has begun a reassignment; None if not known."""
-        return next((run.name for run in self.runs if tp in run.listed), None)
-
-
-def _answered_well(run: RunOnCluster) -> bool:
-    """Whether a run took the cancel, and, with an engine, has settled all that is listed."""
-    if not run.live:
-        return run.problem is None
-    accepted = run.answer is not None and run.answer.accepted
-    return accepted and not run.problem and len(run.settled) == len(run.listed)
-
-
-def found_text(report: ClusterCancelReport) -> str:
+def found_text(report: ClusterCancel) -> str:
     """Describe the reassignments found, before any is cancelled."""
     return "\n\n".join(_found_lines(report))
 
 
-def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
+def _found_lines(report: ClusterCancel) -> Iterator[str]:
     request = report.request
     if request.everything:
         opens = f"ktui cancel --cluster --remove-cancel{state_option(report.state)}"
@@ -285,7 +181,7 @@ def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
         yield "nothing was sent"
 
 
-def _row(report: ClusterCancelReport, move: ListedReassignment) -> tuple[str, ...]:
+def _row(report: ClusterCancel, move: ListedReassignment) -> tuple[str, ...]:
     begun_by = report.begun_by(move.tp)
     note = move.refused or move.danger or ""
     return (
@@ -308,12 +204,12 @@ def _what_a_cancel_is(kind: CancelKind) -> str:
     return f"{words} For these, a rollback is no more than a cancel."
 
 
-def outcome_text(report: ClusterCancelReport) -> str:
+def outcome_text(report: ClusterCancel) -> str:
     """Describe the outcomes; empty if there was nothing to do."""
     return "\n".join(_outcome_lines(report))
 
 
-def _outcome_lines(report: ClusterCancelReport) -> Iterator[str]:
+def _outcome_lines(report: ClusterCancel) -> Iterator[str]:
     if report.request.dry_run:
         return
     if report.foreign:
@@ -364,56 +260,8 @@ def _brokers(brokers: Brokers) -> str:
     return ",".join(map(str, brokers)) or "-"
 
 
-class OnClusterJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One reassignment that the cluster listed."""
-
-    topic: str
-    topic_id: str | None
-    partition: int
-    run: str | None
-    """The run that has begun the reassignment; null if that is not known."""
-    live: bool
-    """Whether the run has an engine, which cancels the reassignment itself."""
-    original: Brokers = msgspec.field(name="from")
-    target: Brokers = msgspec.field(name="to")
-    refused: str | None
-    """Why the reassignment is not cancelled; null if it is."""
-    danger: str | None
-    outcome: ForeignOutcome | None
-    """Null if nothing was sent, and while a run is still cancelling."""
-    replicas: Brokers | None
-    detail: str
-
-
-class RunAskedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The cancel that was requested from one run."""
-
-    run: str
-    live: bool
-    partitions: int
-    """How many partitions the request covers."""
-    answer: AnswerJson | None
-    problem: str | None
-
-
-class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui cancel --cluster --json`."""
-
-    schema_version: int
-    cluster: str
-    cluster_id: str
-    kind: CancelKind
-    dry_run: bool
-    shuts_gate: bool
-    partitions: tuple[OnClusterJson, ...]
-    runs: tuple[RunAskedJson, ...]
-    begun_meanwhile: tuple[TopicPartition, ...]
-    interrupted: bool
-    problem: str | None
-
-
-def report_json(report: ClusterCancelReport) -> CancelClusterJson:
-    """Return the JSON form of a report."""
+def report_json(cluster: str, report: ClusterCancel) -> dict[str, object]:
+    """Return the JSON form of a cluster's cancel; an outcome is null while it is not known."""
     request = report.request
     sent = not request.dry_run
     foreign = [
@@ -426,45 +274,48 @@ def report_json(report: ClusterCancelReport) -> CancelClusterJson:
         if run.live
         for tp, move in run.listed.items()
     ]
-    return CancelClusterJson(
-        schema_version=SCHEMA_VERSION,
-        cluster=report.cluster,
-        cluster_id=report.cluster_id,
-        kind=request.kind,
-        dry_run=request.dry_run,
-        shuts_gate=request.everything,
-        partitions=tuple(sorted((*foreign, *of_runs), key=lambda p: (p.topic, p.partition))),
-        runs=tuple(map(_run_json, report.runs)),
-        begun_meanwhile=tuple(report.begun_meanwhile),
-        interrupted=report.interrupted,
-        problem=report.not_written or None,
-    )
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "cluster": cluster,
+        "cluster_id": report.cluster_id,
+        "kind": request.kind,
+        "dry_run": request.dry_run,
+        "shuts_gate": request.everything,
+        "partitions": sorted((*foreign, *of_runs), key=lambda p: (p["topic"], p["partition"])),
+        "runs": [_run_json(run) for run in report.runs],
+        "begun_meanwhile": report.begun_meanwhile,
+        "interrupted": report.interrupted,
+        "problem": report.not_written or None,
+    }
 
 
 def _listed_json(
     move: ListedReassignment, run: str | None, settled: Settled | None, *, live: bool = False
-) -> OnClusterJson:
-    return OnClusterJson(
-        topic=move.tp.topic,
-        topic_id=move.topic_id,
-        partition=move.tp.partition,
-        run=run,
-        live=live,
-        original=move.original,
-        target=move.target,
-        refused=move.refused,
-        danger=move.danger,
-        outcome=None if settled is None else settled.outcome,
-        replicas=None if settled is None else settled.replicas or None,
-        detail="" if settled is None else clean(settled.detail),
-    )
+) -> dict[str, Any]:
+    return {
+        "topic": move.tp.topic,
+        "topic_id": move.topic_id,
+        "partition": move.tp.partition,
+        "run": run,
+        "live": live,
+        "from": move.original,
+        "to": move.target,
+        "refused": move.refused,
+        "danger": move.danger,
+        "outcome": None if settled is None else settled.outcome,
+        "replicas": None if settled is None else settled.replicas or None,
+        "detail": "" if settled is None else clean(settled.detail),
+    }
 
 
-def _run_json(run: RunOnCluster) -> RunAskedJson:
-    return RunAskedJson(
-        run=run.name,
-        live=run.live,
-        partitions=len(run.unfinished),
-        answer=run.answer_json,
-        problem=run.problem,
-    )
+def _run_json(run: RunOnCluster) -> dict[str, object]:
+    answer = None
+    if run.answer is not None and run.number is not None:
+        answer = answer_json(run.folder, run.number, run.answer)
+    return {
+        "run": run.name,
+        "live": run.live,
+        "partitions": len(run.unfinished),
+        "answer": answer,
+        "problem": run.problem,
+    }

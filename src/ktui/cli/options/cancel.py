@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.ownership_options import take_over_option
 from ktui.cli.options import common
-from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.states import CancelKind
+from ktui.ops.cancel import CancelRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,36 +53,6 @@ _OPTIONS = (
 )
 
 
-class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A cancel as the command line asks for it."""
-
-    kind: CancelKind
-    topics: tuple[str, ...]
-    partitions: tuple[TopicPartition, ...]
-    brokers: tuple[int, ...] = ()
-    on_brokers: tuple[TopicPartition, ...] = ()
-    """The partitions that `brokers` select, once the run is known."""
-    everything: bool
-    """Whether --all was given."""
-    dry_run: bool
-    json: bool
-    take_over: bool = False
-    """Whether to take the cluster over from another state directory."""
-
-    @property
-    def scope_words(self) -> str:
-        """The scope as command line options; empty if none was given."""
-        words = [f"--topic {topic}" for topic in self.topics]
-        words += [f"--partition {tp.topic}:{tp.partition}" for tp in self.partitions]
-        words += [f"--broker {broker}" for broker in self.brokers]
-        return "--all" if self.everything else " ".join(words)
-
-    @property
-    def all_partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are named, and those that brokers select."""
-        return (*self.partitions, *self.on_brokers)
-
-
 def cancel_options(function: F) -> F:
     """Add the options for the kind of cancel and its scope."""
     for option in reversed(_OPTIONS):
@@ -91,7 +60,7 @@ def cancel_options(function: F) -> F:
     return function
 
 
-def read_cancel_request(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
+def read_cancel_request(values: dict[str, Any]) -> CancelRequest | None:
     """Pop the cancel's options from `values`; None if the gate is to be opened.
 
     Raises:
@@ -122,7 +91,6 @@ def read_cancel_request(values: dict[str, Any], *, json: bool) -> CancelRequest 
         brokers=brokers,
         everything=everything,
         dry_run=dry_run,
-        json=json,
         take_over=take_over,
     )
 

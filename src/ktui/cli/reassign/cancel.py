@@ -26,6 +26,7 @@ from ktui.cli.reassign.printed import ActionFailed
 from ktui.cli.reassign.reading import cluster_choice, reassignment_file, state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshRead, read_cluster_and_reassignments
+from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.resources import SettingKey
@@ -38,10 +39,8 @@ from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
-from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.planning.names import join_named
 
-_AGAIN_S = 0.2
 _OVER = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK, ForeignOutcome.COMPLETED)
 
 
@@ -87,15 +86,11 @@ async def cancel_listed(
         found = [move for tp, move in listed_reassignments(seen).items() if tp in wanted]
         alone = {m.tp for m in found if unless is not None and m.target == unless[m.tp]}
         moves = [move for move in found if move.tp not in alone]
-        until_s = clock.monotonic() + MAY_COME_S
-        try:
-            await cancel.cancel(moves, seen)
-            while cancel.pending and clock.monotonic() < until_s:
-                await clock.sleep(_AGAIN_S)
-                await cancel.follow(await fresh.read(cancel.pending))
-        finally:
-            cancel.give_up("its end was not seen. Check it: ktui list")
-            log.write_outcomes()
+
+        async def look(begun: bool) -> Observation:  # noqa: FBT001 - as ForeignCancel asks
+            return await fresh.read(cancel.pending) if begun else seen
+
+        await cancel.carry_out(look, lambda _: moves)
     settled = cancel.settled.items()
     refused = {tp: _reason(how) for tp, how in settled if how.outcome not in _OVER}
     completed = [tp for tp, how in settled if how.outcome is ForeignOutcome.COMPLETED]

@@ -18,7 +18,6 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
@@ -33,6 +32,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
 from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
+from ktui.ops.cancel import cancel_foreign
 from ktui.ops.preview import FactReader, Permits
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Finding

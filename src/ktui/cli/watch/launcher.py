@@ -21,7 +21,6 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
-from ktui.execution.cancel.chosen_foreign import cancel_foreign
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
@@ -30,6 +29,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run
 from ktui.kafka.reader import KafkaReader
+from ktui.ops.cancel import cancel_foreign
 from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout

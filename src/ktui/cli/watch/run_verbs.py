@@ -110,7 +110,7 @@ def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: object) -> RunChan
     chosen["topics"], chosen["partitions"] = _scope(
         run, names, chosen["topics"], chosen["partitions"]
     )
-    request = read_cancel_request(chosen, json=False)
+    request = read_cancel_request(chosen)
     if request is None:
         return OpenGate()
     on_brokers = common.find_on_brokers(run, request.brokers)

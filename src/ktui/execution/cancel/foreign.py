@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
@@ -21,9 +21,15 @@ from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
 from ktui.execution.engine.requests import READ_STALE_S, stale_read_reason
 from ktui.execution.engine.working_state import Debounce
 from ktui.execution.run.parts import NOTHING_TO_CANCEL
+from ktui.execution.run.unanswered import MAY_COME_S
 
 AT_ONCE = 1_000
 """Partitions in one request: as many as a request takes in under a second."""
+
+PATIENCE_S = MAY_COME_S
+"""Seconds to watch for outcomes: a request whose answer was lost can arrive this late."""
+_POLL_S = 0.5
+Look = Callable[[bool], Awaitable[Observation | None]]
 
 _UNANSWERED = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
 _NOT_NEEDED = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL)
@@ -48,6 +54,45 @@ class ForeignCancel:
         self._too_old = ""
         self.settled: dict[TopicPartition, Settled] = {}
         """The outcomes of the reassignments that are over."""
+        self.not_written = ""
+        """Why the outcomes could not be logged; empty if they were."""
+
+    async def carry_out(
+        self,
+        look: Look,
+        moves: Callable[[Observation], Collection[ListedReassignment]],
+        also_settled: Callable[[], bool] = lambda: True,
+    ) -> Observation | None:
+        """Cancel reassignments, and poll until all is settled or `PATIENCE_S` is over.
+
+        Args:
+            look: polls the cluster. It is told whether cancels are sent already, and returns None
+                while the cluster is lost.
+            moves: returns what is to be cancelled, by the first poll.
+            also_settled: whether nothing else has to be waited for.
+
+        Returns:
+            The last poll.
+
+        Raises:
+            RunProblem: the log cannot be written. Nothing is sent that is not in the log.
+        """
+        until_s, begun = self._clock.monotonic() + PATIENCE_S, False
+        try:
+            while True:
+                seen = await look(begun)
+                if seen is not None and begun:
+                    await self.follow(seen)
+                elif seen is not None:
+                    await self.cancel(moves(seen), seen)
+                    until_s, begun = self._clock.monotonic() + PATIENCE_S, True
+                settled = begun and not self._pending and also_settled()
+                if settled or self._clock.monotonic() >= until_s:
+                    return seen
+                await self._clock.sleep(_POLL_S)
+        finally:
+            self.give_up("its end was not seen. Check it: ktui list")
+            self.not_written = self._log.write_outcomes()
 
     @property
     def pending(self) -> Collection[TopicPartition]:

@@ -177,7 +177,7 @@ def preview_partition(
 
 
 def min_isr_danger(in_sync: Collection[int], least: int) -> str | None:
-    """Return what too few replicas in sync put at risk; None if they are enough, or none is left."""
+    """Return what too few replicas in sync put at risk; None if enough are, or none is left."""
     if not in_sync or len(in_sync) >= least:
         return None
     return (

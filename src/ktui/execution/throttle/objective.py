@@ -223,7 +223,7 @@ class _Felt(NamedTuple):
 
 
 class _Receiver:
-    """A broker that receives: what it has felt of late, and its rate where it has one of its own."""
+    """A broker that receives: what it has felt of late, and the rate that it has alone, if any."""
 
     def __init__(self, alone: RateControl | None = None) -> None:
         self.alone = alone

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.cancel.cluster_runs import RunOnCluster
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.foreign_outcome import ListedReassignment
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import CancelAsked
 from ktui.execution.run.states import CancelKind, State
+from ktui.ops.cancel import RunOnCluster
 from ktui.pacing.limits import Limits
 from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
 from support.simulated.moving_clusters import tp
@@ -120,7 +120,7 @@ def test_a_run_whose_engine_dies_before_it_answers_is_reported(
     sandbox.others_move("payments-0")
     run = sandbox.waiting("drain", {"orders-0": OFF_3})
     holders = iter([this_process()])
-    for module in ("ktui.execution.host.catalog", "ktui.cli.cancel.cluster_runs"):
+    for module in ("ktui.execution.host.catalog", "ktui.ops.cancel"):
         monkeypatch.setattr(f"{module}.holder", lambda _: next(holders, None))
 
     result = sandbox.cancel("--stop", "--all")
