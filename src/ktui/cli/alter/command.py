@@ -55,37 +55,6 @@ from ktui.planning.replication_factor import BrokerPool
 from ktui.quantities import as_count
 
 
-class AddedPartitionJson(msgspec.Struct, frozen=True):
-    """A new partition; `replicas` is null where Kafka is still to place them."""
-
-    partition: int
-    replicas: Brokers | None
-
-
-class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The line of --json for new partitions."""
-
-    schema_version: int = SCHEMA_VERSION
-    event: str = "partitions_added"
-    topic: str
-    partitions_before: int
-    partitions: int
-    added: tuple[AddedPartitionJson, ...]
-
-
-class AlterTopicJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui alter-topic --dry-run --json`."""
-
-    schema_version: int = SCHEMA_VERSION
-    cluster: str
-    topic: str
-    partitions_before: int
-    partitions: int
-    added: tuple[AddedPartitionJson, ...]
-    run: DryRun | None
-    """As of `ktui start --dry-run --json`; null if no replicas move."""
-
-
 def dry_run_text(change: TopicChange, dry_run: DryRun | None) -> str:
     """Describe for people what would be sent."""
     lines = "\n".join(change.lines())
@@ -93,18 +62,18 @@ def dry_run_text(change: TopicChange, dry_run: DryRun | None) -> str:
 
 
 def dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> str:
-    """Describe for scripts what would be sent."""
+    """Describe for scripts what would be sent; `run` is null if no replicas move."""
     placed = change.placed or [None] * change.adds
-    return encode(
-        AlterTopicJson(
-            cluster=cluster,
-            topic=change.topic,
-            partitions_before=change.before,
-            partitions=change.count,
-            added=_added(dict(zip(change.added, placed, strict=True))),
-            run=dry_run,
-        )
-    )
+    answer = {
+        "schema_version": SCHEMA_VERSION,
+        "cluster": cluster,
+        "topic": change.topic,
+        "partitions_before": change.before,
+        "partitions": change.count,
+        "added": _added(dict(zip(change.added, placed, strict=True))),
+        "run": dry_run,
+    }
+    return encode(answer)
 
 
 def added_text(change: TopicChange) -> str:
@@ -115,17 +84,20 @@ def added_text(change: TopicChange) -> str:
 
 def added_json(change: TopicChange, replicas: Mapping[TopicPartition, Brokers]) -> str:
     """Report partitions that have been added, as one line for scripts."""
-    added = AddedJson(
-        topic=change.topic,
-        partitions_before=change.before,
-        partitions=change.count,
-        added=_added({tp: replicas[tp] for tp in change.added}),
-    )
-    return shown_json(msgspec.json.encode(added).decode())
+    line = {
+        "schema_version": SCHEMA_VERSION,
+        "event": "partitions_added",
+        "topic": change.topic,
+        "partitions_before": change.before,
+        "partitions": change.count,
+        "added": _added({tp: replicas[tp] for tp in change.added}),
+    }
+    return shown_json(msgspec.json.encode(line).decode())
 
 
-def _added(replicas: Mapping[TopicPartition, Brokers | None]) -> tuple[AddedPartitionJson, ...]:
-    return tuple(AddedPartitionJson(tp.partition, brokers) for tp, brokers in replicas.items())
+def _added(replicas: Mapping[TopicPartition, Brokers | None]) -> list[dict[str, object]]:
+    """Return new partitions; `replicas` is null where Kafka is still to place them."""
+    return [{"partition": tp.partition, "replicas": brokers} for tp, brokers in replicas.items()]
 
 
 KNOWN_WITHIN_S = 30.0

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 import click
-import msgspec
 
 from ktui.cli.broker.status import broker_argument
 from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
@@ -20,22 +19,13 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.cordon import CORDONED
-from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, CordonState, down_words
-from ktui.execution.broker.unregister import (
-    INHERITED,
-    NOTHING_SENT,
-    NotRegistered,
-    check_unregister,
-    forget_settings,
-    unregister,
-)
+from ktui.execution.broker.unregister import check_unregister, kept_text, unregister_for_good
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.run import Run
+from ktui.ops.broker.runs import runs_on
 from ktui.planning.names import join_all
 
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change, and send nothing.")
@@ -226,8 +216,22 @@ def command(
     """
     cluster = controllers.of(choice.target(changes=not dry_run).cluster)
     warn_of_tls(cluster)
-    verb = Unregistration(cluster, broker, state, take_over)
-    asyncio.run(verb.check(changes=not dry_run))
+    runs_of = runs_on(state)
+
+    async def check() -> None:
+        async with aclosing(cluster.reader()) as reader:
+            found = await check_unregister(reader, broker, runs_of)
+        if not (dry_run or take_over):
+            await check_owner(cluster, state, found.cluster_id, CLAIM, take_over=False)
+
+    async def send() -> str | None:  # it reads everything again after the question
+        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+            cluster_id = (await reader.describe_cluster()).cluster_id
+            await check_owner(cluster, state, cluster_id, CLAIM, take_over=take_over)
+            ports = ClusterPorts(reader, writer)
+            return await unregister_for_good(ports, broker, SystemClock(), runs_of, click.echo)
+
+    asyncio.run(check())
     click.echo(f"broker {broker} is down, and no partition has it among its replicas")
     click.echo(GOES_FIRST)
     if dry_run:
@@ -236,7 +240,7 @@ def command(
     if not yes:
         _confirm(broker)
     try:
-        kept = asyncio.run(verb.send())
+        kept = asyncio.run(send())
     except KeyboardInterrupt:
         print_note(
             "interrupted: the request may have been sent. To see whether the broker is still "
@@ -247,87 +251,6 @@ def command(
     if kept is not None:
         click.echo(kept_text(broker, kept))
         sys.exit(UNREAD)
-
-
-class Unregistration(msgspec.Struct, frozen=True):
-    """A broker that is to be unregistered. `send` reads everything again after the question."""
-
-    cluster: Cluster
-    broker: int
-    state: StateDir
-    take_over: bool
-    no_ownership: bool = False
-
-    async def check(self, *, changes: bool) -> None:
-        """Check the broker and, before a change, the cluster's owner. Takes nothing over yet."""
-        async with aclosing(self.cluster.reader()) as reader:
-            found = await check_unregister(reader, self.broker, self._runs)
-        if changes and not self.take_over:
-            await self._check_owner(found.cluster_id)
-
-    async def send(self) -> str | None:
-        """Delete the broker's throttle and cordon, and unregister it.
-
-        Returns:
-            Why the settings may have stayed; None if they have not.
-
-        Raises:
-            RunRefused: nothing was changed.
-            RunProblem: the settings are deleted, and the broker is or may be registered.
-        """
-        async with (
-            aclosing(self.cluster.reader()) as reader,
-            aclosing(self.cluster.writer()) as writer,
-        ):
-            await self._check_owner((await reader.describe_cluster()).cluster_id)
-            ports = ClusterPorts(reader, writer)
-            kept = await forget_settings(ports, self.broker, self._runs)
-            if kept is None:
-                click.echo(_deleted_text(self.broker))
-            try:
-                await unregister(ports, self.broker, SystemClock(), self._runs)
-            except NotRegistered:
-                raise
-            except (RunRefused, ClusterError) as problem:
-                if kept is not None:
-                    raise
-                why = str(problem).removeprefix(NOTHING_SENT)
-                raise RunProblem(_still_registered_text(self.broker, why)) from problem
-        return kept
-
-    def _runs(self, cluster_id: str) -> Iterator[Run]:
-        return (run for run, _ in unfinished_runs(self.state, cluster_id))
-
-    async def _check_owner(self, cluster_id: str) -> None:
-        await check_owner(
-            self.cluster,
-            self.state,
-            cluster_id,
-            CLAIM,
-            take_over=self.take_over,
-            off=self.no_ownership,
-        )
-
-
-def _deleted_text(broker: int) -> str:
-    return f"a controller has deleted the throttles and the cordon of broker {broker}"
-
-
-def _still_registered_text(broker: int, why: str) -> str:
-    return (
-        f"broker {broker} stays registered, without the throttles and the cordon that were deleted "
-        f"just now: {why}. If it should get no new partitions: ktui broker cordon {broker}"
-    )
-
-
-def kept_text(broker: int, why: str) -> str:
-    """Say which settings of a broker's id may have stayed, what they do, and how they go."""
-    return (
-        f"what was set for id {broker} stays with it: {', '.join(INHERITED)} could not be deleted "
-        f"({clean(why)}). If they are set, the next broker with id {broker} copies slowly and gets "
-        f"no new partitions. Once it is up: ktui broker uncordon {broker}, and ktui doctor "
-        "--clear-throttles"
-    )
 
 
 def _confirm(broker: int) -> None:

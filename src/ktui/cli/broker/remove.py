@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from ktui.cli.broker.cordon import Unregistration, kept_text, typed_id
+from ktui.cli.broker.cordon import typed_id
 from ktui.cli.broker.runs import LeftRuns, begin_run, check_broker_run
 from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout
 from ktui.cli.context.claim import (
@@ -242,14 +242,6 @@ class _CommandLine:
     def confirm_unregister(self) -> None:
         if not typed_id(self._broker):
             raise Stopped(BAD_INPUT, "nothing was sent")
-
-    def unregister(self) -> str | None:
-        how = self._how
-        verb = Unregistration(
-            self._target.cluster, self._broker, how.state, how.take_over, how.no_ownership
-        )
-        kept = asyncio.run(verb.send())
-        return None if kept is None else kept_text(self._broker, kept)
 
     def report(self, place: str, words: str) -> None:
         """Print what came of a stage, apart from the events of --json."""

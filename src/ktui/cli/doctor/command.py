@@ -29,6 +29,8 @@ from ktui.cli.doctor.findings import (
     judge_mixed_factors,
     judge_ownership,
     judge_permissions,
+    trouble,
+    warning,
 )
 from ktui.cli.doctor.throttles import clear, judge_throttles
 from ktui.cli.options import common
@@ -239,7 +241,7 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         sections["cluster"] += await _late(reader, state)
         sections["ownership"] = await _ownership(cluster, reader, state)
     except ClusterError as error:
-        sections.setdefault("cluster", []).append(DoctorFinding(Level.TROUBLE, str(error)))
+        sections.setdefault("cluster", []).append(trouble(str(error)))
     finally:
         await asyncio.gather(capabilities.aclose(), reader.aclose())
     return sections
@@ -250,7 +252,7 @@ async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> 
     try:
         claim = reading_claim(cluster, state, cluster_id, reader)
     except RunProblem as problem:
-        return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
+        return [warning(f"could not read who owns the cluster: {problem}")]
     status, preview = await claim.read(), await claim.preview()
     return judge_ownership(status, preview, off=not cluster.context.ownership)
 
@@ -261,7 +263,7 @@ async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
         cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
         return judge_late(late_requests(state, cluster.cluster_id, listed))
     except (ClusterError, RunProblem) as problem:
-        return [DoctorFinding(Level.WARNING, f"could not check for late requests: {problem}")]
+        return [warning(f"could not check for late requests: {problem}")]
 
 
 async def _runs(reader: ClusterReader, facts: DoctorFacts, state: StateDir) -> list[DoctorFinding]:
@@ -269,7 +271,7 @@ async def _runs(reader: ClusterReader, facts: DoctorFacts, state: StateDir) -> l
     try:
         live, resumable = live_and_resumable(state, (await reader.describe_cluster()).cluster_id)
     except (ClusterError, RunProblem) as problem:
-        failed = DoctorFinding(Level.WARNING, f"could not check the runs: {problem}")
+        failed = warning(f"could not check the runs: {problem}")
         return [failed, *judge_mixed_factors(mixed, ())]
     names, left = ({run.name for run in runs} for runs in (live, resumable))
     return [
@@ -285,7 +287,7 @@ async def _throttles(
     try:
         scan = await Leftovers(reader, state, SystemClock(), ScannedTopics(topics)).scan()
     except (ClusterError, RunProblem) as problem:
-        return [DoctorFinding(Level.WARNING, f"could not read the throttles: {problem}")]
+        return [warning(f"could not read the throttles: {problem}")]
     return judge_throttles(scan)
 
 

@@ -7,6 +7,7 @@ import enum
 import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -62,6 +63,12 @@ class DoctorFinding(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
+good = partial(DoctorFinding, Level.GOOD)
+note = partial(DoctorFinding, Level.NOTE)
+warning = partial(DoctorFinding, Level.WARNING)
+trouble = partial(DoctorFinding, Level.TROUBLE)
+
+
 class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the findings are derived from."""
 
@@ -88,7 +95,7 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
 def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
     """Return the findings, in the order an operator wants to read them."""
     return [
-        *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in facts.unread),
+        *(warning(f"could not read: {sentence}") for sentence in facts.unread),
         *_out_of_reach(sorted(facts.out_of_reach)),
         *_brokers(facts.brokers),
         *_health(facts.health),
@@ -102,8 +109,7 @@ def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
 def _out_of_reach(topics: Sequence[str]) -> Iterator[DoctorFinding]:
     if topics:
         them = "it" if len(topics) == 1 else "them"
-        yield DoctorFinding(
-            Level.TROUBLE,
+        yield trouble(
             f"the metadata shows {name_some('topic', topics)}, and brokers that are asked about "
             f"{them} know no such topic. A proxy on the way may rename topics",
             f"ktui can neither move nor throttle {them} this way. Connect to the brokers "
@@ -117,43 +123,42 @@ def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
     if down:
         fix = "Kafka accepts a move onto a broker that is down, but the move hangs. Plan around it."
         up = f"{count - len(down)} of {count} are up"
-        yield DoctorFinding(Level.TROUBLE, f"down: {name_some('broker', down)} ({up})", fix)
+        yield trouble(f"down: {name_some('broker', down)} ({up})", fix)
     else:
-        yield DoctorFinding(Level.GOOD, f"all {count} brokers are up")
+        yield good(f"all {count} brokers are up")
 
 
 def _health(health: Mapping[Health, int]) -> Iterator[DoctorFinding]:
     if offline := health.get(Health.OFFLINE):
         fix = "These partitions have no leader. Bring their brokers back before anything else."
-        yield DoctorFinding(Level.TROUBLE, f"{_count(offline, 'partition')} offline", fix)
+        yield trouble(f"{_count(offline, 'partition')} offline", fix)
     if under_min := health.get(Health.UNDER_MIN_ISR):
         fix = "Producers with acks=all fail there until replicas rejoin the ISR."
-        yield DoctorFinding(Level.TROUBLE, f"{_count(under_min, 'partition')} under min ISR", fix)
+        yield trouble(f"{_count(under_min, 'partition')} under min ISR", fix)
     if under := health.get(Health.UNDER_REPLICATED):
         fix = "See them with `ktui`, key v. Let them recover before you add replication traffic."
-        yield DoctorFinding(Level.WARNING, f"{_count(under, 'partition')} under-replicated", fix)
+        yield warning(f"{_count(under, 'partition')} under-replicated", fix)
     if not (offline or under_min or under) and (sound := health.get(Health.OK)):
         what = _count(sound, "partition")
-        yield DoctorFinding(Level.GOOD, f"all replicas are in sync: {what} checked")
+        yield good(f"all replicas are in sync: {what} checked")
 
 
 def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[DoctorFinding]:
     for log_dir in log_dirs:
         place = f"broker {log_dir.broker}, {log_dir.path}"
         if log_dir.error is not None:
-            yield DoctorFinding(Level.TROUBLE, f"{place}: log dir offline ({log_dir.error})")
+            yield trouble(f"{place}: log dir offline ({log_dir.error})")
         if log_dir.cordoned:
             fix = (
                 "If all log dirs of a broker are cordoned, Kafka 4.3 still accepts moves onto it, "
                 "and from 4.4 on Kafka refuses them. To lift the cordon: ktui broker uncordon "
                 f"{log_dir.broker}"
             )
-            yield DoctorFinding(Level.NOTE, f"{place}: log dir cordoned", fix)
+            yield note(f"{place}: log dir cordoned", fix)
         if log_dir.total_bytes and log_dir.usable_bytes is not None:
             used = 1 - log_dir.usable_bytes / log_dir.total_bytes
             if used >= NEARLY_FULL:
-                yield DoctorFinding(
-                    Level.WARNING,
+                yield warning(
                     f"{place}: {used:.0%} full",
                     "Check that a move onto this disk leaves enough space.",
                 )
@@ -163,18 +168,16 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     moving = facts.moving
     if moving:
         topics = sorted({tp.topic for tp in moving})
-        yield DoctorFinding(
-            Level.WARNING,
+        yield warning(
             f"{_count(len(moving), 'partition')} being reassigned now, of "
             f"{name_some('topic', topics)}",
             "These moves share the network and disks with yours. If you alter a partition that is "
             "moving, Kafka forgets its original replicas.",
         )
     elif moving is not None:
-        yield DoctorFinding(Level.GOOD, "nothing is being reassigned")
+        yield good("nothing is being reassigned")
     else:
-        yield DoctorFinding(
-            Level.TROUBLE,
+        yield trouble(
             "what is being reassigned cannot be listed",
             "No run can work without that list. The reason stands above; a proxy on the way may "
             "not pass the request on.",
@@ -184,16 +187,13 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         for topic in facts.topic_configs
     ):
         fix = "Pause its self-healing and its executor while you move partitions by hand."
-        yield DoctorFinding(
-            Level.NOTE, "Cruise Control's topics exist: it may move partitions, too", fix
-        )
+        yield note("Cruise Control's topics exist: it may move partitions, too", fix)
 
 
 def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFinding]:
     unclean = sorted(b for b, c in configs.items() if c.unclean_leader_election)
     if unclean:
-        yield DoctorFinding(
-            Level.WARNING,
+        yield warning(
             f"unclean.leader.election.enable=true on {name_some('broker', unclean)}",
             "If only the added replicas of a move are in sync, cancelling the move loses data.",
         )
@@ -201,8 +201,7 @@ def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFind
     if rebalancing:
         every = rebalancing[0].leader_imbalance_check_interval_s
         pace = "" if every is None else f" every {every} s"
-        yield DoctorFinding(
-            Level.NOTE,
+        yield note(
             f"auto.leader.rebalance.enable=true: Kafka elects preferred leaders{pace}, even during "
             "a move",
             "Leaders may move on their own. If that matters, turn the setting off during a "
@@ -210,8 +209,7 @@ def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFind
         )
     backoff = max((c.fetch_backoff_ms or 0 for c in configs.values()), default=0)
     if backoff >= DEFAULT_FETCH_BACKOFF_MS:
-        yield DoctorFinding(
-            Level.NOTE,
+        yield note(
             f"replica.fetch.backoff.ms={backoff}: a leader change can stall producers this long",
             "100 to 200 ms makes moves gentler. The setting is static: change server.properties, "
             "and restart.",
@@ -226,14 +224,12 @@ def _min_insync(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     ]
     tight = sorted(name for name, factor, least in known if factor <= least)
     if tight:
-        yield DoctorFinding(
-            Level.WARNING,
+        yield warning(
             f"min.insync.replicas leaves no replica to spare for {name_some('topic', tight)}",
             "If any one replica is lost, producers with acks=all fail there.",
         )
     if bare := sorted(name for name, _, least in known if least == 1):
-        yield DoctorFinding(
-            Level.NOTE,
+        yield note(
             f"min.insync.replicas=1 for {name_some('topic', bare)}, with more than one replica",
             "An acknowledged message may exist on a single broker only. Moves do not change that.",
         )
@@ -285,8 +281,7 @@ def name_some(what: str, names: Sequence[int] | Sequence[str]) -> str:
 def judge_extra_replicas(waiting: Iterable[RunProgress]) -> list[DoctorFinding]:
     """Name the runs without an engine whose partitions rest with extra replicas."""
     return [
-        DoctorFinding(
-            Level.WARNING,
+        warning(
             f"run {run.name} has no engine: {run.extra_replicas}",
             f"`ktui resume {run.name}` goes on with it, and `ktui cancel {run.name} --rollback "
             "--all` takes everything back.",
@@ -300,7 +295,7 @@ def judge_abilities(abilities: Sequence[BrokerAbilities]) -> list[DoctorFinding]
     """Judge the brokers' releases and the operations they support."""
     return [
         *(
-            DoctorFinding(Level.WARNING, f"broker {ability.broker}: {ability.error}")
+            warning(f"broker {ability.broker}: {ability.error}")
             for ability in abilities
             if ability.error is not None
         ),
@@ -313,33 +308,29 @@ def judge_permissions(permissions: Permissions) -> list[DoctorFinding]:
     """Judge the permissions that the principal lacks."""
     lacking = permissions.missing().items()
     missing = [_denied(grant, topics, all_of_them=permissions.none) for grant, topics in lacking]
-    found = missing or [DoctorFinding(Level.GOOD, "every permission that ktui needs is granted")]
+    found = missing or [good("every permission that ktui needs is granted")]
     if not permissions.topics and not permissions.none:
         # Without Describe, a topic looks as if it did not exist.
         fix = (
             "If there are topics, grant it with kafka-acls --add --operation Describe --topic '*'."
         )
-        found.append(
-            DoctorFinding(
-                Level.NOTE, "no topic is visible: none exists, or Describe is not granted", fix
-            )
-        )
+        found.append(note("no topic is visible: none exists, or Describe is not granted", fix))
     return found
 
 
 def _releases(releases: list[str]) -> Iterator[DoctorFinding]:
     if len(releases) > 1:
         fix = "Finish the upgrade first. Releases differ in how they complete a reassignment."
-        yield DoctorFinding(Level.WARNING, f"brokers run {' and '.join(releases)}", fix)
+        yield warning(f"brokers run {' and '.join(releases)}", fix)
     for release in releases:
         if release in SUPPORTED:
-            yield DoctorFinding(Level.GOOD, f"ktui is tested with Kafka {release}")
+            yield good(f"ktui is tested with Kafka {release}")
         else:
             fix = (
                 f"It may well work. ktui is tested with {SUPPORTED[0]} to {SUPPORTED[-1]} in KRaft "
                 "mode."
             )
-            yield DoctorFinding(Level.WARNING, f"ktui is not tested with Kafka {release}", fix)
+            yield warning(f"ktui is not tested with Kafka {release}", fix)
 
 
 def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[DoctorFinding]:
@@ -356,7 +347,7 @@ def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[DoctorFinding]
         level = Level.TROUBLE if need.required else Level.NOTE
         yield DoctorFinding(level, f"{need.what}: {who}, so {need.without}")
     if answered and not lacking:
-        yield DoctorFinding(Level.GOOD, "every operation ktui needs is supported")
+        yield good("every operation ktui needs is supported")
 
 
 def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> DoctorFinding:
@@ -389,16 +380,13 @@ def _of_late(late: LateRequest) -> DoctorFinding:
     target = ",".join(map(str, late.target))
     what = f"{late.tp} is being reassigned to {target}, as run {late.run} asked"
     if late.ended:
-        return DoctorFinding(
-            Level.WARNING,
+        return warning(
             f"{what}. The run has ended. Its request was not answered, and took effect late",
             f"Let the reassignment finish, or cancel it: ktui cancel --cluster --partition "
             f"{late.tp.topic}:{late.tp.partition} --stop",
         )
-    return DoctorFinding(
-        Level.NOTE,
-        f"{what}. The run has no engine",
-        f"`ktui resume {late.run}` continues with this step.",
+    return note(
+        f"{what}. The run has no engine", f"`ktui resume {late.run}` continues with this step."
     )
 
 
@@ -409,7 +397,7 @@ def judge_ownership(
     found = [_owner(status)]
     if off:
         what = "ownership is off for this context: ktui checks no owner, and keeps nobody out"
-        return [*found, DoctorFinding(Level.NOTE, what)]
+        return [*found, note(what)]
     return [*found, *_preview(preview)]
 
 
@@ -421,16 +409,16 @@ def _owner(status: ClaimStatus) -> DoctorFinding:
                 f"Runs of this state directory are refused here. {TAKE_OVER} takes the cluster "
                 "over. The other owner's engines then send nothing more."
             )
-            return DoctorFinding(Level.WARNING, what, fix)
+            return warning(what, fix)
         case OwnerUnknown(denied=True):
-            return DoctorFinding(Level.WARNING, what, f"Grant it: {_GRANT}")
+            return warning(what, f"Grant it: {_GRANT}")
         case OwnerUnknown():
             fix = (
                 "Until the owner is known, new runs are refused, and no new step begins. "
                 f"{GOES_ON}. {NO_OWNERSHIP} starts a run without ownership."
             )
-            return DoctorFinding(Level.WARNING, what, fix)
-    return DoctorFinding(Level.GOOD, what)
+            return warning(what, fix)
+    return good(what)
 
 
 def _preview(preview: ClaimPreview) -> Iterator[DoctorFinding]:
@@ -440,18 +428,14 @@ def _preview(preview: ClaimPreview) -> Iterator[DoctorFinding]:
         False: "",
         None: f", and the brokers create {preview.topic} if it does not exist",
     }[preview.makes_topic]
-    yield DoctorFinding(
-        Level.NOTE,
-        f"a run owns the cluster through the consumer groups {groups}, without offsets{topic}",
+    yield note(
+        f"a run owns the cluster through the consumer groups {groups}, without offsets{topic}"
     )
     if preview.permitted is False:
-        yield DoctorFinding(
-            Level.WARNING, f"not granted: {preview.permission}", f"Grant it: {_GRANT}"
-        )
+        yield warning(f"not granted: {preview.permission}", f"Grant it: {_GRANT}")
     elif preview.permitted is None:
-        yield DoctorFinding(
-            Level.NOTE,
-            f"owning the cluster needs {preview.permission}; a run shows whether it is granted",
+        yield note(
+            f"owning the cluster needs {preview.permission}; a run shows whether it is granted"
         )
 
 
@@ -466,17 +450,13 @@ def _of_canary(topic: str, live: Collection[str], resumable: Collection[str]) ->
     run = topic.removeprefix(CANARY_PREFIX)
     what = f"topic {topic}: the canary of run {run}"
     if run in live:
-        return DoctorFinding(
-            Level.NOTE, f"{what}, which is live", "Its engine deletes it when it exits."
-        )
+        return note(f"{what}, which is live", "Its engine deletes it when it exits.")
     if run in resumable:
-        return DoctorFinding(
-            Level.NOTE,
+        return note(
             f"{what}, which waits for resume",
             f"`ktui resume {run}` takes it up again, and deletes it when its engine exits.",
         )
-    return DoctorFinding(
-        Level.NOTE,
+    return note(
         f"{what}, which no run of this state directory uses",
         "If no run of another one does, it was left behind. Delete it: kafka-topics.sh --delete "
         f"--topic {topic}",
@@ -494,15 +474,9 @@ _GROUP = stat.S_IRWXG
 async def check_connection(connection: Connection) -> list[DoctorFinding]:
     """Connect with both clients, and judge the settings and files of the connection."""
     probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
-    warned = [
-        *(DoctorFinding(Level.WARNING, warning) for warning in connection.warnings),
-        *(
-            DoctorFinding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY)
-            for s in connection.unverified
-        ),
-    ]
     return [
-        *warned,
+        *map(warning, connection.warnings),
+        *(warning(f"{TLS_UNVERIFIED}: {s}", _VERIFY) for s in connection.unverified),
         *_secret_files(connection.secret_files),
         *(_probed(probe) for probe in probes),
     ]
@@ -510,8 +484,8 @@ async def check_connection(connection: Connection) -> list[DoctorFinding]:
 
 def _probed(probe: Probe) -> DoctorFinding:
     if probe.error is not None:
-        return DoctorFinding(Level.TROUBLE, f"{probe.client}: {probe.error}")
-    return DoctorFinding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
+        return trouble(f"{probe.client}: {probe.error}")
+    return good(f"{probe.client} connects ({as_took(probe.took_s)})")
 
 
 def _secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[DoctorFinding]:
@@ -523,8 +497,7 @@ def _secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[DoctorFinding
         if not stat.S_ISREG(mode) or not mode & (_OTHERS | _GROUP):
             continue
         who = "everyone on its machine" if mode & _OTHERS else "its group"
-        yield DoctorFinding(
-            Level.WARNING,
+        yield warning(
             f"{path}: readable by {who} (mode {stat.S_IMODE(mode):03o}), and holds "
             f"{join_all(settings)}",
             f"Restrict it to its owner: chmod 600 {shlex.quote(str(path))}",

@@ -13,7 +13,7 @@ from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BAD_INPUT, FAILED, UNREAD
 from ktui.cli.context.terminal import can_ask
-from ktui.cli.doctor.findings import DoctorFinding, Level, name_some
+from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warning
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cluster.clock import SystemClock
@@ -47,7 +47,7 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
     """Return the findings, the worst first."""
     found = [throttle for throttle in scan.throttles if not throttle.down]
     findings = [
-        *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
+        *(warning(f"could not read: {sentence}") for sentence in scan.unread),
         *_down(scan.down),
         *_catching_up(scan),
         *_of_runs([t for t in found if t.reason is ThrottleReason.WAITING_RUN]),
@@ -58,13 +58,12 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
         *_log_dirs([t for t in found if t.reason is ThrottleReason.LOG_DIRS]),
         *_inherited([t for t in found if t.reason is ThrottleReason.INHERITED]),
     ]
-    return findings or [DoctorFinding(Level.GOOD, "no replication throttle is left behind")]
+    return findings or [good("no replication throttle is left behind")]
 
 
 def _down(down: Sequence[int]) -> Iterator[DoctorFinding]:
     if down:
-        yield DoctorFinding(
-            Level.WARNING,
+        yield warning(
             f"could not read {unread_brokers(down)}",
             "A rate that is set there binds again once the broker is back. "
             "`ktui doctor --clear-throttles` deletes it through a controller, if nobody needs it.",
@@ -83,7 +82,7 @@ def _catching_up(scan: ThrottleScan) -> Iterator[DoctorFinding]:
             "So this throttle is in use. Once the replicas are in sync, `ktui doctor "
             "--clear-throttles` removes it."
         )
-        yield DoctorFinding(Level.NOTE, sentence, fix)
+        yield note(sentence, fix)
 
 
 def catching_up_sentences(scan: ThrottleScan) -> Iterator[str]:
@@ -130,8 +129,7 @@ def _under(scan: ThrottleScan, bound: Collection[BoundReplica]) -> str:
 def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     for run in sorted({throttle.run for throttle in found}):
         where = name_resources([(t.resource, t.key) for t in found if t.run == run])
-        yield DoctorFinding(
-            Level.WARNING,
+        yield warning(
             f"run {run} has no engine, and its throttle is still set on {where}",
             f"`ktui resume {run}` continues the run, and restores the previous settings. An "
             "exported run restores them where it is imported. See each value with "
@@ -142,8 +140,7 @@ def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
 def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     for key in sorted({throttle.key for throttle in found}):
         rated = [_rated(throttle) for throttle in found if throttle.key == key]
-        yield DoctorFinding(
-            Level.WARNING,
+        yield warning(
             f"{key} is set on {join_some(rated, most=5)}, and nothing moves",
             f"An earlier move left it behind, or a run is between two steps. {CLEAR}",
         )
@@ -166,17 +163,16 @@ def _lists(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         what = (
             f"every replica of {name_some('topic', everything)} is throttled (*), and nothing moves"
         )
-        yield DoctorFinding(Level.WARNING, what, fix)
+        yield warning(what, fix)
     if listed:
         named = name_some("topic", listed)
         what = f"throttled replicas that are not being added are listed for {named}"
-        yield DoctorFinding(Level.WARNING, what, fix)
+        yield warning(what, fix)
 
 
 def _log_dirs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     if found:
-        yield DoctorFinding(
-            Level.NOTE,
+        yield note(
             f"{found[0].key} is set on {join_some(map(_rated, found), most=5)}",
             "It limits moves between the log dirs of a broker, which ktui cannot see. If none is "
             "in flight, delete it with kafka-configs --entity-type brokers.",
@@ -191,8 +187,7 @@ def _inherited(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         fix = "delete it with kafka-configs --entity-type brokers --entity-default."
         if setting.source is ConfigSource.FILE:
             fix = "take it out of server.properties, and restart."
-        yield DoctorFinding(
-            Level.NOTE,
+        yield note(
             f"{key} is {clean(inherited_value_text(setting))} on {name_some('broker', brokers)}",
             f"It limits every listed replica, now and later. --clear-throttles keeps it: {fix}",
         )

@@ -207,35 +207,6 @@ _REASONS = {
 }
 
 
-class AmountJson(msgspec.Struct, frozen=True):
-    """A number of segments, and their size."""
-
-    segments: int
-    bytes: int
-
-
-class FileJson(msgspec.Struct, frozen=True):
-    """One segment, and what became of it."""
-
-    path: str
-    bytes: int
-    kept_for: KeptFor | None
-    """Null for a removed one."""
-
-
-class PrunedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui record prune --json`."""
-
-    schema_version: int = SCHEMA_VERSION
-    dry_run: bool
-    removed: AmountJson
-    """In a dry run, what would be removed."""
-    kept: dict[KeptFor, AmountJson]
-    files: tuple[FileJson, ...]
-    problems: tuple[str, ...]
-    """Why files that should go are still there."""
-
-
 @click.command("prune", short_help="Remove old recordings.")
 @click.option(
     "--older-than",
@@ -305,7 +276,8 @@ def command(  # noqa: PLR0913 - an option each
         dry_run=dry_run,
     )
     pruned = prune(request, wall_ms(SystemClock().now()))
-    click.echo(encode(_json(pruned, dry_run=dry_run)) if json else _text(pruned, dry_run=dry_run))
+    text = "\n".join(_lines(pruned, dry_run=dry_run))
+    click.echo(encode(_json(pruned, dry_run=dry_run)) if json else text)
     for problem in pruned.removal.problems:
         print_note(str(problem))
     if pruned.removal.problems:
@@ -324,10 +296,6 @@ def _folder(place: str) -> Path:
     return folder
 
 
-def _text(pruned: Pruned, *, dry_run: bool) -> str:
-    return "\n".join(_lines(pruned, dry_run=dry_run))
-
-
 def _lines(pruned: Pruned, *, dry_run: bool) -> Iterator[str]:
     yield f"{'would remove' if dry_run else 'removed'} {amount(pruned.removal.removed)}"
     for reason, words in _REASONS.items():
@@ -338,23 +306,24 @@ def _lines(pruned: Pruned, *, dry_run: bool) -> Iterator[str]:
         yield "`ktui pipeline run` reads recordings into the lake; --force removes them unread"
 
 
-def _amount_json(segments: Collection[StoredSegment]) -> AmountJson:
-    return AmountJson(len(segments), sum(each.size for each in segments))
+def _amount_json(segments: Collection[StoredSegment]) -> dict[str, int]:
+    return {"segments": len(segments), "bytes": sum(each.size for each in segments)}
 
 
-def _json(pruned: Pruned, *, dry_run: bool) -> PrunedJson:
+def _json(pruned: Pruned, *, dry_run: bool) -> dict[str, object]:
+    """Return the JSON form; a removed file is kept for nothing, so `kept_for` is null."""
     removed, staying = pruned.removal.removed, pruned.choice.staying
-    return PrunedJson(
-        dry_run=dry_run,
-        removed=_amount_json(removed),
-        kept={reason: _amount_json(kept) for reason, kept in staying.items()},
-        files=(
-            *(FileJson(str(each.path), each.size, None) for each in removed),
-            *(
-                FileJson(str(each.path), each.size, reason)
-                for reason, kept in staying.items()
-                for each in kept
-            ),
-        ),
-        problems=tuple(map(str, pruned.removal.problems)),
-    )
+    each_for: list[tuple[KeptFor | None, Collection[StoredSegment]]] = [(None, removed)]
+    each_for += staying.items()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "dry_run": dry_run,
+        "removed": _amount_json(removed),
+        "kept": {reason: _amount_json(kept) for reason, kept in staying.items()},
+        "files": [
+            {"path": str(each.path), "bytes": each.size, "kept_for": reason}
+            for reason, segments in each_for
+            for each in segments
+        ],
+        "problems": [str(problem) for problem in pruned.removal.problems],
+    }

@@ -19,6 +19,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
+from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES
 from ktui.execution.broker.cordon import READ_BACK_S
 from ktui.execution.broker.status import BrokerFacts, read_metadata
@@ -108,20 +109,55 @@ async def delete_unseen(writer: ClusterWriter, broker: int, names: Collection[st
     return ": ".join(filter(None, (result.code, result.message)))
 
 
-async def forget_settings(ports: ClusterPorts, broker: int, runs_of: RunsOf) -> str | None:
-    """Delete what the next broker of this id must not inherit, before it is unregistered.
+async def unregister_for_good(
+    ports: ClusterPorts, broker: int, clock: Clock, runs_of: RunsOf, note: Callable[[str], None]
+) -> str | None:
+    """Delete what the next broker of this id must not inherit, and then unregister the broker.
 
-    A controller refuses that for a broker that is not registered any more.
+    A controller refuses to delete settings of a broker that is not registered any more.
+
+    Args:
+        ports: read and change the cluster.
+        broker: the broker's id.
+        clock: the time.
+        runs_of: the runs that may still bring replicas to it.
+        note: is told that the settings are deleted.
 
     Returns:
-        Why the settings may still be set; None if they are not.
+        Why the settings may have stayed; None if they have not.
 
     Raises:
-        RunRefused: the broker cannot be unregistered, so that nothing was sent.
-        ClusterError: the cluster cannot be read.
+        RunRefused, ClusterError: nothing was changed.
+        RunProblem: the settings are deleted, and the broker is or may be registered.
     """
     await check_unregister(ports.reader, broker, runs_of)
-    return await delete_unseen(ports.writer, broker, INHERITED)
+    kept = await delete_unseen(ports.writer, broker, INHERITED)
+    if kept is None:
+        note(f"a controller has deleted the throttles and the cordon of broker {broker}")
+    try:
+        await unregister(ports, broker, clock, runs_of)
+    except NotRegistered:
+        raise
+    except (RunRefused, ClusterError) as problem:
+        if kept is not None:
+            raise
+        why = str(problem).removeprefix(NOTHING_SENT)
+        raise RunProblem(
+            f"broker {broker} stays registered, without the throttles and the cordon that were "
+            f"deleted just now: {why}. If it should get no new partitions: ktui broker cordon "
+            f"{broker}"
+        ) from problem
+    return kept
+
+
+def kept_text(broker: int, why: str) -> str:
+    """Say which settings of a broker's id may have stayed, what they do, and how they go."""
+    return (
+        f"what was set for id {broker} stays with it: {', '.join(INHERITED)} could not be deleted "
+        f"({clean(why)}). If they are set, the next broker with id {broker} copies slowly and gets "
+        f"no new partitions. Once it is up: ktui broker uncordon {broker}, and ktui doctor "
+        "--clear-throttles"
+    )
 
 
 def brought_by(broker: int, runs: Iterable[Run]) -> dict[str, int]:

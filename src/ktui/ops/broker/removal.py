@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -22,7 +23,7 @@ from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, CordonState, NoCordon
 from ktui.execution.broker.removal import CordonMemory, Removal, RemovalFile
 from ktui.execution.broker.status import BrokerStatus, Stay, but_for, held_line, why_unknown
-from ktui.execution.broker.unregister import NotRegistered
+from ktui.execution.broker.unregister import NotRegistered, kept_text, unregister_for_good
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
@@ -38,6 +39,7 @@ from ktui.ops.broker.runs import (
     plan_text,
     read_plan_layout,
     read_status,
+    runs_on,
 )
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
@@ -133,9 +135,6 @@ class Program(Protocol):
 
     def confirm_unregister(self) -> None:
         """Raise Stopped unless the operator wants the broker unregistered."""
-
-    def unregister(self) -> str | None:
-        """Unregister the broker; return which of its settings may have stayed, in words."""
 
     def report(self, place: str, words: str) -> None:
         """Report what came of a stage, or of the way back."""
@@ -616,13 +615,19 @@ class Removing:
     def _send_unregister(self) -> None:
         broker = self._broker
         try:
-            kept = self._program.unregister()
+            kept = self._request.act(self._unregistered)
         except NotRegistered:  # the answer of an earlier call was lost
             self._say(Stage.UNREGISTER, f"broker {broker} is not registered any more")
         else:
             self._say(Stage.UNREGISTER, f"broker {broker} is no longer registered: it is removed")
             if kept is not None:
-                self._say(Stage.UNREGISTER, kept)
+                self._say(Stage.UNREGISTER, kept_text(broker, kept))
+
+    async def _unregistered(self, ports: ClusterPorts) -> str | None:
+        program, runs_of = self._program, runs_on(self._request.state)
+        await program.check_owner(self._cluster.cluster_id)
+        report = partial(program.report, "")
+        return await unregister_for_good(ports, self._broker, program.clock, runs_of, report)
 
     # --------------------------------------------------------------- runs
 

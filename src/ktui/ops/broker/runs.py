@@ -94,6 +94,11 @@ async def read_status(
     return find_status(facts, runs, fresh=fresh, removal=removal, exclude=exclude)
 
 
+def runs_on(state: StateDir) -> Callable[[str], Iterator[Run]]:
+    """Return a function that yields the unfinished runs on a cluster, by its id."""
+    return lambda cluster_id: (run for run, _ in unfinished_runs(state, cluster_id))
+
+
 def make(
     purpose: Purpose,
     broker: int,
