@@ -15,7 +15,7 @@ from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 
 from bench.recording import START
-from ktui.cli.output.collector import rare_collections
+from ktui.cli.output.view import rare_collections
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource

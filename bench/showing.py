@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from bench.checks import check_count
 from bench.clusters import moving
 from bench.cockpit import Cockpit, settled
-from ktui.cli.output.collector import rare_collections
+from ktui.cli.output.view import rare_collections
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer, SourceWrapper

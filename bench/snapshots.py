@@ -15,8 +15,8 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.placing import place_replicas
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.scenario.targets import place_replicas
 from ktui.simulated.twin.make import ClusterTwin
 from ktui.simulated.twin.take import take_twin
 from ktui.simulated.twin.text import twin_text

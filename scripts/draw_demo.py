@@ -23,7 +23,7 @@ from ktui.cli.context.config import Context
 from ktui.cli.rehearse.live import LivePlan, rehearsal_app
 from ktui.cli.rehearse.start_command import StartCommand
 from ktui.cli.watch.demo import Playing, demo_app
-from ktui.cluster.pausable_clock import PausableClock
+from ktui.cluster.clock import PausableClock
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import resolve_state_dir
 from ktui.execution.run.options import RunOptions

@@ -29,7 +29,7 @@ from ktui.execution.forecast import estimate
 from ktui.execution.time_left import copy_progress, forecast
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 from ktui.progress import rates
-from ktui.progress.moves import catchup, eta
+from ktui.progress.moves import catchup
 from ktui.speed import bundles, capacity, copies
 from ktui.speed.answer import Span
 
@@ -84,11 +84,11 @@ OF_PARTITIONS = (
     Constant(rates, "GULP_S", (0.0, 30.0)),
     Constant(rates, "_DOUBTED", (1.0,)),
     Constant(catchup, "_LEAST_NET", (0.0, 0.5)),
-    Constant(eta, "_AT_FIRST", (1.2,)),
-    Constant(eta, "_ENOUGH", (4,)),
-    Constant(eta, "SEEN_S", (0.0,)),
-    Constant(eta, "_UNSURE", (1.01,)),
-    Constant(eta, "_WIDEST", (3.0,)),
+    Constant(catchup, "_AT_FIRST", (1.2,)),
+    Constant(catchup, "_ENOUGH", (4,)),
+    Constant(catchup, "SEEN_S", (0.0,)),
+    Constant(catchup, "_UNSURE", (1.01,)),
+    Constant(catchup, "_WIDEST", (3.0,)),
 )
 """The constants of a partition's forecast; the last five are of its range alone."""
 

@@ -38,12 +38,12 @@ from ktui.progress.timeline import Progress
 from ktui.recording.lines import RunLine
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.data.channels import TideFactors, TrafficMoment
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.logs import TopicLogs
 from ktui.simulated.data.replication import SharingFactory
 from ktui.simulated.data.sharing import Sharing
-from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.speed.copies import HALF_AT, SENDING, CopyLoad, Pair
 from ktui.speed.shown import prior_of

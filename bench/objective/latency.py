@@ -26,7 +26,7 @@ from bench.stalls import Timed
 from bench.timing import percentile
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, throttled_entry
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, throttled_entry
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import (

@@ -39,8 +39,7 @@ from ktui.pipeline.spark import session
 from ktui.pipeline.sql.duck_lake import DuckLake
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
-from ktui.recording.lines import SCHEMA_VERSION, Head
-from ktui.recording.milliseconds import to_ms, wall_ms
+from ktui.recording.lines import SCHEMA_VERSION, Head, to_ms, wall_ms
 from ktui.simulated.clock import VirtualClock
 
 USUAL = (100, 20, 60, 0)

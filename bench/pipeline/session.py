@@ -18,9 +18,8 @@ from ktui.cluster.broker import Broker, BrokerConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.execution.run.events import AnyRunEvent, encode
-from ktui.recording.lines import SCHEMA_VERSION, Head, LostPollLine, RunLine
-from ktui.recording.milliseconds import to_ms, wall_ms
-from ktui.recording.session_writing import SegmentLimits, SessionWriter
+from ktui.recording.lines import SCHEMA_VERSION, Head, LostPollLine, RunLine, to_ms, wall_ms
+from ktui.recording.writing import SegmentLimits, SessionWriter
 from ktui.simulated.clock import VirtualClock
 
 TOPICS, PARTITIONS = 40, 50

@@ -17,8 +17,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Cause, Progress
-from ktui.recording.lines import RunLine
-from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.lines import RunLine, from_wall_ms
 from ktui.recording.playing import Damage, PlayedPoll, play_session
 from ktui.recording.reading import find_sessions
 

@@ -1,14 +1,36 @@
-"""Files that a person names: regular ones up to a size limit, so reading never blocks or grows."""
+"""Files that people write: read once, with problems that name the file, the place and a fix."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+
+class FileProblem(Exception):
+    """A file that a person wrote cannot be used; the message names the place and the fix."""
+
+    def __init__(self, path: Path, line: int | None, problem: str) -> None:
+        self.path = path
+        self.line = line
+        self.problem = problem
+        place = f"{path}:{line}" if line is not None else str(path)
+        super().__init__(f"{place}: {problem}")
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """Describe an unknown key: with the closest known key, else with all known keys."""
+    import difflib  # noqa: PLC0415 - slow to import, and only a mistake needs it
+
+    known = sorted(known)
+    closest = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {closest[0]!r}?" if closest else f"known keys: {', '.join(known)}"
+    return f"unknown key {key!r}; {hint}"
+
 
 MOST_BYTES = 1024**2
 """Most bytes read of a file with settings, secrets, a story or a theme."""

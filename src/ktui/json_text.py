@@ -1,10 +1,11 @@
-"""JSON as text for people and programs: times in UTC, and nothing that drives a terminal."""
+"""JSON: untrusted text with one kind of error for every defect, and moments as text."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,3 +28,65 @@ def shown_json(text: str) -> str:
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+T = TypeVar("T")
+
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+"""Moments outside this range cannot be shown in every time zone."""
+
+
+def decode_untrusted(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+    """Decode JSON.
+
+    Raises:
+        msgspec.DecodeError: the text does not fit the decoder's type, is not UTF-8, or is nested
+            too deep.
+    """
+    try:
+        return decoder.decode(text)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"not UTF-8: {error.reason}") from None
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deep") from None
+
+
+def checked_moment(moment: datetime) -> datetime:
+    """Return the moment unchanged, if it can be shown in every time zone.
+
+    Raises:
+        ValueError: the moment has no time zone, or is before 1970 or after 9998.
+    """
+    if moment.tzinfo is None:
+        raise ValueError("a time without a time zone")
+    if not _EARLIEST <= moment < _LATEST:
+        raise ValueError("a time before 1970 or after 9998")
+    return moment
+
+
+def unknown_field(body: bytes, known: object) -> str | None:
+    """Return the first unknown field of a JSON object, such as `options.rack`; None for none.
+
+    Args:
+        body: the JSON.
+        known: the value decoded from that JSON.
+    """
+    return next(_unknown(msgspec.json.decode(body), known, ""), None)
+
+
+def _unknown(raw: Any, known: object, path: str) -> Iterator[str]:
+    if isinstance(known, msgspec.Struct) and isinstance(raw, Mapping):
+        fields = dict(zip(known.__struct_encode_fields__, known.__struct_fields__, strict=True))
+        tag = known.__struct_config__.tag_field
+        for name, value in raw.items():
+            if name in fields:
+                yield from _unknown(value, getattr(known, fields[name]), f"{path}{name}.")
+            elif name != tag:
+                yield f"{path}{name}"
+    elif isinstance(known, Mapping) and isinstance(raw, Mapping):
+        for name, value in raw.items():
+            yield from _unknown(value, known.get(name), f"{path}{name}.")
+    elif isinstance(known, Sequence) and isinstance(raw, list):
+        for number, (value, each) in enumerate(zip(raw, known, strict=False)):
+            yield from _unknown(value, each, f"{path.removesuffix('.')}[{number}].")

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from ktui.fileproblem import FileProblem, unknown_key
-from ktui.inputfile import MOST_BYTES, Unreadable, read_input
+from ktui.inputfile import MOST_BYTES, FileProblem, Unreadable, read_input, unknown_key
 
 T = TypeVar("T")
 KeyPath = tuple[str | int, ...]

@@ -6,13 +6,13 @@ import pytest
 
 from ktui.cluster.coordination import (
     SHARE,
+    SHARE_GROUPS_TOPIC,
     CoordinatedId,
     CoordinatorKind,
     coordinating_partition,
     java_hash,
     share_state_key,
 )
-from ktui.cluster.internal_topics import SHARE_GROUPS_TOPIC
 from ktui.cluster.partition import TopicPartition
 from support.contract.world import World, until
 

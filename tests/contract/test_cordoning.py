@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ConfigOp,
@@ -16,7 +15,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from support.contract.world import (
     World,
     alter,

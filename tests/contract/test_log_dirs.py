@@ -9,7 +9,7 @@ import pytest
 from ktui.cluster.broker import LogDir, ReplicaDir
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
-from ktui.cluster.throttle_settings import LOG_DIR_RATE
+from ktui.cluster.settings import LOG_DIR_RATE
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from support.contract.real_world import RealWorld

@@ -14,8 +14,14 @@ from kafka.admin import KafkaAdminClient
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
-from ktui.cluster.membership import HeartbeatAnswer, MemberDescription
-from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, Unowned
+from ktui.cluster.ownership import (
+    ClusterOwner,
+    HeartbeatAnswer,
+    MemberDescription,
+    OwnedByOthers,
+    OwnedHere,
+    Unowned,
+)
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from support.contract.world import World, until

@@ -11,8 +11,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
-from ktui.cluster.resources import broker_resource
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, broker_resource
 from ktui.simulated import events
 from support.contract.simulated_world import SimulatedWorld
 from support.contract.world import World, alter, state, until

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ktui.cluster.ports import Verdict
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import RecordChange, Registration
 from ktui.simulated.layout import VERSIONS
 from support.simulated.controllers import TP, Kept
 

@@ -14,7 +14,7 @@ from ktui.pacing.steps import all_steps, next_step
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import RecordChange, Registration
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from support.runs.pacing import replica_lists
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.observation import Observation
 from ktui.recording.lines import PollLine
-from ktui.recording.sealing import seal
+from ktui.recording.writing import seal
 from property.test_progress import histories
 from support.recordings.recordings import (
     Recording,

@@ -7,8 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.recording.retention import Choice, KeptFor, Retention, choose_segments
-from ktui.recording.stored import StoredSegment
+from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments
 
 NOW_MS = 1_000_000
 NEEDED = [None, None, KeptFor.LIVE, KeptFor.RUN, KeptFor.UNREAD]

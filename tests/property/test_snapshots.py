@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.planning.check.placement import PlacementAnswer, read_with_log_dirs
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.host.state_dir import StateDirProblem, resolve_state_dir
-from ktui.fileproblem import FileProblem
-from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input, read_input
+from ktui.inputfile import MOST_BYTES, FileProblem, Unreadable, expand_home, open_input, read_input
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.planning.read.problems import BadPlan

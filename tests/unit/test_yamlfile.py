@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.fileproblem import FileProblem, unknown_key
+from ktui.inputfile import FileProblem, unknown_key
 from ktui.yamlfile import read_yaml
 
 

@@ -16,7 +16,7 @@ from ktui.cli.context.terminal import clean_output
 from ktui.cli.shell.completion import REQUEST, complete
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 
 DEBUG = "KTUI_DEBUG"
 """The environment variable that, set to anything, shows the traceback of a defect in ktui."""

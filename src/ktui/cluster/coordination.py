@@ -1,9 +1,4 @@
-"""The groups and transactional ids that brokers coordinate, and where Kafka keeps each.
-
-The leader of one partition of an internal topic coordinates an id. Which partition that is follows
-from the id's hash and the topic's number of partitions. A share group is coordinated as all groups
-are; the state of its deliveries is kept apart, for each partition that it reads (KIP-932).
-"""
+"""The groups and transactional ids that brokers coordinate, in Kafka's own topics."""
 
 from __future__ import annotations
 
@@ -13,11 +8,13 @@ import struct
 import msgspec
 
 from ktui.cluster.errors import Operation
-from ktui.cluster.internal_topics import (
-    GROUPS_TOPIC,
-    SHARE_GROUPS_TOPIC,
-    TRANSACTIONS_TOPIC,
-)
+
+GROUPS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_GROUPS_TOPIC = "__share_group_state"
+
+INTERNAL_TOPICS = frozenset({GROUPS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
+
 
 TRANSACTIONS_NEED = 'Describe on the transactional ids "*"'
 """The permission that shows every transactional id, in Kafka's words."""

@@ -11,16 +11,16 @@ from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.incarnations import Incarnations
 from ktui.cluster.observation import Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.polled import Incarnations
 from ktui.cluster.ports import (
     ClusterDescription,
     ClusterReader,
     LogDirsAnswer,
     OffsetsAnswer,
 )
-from ktui.cluster.topic_settings import CONFIGS_EVERY_S, TopicSettings
+from ktui.cluster.settings import CONFIGS_EVERY_S, TopicSettings
 
 SIZES_EVERY_S = 5.0
 _TRANSIENT = frozenset({"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"})

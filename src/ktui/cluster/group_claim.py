@@ -16,24 +16,22 @@ import msgspec
 
 from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused
-from ktui.cluster.membership import (
+from ktui.cluster.ownership import (
     KIND,
     STORE,
+    ClaimPreview,
+    ClaimStatus,
+    ClusterOwner,
     GroupDescription,
     GroupMembership,
     HeartbeatAnswer,
     Member,
-    subscription,
-    user_data,
-)
-from ktui.cluster.ownership import (
-    ClaimPreview,
-    ClaimStatus,
-    ClusterOwner,
     OwnedByOthers,
     OwnedHere,
     OwnerUnknown,
     Unowned,
+    subscription,
+    user_data,
 )
 from ktui.cluster.text import clean
 

@@ -13,15 +13,17 @@ from typing import NamedTuple, Protocol
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     RATE_OF,
+    SettingKey,
+    broker_resource,
     parse_throttled_list,
+    topic_resource,
 )
 
 

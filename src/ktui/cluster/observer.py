@@ -10,11 +10,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from ktui.cluster.asking import RequestsByKey
-from ktui.cluster.census import take_census
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.figures import ClusterFigures
-from ktui.cluster.following import RecentlyReassigned
 from ktui.cluster.fresh_read import (
     FreshMetadata,
     read_cluster_and_reassignments,
@@ -22,6 +20,7 @@ from ktui.cluster.fresh_read import (
 )
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.cluster.polled import RecentlyReassigned, take_census
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
 
 CENSUS_EVERY_S = 30.0

@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 
 from ktui.durable import make_folder, write_whole
-from ktui.fileproblem import FileProblem
-from ktui.inputfile import Unreadable, read_input
+from ktui.inputfile import FileProblem, Unreadable, read_input
 from ktui.insights.prior import NonNegativeInt, Prior, Spread
-from ktui.json_input import checked_moment
+from ktui.json_text import checked_moment
 
 SCHEMA_VERSION = 1
 

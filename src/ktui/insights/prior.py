@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from ktui.json_input import checked_moment
+from ktui.json_text import checked_moment
 
 NonNegativeInt = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut, Unreachable
-from ktui.cluster.membership import GroupDescription, HeartbeatAnswer, Member
+from ktui.cluster.ownership import GroupDescription, HeartbeatAnswer, Member
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import groups as requests
 from ktui.kafka.requests.groups import coordinator_request

@@ -23,8 +23,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut
 from ktui.cluster.partition import Replica
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.client_logging import redirect_client_log
 

@@ -17,8 +17,8 @@ from ktui.lab import (
     jars,
     layout,
     nodes,
-    ports,
     properties,
+    readiness,
     security,
     users,
 )
@@ -120,7 +120,7 @@ def _kept_lab(folder: Path, request: LabRequest) -> Lab:
 
 def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     """Start a kept lab with its old data and ports; on failure, keep it again."""
-    ports.check([node.port for node in lab.layout.nodes])
+    readiness.check([node.port for node in lab.layout.nodes])
     report(f"starting the controller and {lab.size} again")
     try:
         for node in lab.layout.nodes:
@@ -134,7 +134,7 @@ def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
 
 def _prepare(folder: Path, request: LabRequest, report: ProgressReport) -> Lab:
     count, first = request.brokers + request.controllers, request.first_port
-    chosen = ports.choose(count) if first is None else ports.from_first(first, count)
+    chosen = readiness.choose(count) if first is None else readiness.from_first(first, count)
     java = _java_for(request)
     class_path = jars.fetch(request.version, report)
     archive = class_archive.archive_path(java, class_path)

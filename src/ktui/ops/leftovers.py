@@ -25,15 +25,17 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
-from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     LOG_DIR_RATE,
     LONGEST_LIST,
     RATES,
     REPLICAS,
+    SettingKey,
+    broker_resource,
     parse_throttled_list,
+    topic_resource,
 )
+from ktui.cluster.text import clean
 from ktui.execution.broker.unregister import delete_unseen
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import Holder

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.situation import Situation, Step
 

@@ -7,7 +7,7 @@ import enum
 import heapq
 from collections.abc import Callable, Collection, Iterator
 
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Demand
 from ktui.pacing.limits import InternalOrder, Order

@@ -15,8 +15,7 @@ from ktui.cluster.errors import Operation
 from ktui.cluster.left_behind import CatchingUp, lists_of
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigSource
-from ktui.cluster.resources import broker_resource
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FETCH_BYTES,
     FOLLOWER_RATE,
@@ -24,6 +23,7 @@ from ktui.cluster.throttle_settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LONGEST_LIST,
+    broker_resource,
     list_room,
     parse_throttled_list,
     throttled_entry,
@@ -34,7 +34,7 @@ from ktui.planning.check.disks import warning
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Option, Severity
 from ktui.planning.names import join_named, join_some
 from ktui.planning.throttle_rates import KB, NO_THROTTLE, ThrottleRates
-from ktui.progress.stalls import STALLED_AFTER_S
+from ktui.progress.memory import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 from ktui.speed.simulate import SimulatedOutcome
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import PartitionState
-from ktui.progress import stalls
-from ktui.progress.memory import StillClock
+from ktui.progress.memory import StillClock, falling_behind, stalled, starved
 from ktui.progress.moves.catchup import CatchUp
 from ktui.progress.poll import Poll
 from ktui.progress.throttle import format_rate
@@ -78,23 +77,23 @@ def replica_stall(
         before: its stall as of the poll before.
     """
     still, rising_s = catch_up.memory.still, catch_up.memory.rising_s
-    stalled = stalls.stalled(still)
+    is_stalled = stalled(still)
     if hindered is not None:
-        kind = StallKind.STALLED if stalled else StallKind.WAITING
+        kind = StallKind.STALLED if is_stalled else StallKind.WAITING
         return Stall(kind, hindered[0], still.since_s, broker, hindered[1])
     starving_s = catch_up.memory.starving_s
-    if stalls.starved(starving_s) or (stalled and starving_s):
+    if starved(starving_s) or (is_stalled and starving_s):
         bound = poll.throttles.starving(state, broker, already=True)
         if bound is not None:
             bound = bound.steadied(None if before is None else before.demand)
         detail, demand = ("", None) if bound is None else (bound.too_low, bound.demand)
         since_s = poll.now_s - starving_s
         return Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, since_s, broker, detail, demand)
-    shared = poll.throttles.in_use(state, broker) if stalled else None
-    if stalled and shared is None:
+    shared = poll.throttles.in_use(state, broker) if is_stalled else None
+    if is_stalled and shared is None:
         cause, detail = _of_stalled(state, broker, poll)
         return Stall(StallKind.STALLED, cause, still.since_s, broker, detail)
-    if stalls.falling_behind(rising_s) and shared is None:
+    if falling_behind(rising_s) and shared is None:
         detail, since_s = _of_falling(catch_up), poll.now_s - rising_s
         return Stall(StallKind.FALLING_BEHIND, Cause.UNKNOWN, since_s, broker, detail)
     if shared is not None:
@@ -105,7 +104,7 @@ def replica_stall(
 
 def uncompleted_stall(state: PartitionState, clock: StillClock, poll: Poll) -> Stall | None:
     """Judge a reassignment that is still listed although every adding replica is in sync."""
-    if not stalls.stalled(clock):
+    if not stalled(clock):
         return None
     out = state.out_of_sync
     if out:

@@ -9,10 +9,8 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import news, outcome
 from ktui.progress.cluster_news import cluster_news, flow_news
 from ktui.progress.flows import fold_flows
-from ktui.progress.moves.begin import start_timeline
 from ktui.progress.moves.move import fold_move
-from ktui.progress.moves.rest import fold_at_rest
-from ktui.progress.moves.unseen import fold_unseen
+from ktui.progress.moves.rest import fold_at_rest, fold_unseen, start_timeline
 from ktui.progress.news import Alarm, EventCollector
 from ktui.progress.poll import Poll
 from ktui.progress.timeline import Event, Phase, Progress, Timeline

@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from ktui.cluster.observation import Reading
-from ktui.progress.flow_meter import GULP_S
+from ktui.progress.flows import GULP_S
 from ktui.progress.memory import Meter
 from ktui.progress.poll import Poll
 

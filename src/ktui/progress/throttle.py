@@ -12,8 +12,8 @@ import msgspec
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.throttle_settings import FETCH_BYTES, list_includes
-from ktui.progress.stalls import STALLED_AFTER_S, stalled
+from ktui.cluster.settings import FETCH_BYTES, list_includes
+from ktui.progress.memory import STALLED_AFTER_S, stalled
 from ktui.progress.timeline import Lane, Phase, Role, Timeline
 
 _NO_TOPIC = TopicConfig()

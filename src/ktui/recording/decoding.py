@@ -7,8 +7,15 @@ from typing import Any, TypeVar
 
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.recording.lines import CensusLine, PollLine, ReplicaFiguresLine, ReplicaGone, StateRow
-from ktui.recording.milliseconds import from_wall_ms, to_s
+from ktui.recording.lines import (
+    CensusLine,
+    PollLine,
+    ReplicaFiguresLine,
+    ReplicaGone,
+    StateRow,
+    from_wall_ms,
+    to_s,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")

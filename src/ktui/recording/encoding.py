@@ -17,8 +17,9 @@ from ktui.recording.lines import (
     ReplicaFiguresLine,
     ReplicaGone,
     StateRow,
+    to_ms,
+    wall_ms,
 )
-from ktui.recording.milliseconds import to_ms, wall_ms
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -1,14 +1,8 @@
-"""The lines of a recording: one JSON object each, named by `kind`.
-
-Times are whole milliseconds. `at` is wall time since 1970 in UTC. `ms` is the recorder's monotonic
-clock, and only its differences within a session mean anything. `seq` counts the lines of a session
-from 0. Session and `seq` identify a line, in whatever files and however often it occurs. Each line
-ends with the CRC-32 of its preceding bytes, so that readers reject changed lines.
-docs/recording.md is the format's reference.
-"""
+"""The lines of a recording: one JSON object each, named by kind, with times in milliseconds."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from zlib import crc32
 
@@ -16,7 +10,31 @@ import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.json_input import decode_untrusted
+from ktui.json_text import decode_untrusted
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+
+def to_ms(seconds: float) -> int:
+    """Convert seconds to whole milliseconds."""
+    return round(seconds * 1000)
+
+
+def to_s(ms: int) -> float:
+    """Convert milliseconds to seconds."""
+    return ms / 1000
+
+
+def wall_ms(at: datetime) -> int:
+    """Convert wall time to milliseconds since 1970."""
+    return round((at - _BEGINNING) / _MS)
+
+
+def from_wall_ms(ms: int) -> datetime:
+    """Convert milliseconds since 1970 to wall time in UTC."""
+    return _BEGINNING + ms * _MS
+
 
 SCHEMA_VERSION = 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.cluster.observation import Observation
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.quantities import as_count
 from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.lines import End, Head, LostPollLine, PollLine, RunLine

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.fileproblem import FileProblem
-from ktui.json_input import decode_untrusted
+from ktui.inputfile import FileProblem
+from ktui.json_text import decode_untrusted
 from ktui.recording.lines import SCHEMA_VERSION, AnyLine, ChecksumMismatch, Head, decode
-from ktui.recording.opening import open_recording_file
-from ktui.recording.segments import SegmentFile, files_under, is_open
-from ktui.recording.unzipping import Unzipped
+from ktui.recording.segments import SegmentFile, Unzipped, files_under, is_open, open_recording_file
 
 MOST_BAD = 1_000
 """Bad lines per file: with more, the file is no recording, or none worth reading."""

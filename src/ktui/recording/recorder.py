@@ -14,9 +14,16 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
-from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Head, LostPollLine, RunLine
-from ktui.recording.milliseconds import to_ms, wall_ms
-from ktui.recording.session_writing import Hide, SegmentLimits, SessionWriter
+from ktui.recording.lines import (
+    SCHEMA_VERSION,
+    AnyLine,
+    Head,
+    LostPollLine,
+    RunLine,
+    to_ms,
+    wall_ms,
+)
+from ktui.recording.writing import Hide, SegmentLimits, SessionWriter
 
 log = logging.getLogger(__name__)
 

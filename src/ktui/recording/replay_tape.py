@@ -1,20 +1,137 @@
-"""Sessions in sequence on one axis of time, to be played from any place."""
+"""A recording as a tape: its clock, its moments, and what was recorded with them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import dropwhile
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from ktui.cluster.clock import SLOWEST, SPEEDS, PausableClock
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation, Reading
-from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
-from ktui.recording.milliseconds import from_wall_ms, to_ms, to_s
+from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
+from ktui.recording.lines import (
+    AnyLine,
+    End,
+    Head,
+    LostPollLine,
+    RunLine,
+    from_wall_ms,
+    to_ms,
+    to_s,
+)
 from ktui.recording.playing import Damage, PlayedItem, PlayedPoll, play_session
 from ktui.recording.reading import GoodLine, Session, read_lines
+from ktui.recording.recorder import Recorder
+from ktui.units import Seconds, parse_clock, parse_moment, parse_quantity
+
+__all__ = ["FASTEST", "SLOWEST", "ReplayClock"]
+
+FASTEST = SPEEDS[-1]
+
+
+class ReplayClock(PausableClock):
+    """A clock that stands at the beginning of a recording until `run`, and stops at its end."""
+
+    def move_to(self, at_s: float) -> None:
+        """Go to a monotonic second, clamped to the recording; every sleep ends."""
+        self._set_anchor(min(max(at_s, self._from_s), self._until_s))
+        self._jumps += 1
+        self._wake()
+
+    def hold_at(self, at_s: float) -> None:
+        """Set the clock back to the second that the player has reached; sleepers stay asleep."""
+        self._set_anchor(at_s)
+
+    def set_wall(self, at: datetime, at_s: float) -> None:
+        """Set the wall time of a monotonic second, for the recorded clock may have been set."""
+        self._wall = (at, at_s)
+
+
+EXAMPLES = "14:02:31, 2026-11-21 14:02, or +1h30m from the beginning"
+
+
+def parse_second(text: str, tape: Tape) -> float:
+    """Return the second of a tape that a text means.
+
+    Args:
+        text: the moment. A time of day is the first one after the beginning. Times are local unless
+            they have an offset.
+        tape: the recording.
+
+    Raises:
+        ValueError: the text is not a moment of the recording; the message says why, and which
+            moments are possible.
+    """
+    text = text.strip()
+    if text.startswith("+"):
+        at_s = tape.from_s + _duration(text[1:])
+    else:
+        at = _time_of_day(text, tape.wall(tape.from_s)) or parse_moment(text)
+        if at is None:
+            raise ValueError(f"{text!r} is not a moment. Use {EXAMPLES}")
+        at_s = tape.second(at)
+    if not tape.from_s <= at_s <= tape.until_s:
+        raise ValueError(f"{text} is not in the recording, which runs {describe_range(tape)}")
+    return at_s
+
+
+def describe_range(tape: Tape) -> str:
+    """Return the first and the last moment of a recording as text, in local time."""
+    first, last = tape.wall(tape.from_s).astimezone(), tape.wall(tape.until_s).astimezone()
+    day = "" if last.date() == first.date() else f"{last:%Y-%m-%d} "
+    return f"from {first:%Y-%m-%d %H:%M:%S} to {day}{last:%H:%M:%S}"
+
+
+def _duration(text: str) -> float:
+    try:
+        return float(parse_quantity(Seconds, text.strip()))
+    except ValueError as error:
+        raise ValueError(f"+{text} is not a moment: {error}") from None
+
+
+def _time_of_day(text: str, beginning: datetime) -> datetime | None:
+    """Return the first moment, not before the beginning, at which local clocks show this time."""
+    clock = parse_clock(text)
+    if clock is None:
+        return None
+    hour, minute, second = clock
+    # without an offset: the offset may change meanwhile
+    local = beginning.astimezone().replace(tzinfo=None)
+    typed = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    whole = local.replace(microsecond=0)
+    found = (typed if typed >= whole else typed + timedelta(days=1)).astimezone()
+    return max(found, beginning) if typed == whole else found
+
+
+class RecordingSource(SourceWrapper):
+    """Polls through another source, and records each observation and each failed poll."""
+
+    def __init__(self, source: ObservationSource, recorder: Recorder) -> None:
+        super().__init__(source)
+        self.recorder = recorder
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Poll once, and record the observation or the failure.
+
+        Raises:
+            ClusterError: the cluster is lost.
+        """
+        try:
+            observation = await super().poll(interest)
+        except ClusterError as error:
+            self.recorder.lost(str(error))
+            raise
+        await self._record(observation)
+        return observation
+
+    async def _record(self, observation: Observation) -> None:
+        self.recorder.poll(observation)
+
 
 SAME_CLOCK_MS = 5_000
 """Sessions share a monotonic clock if wall time was set by no more than this between them."""

@@ -1,22 +1,20 @@
-"""The segments on a disk: find those that recorders have written, and remove some of them.
-
-Only regular files at FOLDER/.../SESSION/NUMBER.jsonl.gz count, with names as recorders give them.
-"""
+"""The recordings on this disk, and how long each is kept."""
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from ktui.fileproblem import FileProblem
-from ktui.recording.sealing import abandoned, is_held
+from ktui.inputfile import FileProblem
 from ktui.recording.segments import CLOSED, UNFINISHED, is_open
+from ktui.recording.writing import abandoned, is_held
 
 _SESSION = re.compile(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_-]{1,8}")
 _SEGMENT = re.compile(rf"[0-9]{{6,}}{re.escape(CLOSED)}({re.escape(UNFINISHED)})?")
@@ -143,3 +141,86 @@ def _segment(path: Path) -> StoredSegment | None:
 def _unreadable(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
         raise FileProblem(Path(error.filename), None, f"cannot be read: {error.strerror}") from None
+
+
+class KeptFor(enum.StrEnum):
+    """Why a segment stays."""
+
+    YOUNG = "young"
+    """It is within the limits."""
+    LIVE = "live"
+    """A recorder is writing its session."""
+    RUN = "run"
+    """Its run is not over."""
+    UNREAD = "unread"
+    """No lake has read its session."""
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """The limits of what stays. A segment beyond either of them goes; None is no limit."""
+
+    older_than_s: float | None = None
+    """The age of a segment's last line, in seconds."""
+    keep_bytes: int | None = None
+    """The size of all segments together."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The segments that go and those that stay, oldest first."""
+
+    going: tuple[StoredSegment, ...]
+    staying: Mapping[KeptFor, tuple[StoredSegment, ...]]
+    """With each reason; a reason without segments has an empty entry."""
+
+    @property
+    def beyond_limits(self) -> bool:
+        """Whether segments beyond the limits stay."""
+        return any(kept for reason, kept in self.staying.items() if reason is not KeptFor.YOUNG)
+
+
+def choose_segments(
+    segments: Iterable[StoredSegment],
+    limits: Retention,
+    now_ms: int,
+    needed_for: Callable[[StoredSegment], KeptFor | None],
+) -> Choice:
+    """Choose which segments go.
+
+    Args:
+        segments: all segments, in any order.
+        limits: the limits.
+        now_ms: wall time, milliseconds since 1970.
+        needed_for: returns why a segment must stay although it is beyond the limits; None if it
+            may go. It is called for no other segment.
+    """
+    oldest_first = sorted((last_ms, each.path, each) for each, last_ms in _last_lines(segments))
+    excess = 0
+    if limits.keep_bytes is not None:
+        excess = sum(each.size for _, _, each in oldest_first) - limits.keep_bytes
+    going: list[StoredSegment] = []
+    staying: dict[KeptFor, list[StoredSegment]] = {reason: [] for reason in KeptFor}
+    for last_ms, _, segment in oldest_first:
+        if excess <= 0 and not _too_old(last_ms, limits, now_ms):
+            staying[KeptFor.YOUNG].append(segment)
+        elif (reason := needed_for(segment)) is not None:
+            staying[reason].append(segment)
+        else:
+            going.append(segment)
+            excess -= segment.size
+    return Choice(tuple(going), {reason: tuple(kept) for reason, kept in staying.items()})
+
+
+def _last_lines(segments: Iterable[StoredSegment]) -> Iterator[tuple[StoredSegment, int]]:
+    """Yield each segment with the time of its last line, which is never before an earlier one's.
+
+    A copy of a session may have got its files' times in another order.
+    """
+    latest: dict[Path, int] = {}
+    for segment in sorted(segments, key=lambda each: each.path):
+        last_ms = max(segment.modified_ms, latest.get(segment.session, segment.modified_ms))
+        latest[segment.session] = last_ms
+        yield segment, last_ms
+
+
+def _too_old(last_ms: int, limits: Retention, now_ms: int) -> bool:
+    return limits.older_than_s is not None and now_ms - last_ms > limits.older_than_s * 1_000

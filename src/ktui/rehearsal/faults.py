@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict
-from ktui.cluster.resources import topic_resource
+from ktui.cluster.settings import topic_resource
 from ktui.cluster.text import clean
-from ktui.fileproblem import unknown_key
+from ktui.inputfile import unknown_key
 from ktui.planning.names import closest_names
 from ktui.simulated import events
 from ktui.simulated.controller import schema

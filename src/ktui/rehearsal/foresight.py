@@ -7,7 +7,7 @@ from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.execution.engine.decider import QUICK_S
 from ktui.execution.engine.in_flight import WORTH
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import RecordChange
+from ktui.simulated.controller.records import RecordChange
 
 MOST_S = 5.0
 """The most seconds between two polls: rates and stalls rest on what is copied between them."""

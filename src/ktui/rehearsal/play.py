@@ -20,8 +20,8 @@ from ktui.execution.journal.journal import MemoryJournal
 from ktui.execution.run.events import NOT_RECORDED, AnyRunEvent, JournalEntry, Owned
 from ktui.execution.run.run import Run
 from ktui.quantities import as_duration
-from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
+from ktui.recording.replay_tape import RecordingSource
 from ktui.rehearsal.faults import Fault
 from ktui.rehearsal.foresight import Foresight
 from ktui.rehearsal.played import EndedBy, Played

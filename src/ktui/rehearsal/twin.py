@@ -12,7 +12,7 @@ from ktui.cluster.text import clean
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
-from ktui.simulated.twin.rates import rates_of
+from ktui.simulated.twin.brokers import rates_of
 from ktui.speed.answer import Span
 from ktui.speed.capacity import ASSUMED, OF_THROTTLE, THROTTLED
 from ktui.speed.copies import SENDING

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ktui.simulated import events
+from ktui.simulated.clock import ScheduledCall
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.events import OutsideEvent
 from ktui.simulated.machines import Power
-from ktui.simulated.schedule import ScheduledCall
 
 _ELECTION_S = 1.0
 """Seconds without a controller while another takes over."""

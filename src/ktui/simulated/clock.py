@@ -1,4 +1,4 @@
-"""Clocks for a simulation: virtual time, or the machine's own time made faster."""
+"""Clocks for a simulation, virtual or faster than real, and its calls in order of time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import heapq
 import itertools
 import math
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.pausable_clock import SPEEDS, PausableClock
+from ktui.cluster.clock import SPEEDS, Clock, PausableClock, SystemClock
 
 FIRST_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 """Default wall time at which a simulation begins, the same in every run."""
@@ -131,3 +131,27 @@ class _AwakeClock(SystemClock):
     def monotonic(self) -> float:
         """Seconds while the machine is awake."""
         return time.monotonic()
+
+
+ScheduledCall = Callable[[], object]
+
+
+class CallSchedule:
+    """Calls ordered by time in seconds; calls of the same time in the order they were entered."""
+
+    def __init__(self) -> None:
+        self._number = itertools.count()
+        self._entries: list[tuple[float, int, ScheduledCall]] = []
+
+    def enter(self, at_s: float, action: ScheduledCall) -> None:
+        """Schedule `action` for the second `at_s`."""
+        heapq.heappush(self._entries, (at_s, next(self._number), action))
+
+    @property
+    def next_s(self) -> float:
+        """The second of the next call; infinity if there is none."""
+        return self._entries[0][0] if self._entries else math.inf
+
+    def take(self) -> ScheduledCall:
+        """Remove and return the next call."""
+        return heapq.heappop(self._entries)[2]

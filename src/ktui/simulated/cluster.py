@@ -1,15 +1,81 @@
-"""The in-memory cluster, its ports, and the outside events that can hit it."""
+"""The in-memory cluster: its ports, and the outside events that can hit it."""
 
 from __future__ import annotations
 
-from ktui.cluster.membership import GroupMembership
+from ktui.cluster.errors import Refused, Unreachable
+from ktui.cluster.ownership import GroupDescription, GroupMembership, HeartbeatAnswer, Member
 from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.simulated.apply_event import apply_event
+from ktui.simulated.calls import Calls, attempted
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
-from ktui.simulated.membership import SimulatedGroups
+from ktui.simulated.groups import LONGEST_SESSION_S, SHORTEST_SESSION_S
 from ktui.simulated.reader import SimulatedReader
 from ktui.simulated.writer import SimulatedWriter
+
+
+class SimulatedGroups:
+    """A `GroupMembership` on a simulated cluster."""
+
+    def __init__(self, cluster: SimulatedCore) -> None:
+        self._cluster = cluster
+        self._calls = Calls(cluster)
+
+    async def describe(self, group: str) -> GroupDescription:
+        """Return the group as it is. Creates nothing."""
+        await self._coordinator(group, "describe_group")
+        cluster = self._cluster
+        seen = cluster.groups.describe(group, cluster.now_s)
+        permitted = "join_group" not in cluster.denied if cluster.groups.stored else None
+        return GroupDescription(seen.kind, seen.settled, seen.members, permitted)
+
+    async def join(
+        self, group: str, metadata: bytes, session_s: float, member_id: str = ""
+    ) -> Member | None:
+        """Join as the group's one member; return None if another client has joined meanwhile.
+
+        Raises:
+            Refused: Kafka does not allow a session of `session_s` (6 s to 1,800 s).
+        """
+        call = "join_group"
+        await self._coordinator(group, call)
+        if not SHORTEST_SESSION_S <= session_s <= LONGEST_SESSION_S:
+            code = "INVALID_SESSION_TIMEOUT"
+            raise Refused(attempted(call), code=code, answer=code)
+        cluster = self._cluster
+        return cluster.groups.join(group, metadata, session_s, member_id, cluster.now_s)
+
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
+        """Restart the member's session."""
+        await self._coordinator(group, "join_group")
+        return self._cluster.groups.heartbeat(group, member, self._cluster.now_s)
+
+    async def is_current(self, group: str, description: GroupDescription) -> bool:
+        """Whether the group still has the member of a description, or still none."""
+        await self._coordinator(group, "join_group")
+        newest = self._cluster.groups.describe(group, self._cluster.now_s)
+        return newest.members == description.members
+
+    async def leave(self, group: str, member: Member) -> None:
+        """Leave at once; does nothing for a former member."""
+        await self._coordinator(group, "join_group")
+        self._cluster.groups.leave(group, member, self._cluster.now_s)
+
+    async def stores_groups(self) -> bool | None:
+        """Return whether the topic that stores groups exists yet."""
+        await self._calls.any_broker("describe_cluster")
+        return self._cluster.groups.stored
+
+    async def aclose(self) -> None:
+        """Close this port; later calls raise. Idempotent."""
+        self._calls.closed = True
+
+    async def _coordinator(self, group: str, call: str) -> None:
+        self._cluster.catch_up()
+        coordinator = self._cluster.groups.coordinator(group)
+        if coordinator is None:
+            raise Unreachable(attempted(call), answer="no broker answered")
+        await self._calls.broker(coordinator, call)
 
 
 class SimulatedCluster(SimulatedCore):

@@ -17,19 +17,18 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import broker_resource
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_REPLICAS, broker_resource
 from ktui.simulated import events
+from ktui.simulated.clock import CallSchedule, ScheduledCall
 from ktui.simulated.controller.controller import ELECTIONS, Controller
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import RecordChange, Registration
+from ktui.simulated.data.logs import EVERYWHERE, ThrottledReplicas
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
-from ktui.simulated.data.throttles import EVERYWHERE, ThrottledReplicas
 from ktui.simulated.events import OutsideEvent
 from ktui.simulated.groups import Groups
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.machines import Machines, Power
 from ktui.simulated.metadata import Metadata
-from ktui.simulated.schedule import CallSchedule, ScheduledCall
 
 _UNCLEAN_ELECTIONS_S = 300.0
 """unclean.leader.election.interval.ms, which is internal to Kafka."""

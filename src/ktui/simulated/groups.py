@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from ktui.cluster.membership import (
+from ktui.cluster.ownership import (
     INSTANCE,
     KIND,
     GroupDescription,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.controller import Controller
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import RecordChange, Registration
 
 KnownRecord = tuple[str, Registration]
 """A topic id and a partition's record."""

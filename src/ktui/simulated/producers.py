@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import RecordChange
+from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.data.logs import Log
 from ktui.simulated.data.produce_latency import Latency, LatencyModel, backoff_chance, latency

@@ -32,7 +32,7 @@ from ktui.cluster.text import clean
 from ktui.planning.names import topic_name_problem
 from ktui.simulated.calls import PORT, Calls, host
 from ktui.simulated.core import SimulatedCore
-from ktui.simulated.data.log_dirs import STORAGE_ERROR
+from ktui.simulated.data.hosts import STORAGE_ERROR
 
 PAGE = 2_000
 """Partitions per page of a scan (max.request.partition.size.limit)."""

@@ -16,7 +16,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import broker_resource, group_by_resource
+from ktui.cluster.settings import broker_resource, group_by_resource
 from ktui.simulated import events
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import refuse_other_factor

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition, raises_epoch

@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
-from ktui.cluster.throttle_settings import ALL, FOLLOWER_REPLICAS
+from ktui.cluster.settings import ALL, FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.states import CancelKind
 from ktui.kafka.workload import fill

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.events import Configure, StepBegun
 from ktui.execution.run.states import CancelKind, State

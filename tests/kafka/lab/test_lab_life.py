@@ -21,7 +21,7 @@ from ktui.cli.lab.command import connect
 from ktui.cli.main import ktui
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
-from ktui.lab import clients, layout, ports, processes, properties
+from ktui.lab import clients, layout, processes, properties, readiness
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
 from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, Lab, Node
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedLab]:
     """A running lab of one broker, which each test leaves running and whole."""
     folder = tmp_path_factory.mktemp("shared") / "a lab"
-    first, *_ = ports.choose(2)
+    first, *_ = readiness.choose(2)
     begun = lab_up(folder, "--ports", str(first))
     assert begun.exit_code == 0, begun.stderr
     yield StartedLab(folder, first, begun.stdout)

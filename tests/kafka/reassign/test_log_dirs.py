@@ -12,8 +12,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
+from ktui.lab.control import break_dir
 from ktui.lab.layout import Lab
-from ktui.lab.log_dirs import break_dir
 from support.cli.shell import Done, Shell
 from support.contract.world import until
 from support.kafka.filled_topic import filled_topic

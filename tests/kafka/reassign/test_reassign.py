@@ -16,7 +16,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.run.events import Answered, Ended, Owned, Started, StepBegun
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab

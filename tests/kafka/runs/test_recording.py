@@ -12,7 +12,7 @@ import pytest
 
 from ktui.cluster.observation import Observation
 from ktui.execution.run.events import Ended, Owned
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import ConfigOp
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.run.events import Answered, AnyRunEvent, Configure, Ended, Owned, SettingsFound
 from ktui.execution.run.run import Run
 from ktui.kafka.workload import fill

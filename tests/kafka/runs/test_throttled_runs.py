@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics
 from ktui.lab.layout import Lab

@@ -19,7 +19,7 @@ from ktui.cluster import left_behind
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, WriteResult
-from ktui.cluster.throttle_settings import parse_throttled_list
+from ktui.cluster.settings import parse_throttled_list
 from ktui.execution.engine import in_flight, requests
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider

@@ -18,13 +18,15 @@ from ktui.cluster.ports import (
     Setting,
     SettingsAnswer,
 )
-from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
+    SettingKey,
+    broker_resource,
     parse_throttled_list,
     throttled_entry,
+    topic_resource,
 )
 from ktui.execution.run.events import (
     Answered,
@@ -48,7 +50,7 @@ from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import RecordChange, Registration
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll
 from support.runs.witnessed import WitnessedRun

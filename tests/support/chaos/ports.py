@@ -29,7 +29,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.settings import SettingKey
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.machines import Power

@@ -20,12 +20,12 @@ from ktui.cluster.ports import (
     ConfigResource,
     ConfigScope,
 )
-from ktui.cluster.resources import SettingKey
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     RATES,
     REPLICAS,
+    SettingKey,
     parse_throttled_list,
 )
 from ktui.execution.errors import RunProblem, RunRefused

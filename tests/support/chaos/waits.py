@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track, find_goal

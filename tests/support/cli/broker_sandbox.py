@@ -13,11 +13,10 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import ClusterOwner
 from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, broker_resource
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent
 from ktui.simulated import events

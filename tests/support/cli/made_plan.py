@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.planning.plan import Plan
 from ktui.planning.read.read import read_plan
 from ktui.simulated.clock import VirtualClock

@@ -9,8 +9,7 @@ import msgspec
 
 from ktui.cli.context.config import Context
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.membership import GroupMembership
-from ktui.cluster.ownership import ClusterClaim, ClusterOwner
+from ktui.cluster.ownership import ClusterClaim, ClusterOwner, GroupMembership
 from ktui.cluster.permissions import GRANTS, CanaryObstacles, Permissions
 from ktui.cluster.ports import ClusterReader
 from ktui.simulated.clock import VirtualClock

@@ -24,7 +24,7 @@ from ktui.cluster.ports import (
     Setting,
     Verdict,
 )
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import (
     AnyRunEvent,

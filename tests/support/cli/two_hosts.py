@@ -15,7 +15,7 @@ from ktui.cli.main import ktui
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import ClaimStatus, OwnedByOthers
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import RunFollower

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from ktui.cli.lab.command import connect
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
+from ktui.cluster.settings import CORDONED, EVERY
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
 from ktui.kafka.requests.partitions import create_request, read_create_results

@@ -11,7 +11,7 @@ from confluent_kafka import ShareConsumer
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.coordination import CoordinatorKind
-from ktui.cluster.membership import GroupMembership
+from ktui.cluster.ownership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.kafka import workload
@@ -22,7 +22,7 @@ from ktui.kafka.requests.metadata import PAGE, page_request
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab.log_dirs import break_dir
+from ktui.lab.control import break_dir
 from support.contract.world import RATE, change, setting, until
 
 _LOOKING = Purpose("looking whether a broker knows a new topic")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ConfigOp, ConfigScope, WriteResult
+from ktui.cluster.settings import CORDONED, EVERY
 from ktui.simulated import events
 from support.contract.simulated_world import SimulatedWorld
 from support.contract.world import change, setting

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ktui.cluster.coordination import CoordinatorKind
-from ktui.cluster.internal_topics import GROUPS_TOPIC
-from ktui.cluster.membership import GroupMembership
+from ktui.cluster.coordination import GROUPS_TOPIC, CoordinatorKind
+from ktui.cluster.ownership import GroupMembership
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.coordination import CoordinatorKind
-from ktui.cluster.membership import GroupMembership
+from ktui.cluster.ownership import GroupMembership
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,

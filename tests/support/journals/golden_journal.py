@@ -18,7 +18,7 @@ import msgspec
 from ktui import __version__
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigSource, Setting, Verdict
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.journal import file as journal_file
 from ktui.execution.journal.commands import (
     Add,

@@ -7,8 +7,14 @@ from datetime import UTC, datetime
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
-from ktui.cluster.membership import GroupMembership, Member
-from ktui.cluster.ownership import ClaimPreview, ClaimStatus, ClusterOwner, OwnedHere
+from ktui.cluster.ownership import (
+    ClaimPreview,
+    ClaimStatus,
+    ClusterOwner,
+    GroupMembership,
+    Member,
+    OwnedHere,
+)
 
 SINCE = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from ktui.cluster.ports import (
     Setting,
     Verdict,
 )
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.ports import ConfigOp, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS
 from ktui.lab.layout import Lab
 from support.contract.real_world import RealWorld
 from support.contract.world import RATE, change, setting

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

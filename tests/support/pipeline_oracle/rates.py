@@ -9,7 +9,7 @@ from typing import Any
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import ThrottleLedger
-from ktui.recording.milliseconds import from_wall_ms, wall_ms
+from ktui.recording.lines import from_wall_ms, wall_ms
 from support.pipeline_oracle.runs import RecordedRun, named
 from support.pipeline_oracle.tables import Happened
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

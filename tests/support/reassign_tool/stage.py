@@ -13,7 +13,7 @@ from typing import Self
 from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Verdict
-from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
+from ktui.cluster.settings import LOG_DIR_RATE, RATES, REPLICAS
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader

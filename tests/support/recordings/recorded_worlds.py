@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cluster.observation import Observation, Reading
-from ktui.recording.lines import PollLine
-from ktui.recording.milliseconds import to_ms, to_s
+from ktui.recording.lines import PollLine, to_ms, to_s
 from ktui.recording.playing import Damage, PlayedItem, PlayedPoll, play_session
 from ktui.recording.reading import BadLine, GoodLine, Session, find_sessions, read_lines
 from ktui.recording.recorder import Recorder

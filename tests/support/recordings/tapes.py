@@ -14,8 +14,7 @@ from ktui.cluster.observation import Observation
 from ktui.execution.run.events import JournalEntry, encode
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
-from ktui.recording.lines import AnyLine, End, Head, LostPollLine, PollLine, RunLine
-from ktui.recording.milliseconds import to_ms, wall_ms
+from ktui.recording.lines import AnyLine, End, Head, LostPollLine, PollLine, RunLine, to_ms, wall_ms
 
 NOTHING: Mapping[int, int] = {}
 GARBAGE = (

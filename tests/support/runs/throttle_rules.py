@@ -14,7 +14,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

@@ -13,7 +13,7 @@ from ktui.cluster.ports import (
     ConfigResource,
     ConfigScope,
 )
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     REPLICAS,

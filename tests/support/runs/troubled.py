@@ -33,7 +33,7 @@ from ktui.pacing.situation import Blocked, BlockReason
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import Registration
+from ktui.simulated.controller.records import Registration
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.runs.engine_runs import Replicas

@@ -16,7 +16,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.execution.run.events import JournalEntry, Owned, Started, StepBegun
 from ktui.execution.run.run import Run
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.recording.playing import PlayedPoll as Poll
 from ktui.recording.playing import play_session
 from ktui.recording.reading import find_sessions

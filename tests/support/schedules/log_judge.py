@@ -10,8 +10,8 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
-from ktui.cluster.throttle_settings import throttled_entry as listed_as
+from ktui.cluster.settings import FOLLOWER_REPLICAS
+from ktui.cluster.settings import throttled_entry as listed_as
 from ktui.execution.run.events import Answered, Cancel, Ended, JournalEntry, Request, StepBegun
 from ktui.lab.layout import Lab
 from support.kafka.metadata_log import PartitionRecord, dumped_with_times

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.controller import Controller
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import RecordChange, Registration
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 
 TP = TopicPartition("orders", 0)

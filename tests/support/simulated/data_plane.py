@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import RecordChange, Registration
-from ktui.simulated.data.events import CaughtUp, FlowEvent
-from ktui.simulated.data.replication import Replication
+from ktui.simulated.controller.records import RecordChange, Registration
+from ktui.simulated.data.replication import CaughtUp, FlowEvent, Replication
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 
 MB = 1_000_000

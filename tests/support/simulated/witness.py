@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, WriteResult
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import RecordChange, Registration
 from ktui.simulated.writer import SimulatedWriter
 from support.runs.engine_runs import Replicas
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.execution.run.states import State
-from ktui.simulated.controller.registration import Registration
+from ktui.simulated.controller.records import Registration
 from support.simulated.moving_clusters import tp
 from support.views.running import RunWatched
 

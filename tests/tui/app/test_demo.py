@@ -16,8 +16,8 @@ from ktui.cli.watch.demo import Playing, demo_app, recorder_of
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
+from ktui.cluster.settings import RATES, REPLICAS
 from ktui.cluster.simulated_id import is_simulated
-from ktui.cluster.throttle_settings import RATES, REPLICAS
 from ktui.recording.lines import RunLine
 from ktui.recording.playing import PlayedPoll
 from ktui.recording.reading import find_sessions

@@ -15,8 +15,7 @@ from ktui.cluster.observation import Observation
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.recording.reading import find_sessions
-from ktui.recording.replay_clock import ReplayClock
-from ktui.recording.replay_tape import Tape
+from ktui.recording.replay_tape import ReplayClock, Tape
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.replay import survey
 from ktui.tui.replay.messages import ReplayNotice

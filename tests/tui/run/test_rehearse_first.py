@@ -10,8 +10,8 @@ from ktui.cli.twin.rehearser import ClusterRehearser
 from ktui.execution.host.launch import NewRun
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.twin.brokers import rates_of
 from ktui.simulated.twin.make import ClusterTwin
-from ktui.simulated.twin.rates import rates_of
 from ktui.simulated.twin.take import take_twin
 from ktui.tui.run_view.rehearsing import RehearsedPlan
 from ktui.tui.screens.events import EventsScreen

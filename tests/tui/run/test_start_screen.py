@@ -6,9 +6,8 @@ import pytest
 from textual.events import Key
 from textual.keys import _character_to_key
 
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.launch import NewRun

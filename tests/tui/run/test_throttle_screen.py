@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ktui.cluster.ports import ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.screens.forms.throttle_form import RateInput

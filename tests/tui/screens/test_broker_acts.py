@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, broker_resource
 from ktui.execution.run.states import CancelKind
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.throttled import set_rate
 from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_runs

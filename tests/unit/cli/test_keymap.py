@@ -14,7 +14,7 @@ from textual.dom import DOMNode
 import ktui.tui
 from ktui.cli.context.config import load_config
 from ktui.cli.output.keymap import Action, actions, read_keymap
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.tui.app.demo import DemoApp
 from ktui.tui.widgets.bindings import key_text
 

@@ -13,15 +13,19 @@ import pytest
 
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.membership import (
+from ktui.cluster.ownership import (
     INSTANCE,
+    ClusterOwner,
     GroupDescription,
     HeartbeatAnswer,
     Member,
     MemberDescription,
+    OwnedByOthers,
+    OwnedHere,
+    OwnerUnknown,
+    Unowned,
     subscription,
 )
-from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.errors import Unreachable
-from ktui.cluster.following import CLOSELY_S, FOLLOW_S, MOST, SELDOM_S
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.polled import CLOSELY_S, FOLLOW_S, MOST, SELDOM_S
 from ktui.simulated import events
 from support.simulated.polled_cluster import (
     EVERYONE,

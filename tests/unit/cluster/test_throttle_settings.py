@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cluster.throttle_settings import ALL, list_includes, parse_throttled_list, throttled_entry
+from ktui.cluster.settings import ALL, list_includes, parse_throttled_list, throttled_entry
 
 IDS = st.integers(0, 100_000)
 

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.insights.insights import (
     NAME,
     Insights,

@@ -11,7 +11,7 @@ from kafka.protocol.consumer.group import HeartbeatResponse, LeaveGroupResponse
 from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachable
-from ktui.cluster.membership import (
+from ktui.cluster.ownership import (
     GroupDescription,
     HeartbeatAnswer,
     Member,

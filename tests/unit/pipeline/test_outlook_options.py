@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ktui.cli.pipeline.options import read_derived_options
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.pipeline.forecast.derived import DerivedOptions
 
 

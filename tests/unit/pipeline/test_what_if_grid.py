@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits, Shape
 from ktui.pipeline.what_if.grid import GridCell, read_grid, relative_grid
 from ktui.planning.throttle_rates import parse_throttle_rates

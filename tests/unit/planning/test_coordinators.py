@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.coordination import (
+    GROUPS_TOPIC,
+    SHARE_GROUPS_TOPIC,
+    TRANSACTIONS_TOPIC,
     CoordinatedId,
     CoordinatedIds,
     CoordinatorKind,
     java_hash,
     share_state_key,
 )
-from ktui.cluster.internal_topics import GROUPS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.coordinators import coordinator_moves

@@ -10,7 +10,7 @@ import pytest
 from ktui.cluster.errors import Operation, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigSource, OffsetsAnswer
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import MEASURED_S
 from ktui.planning.check.snapshot import take_snapshot

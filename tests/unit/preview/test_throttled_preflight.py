@@ -10,7 +10,7 @@ from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ConfigSource, Setting
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
+from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.planning.throttle_rates import parse_throttle_rates

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.inflow import Inflow, inflows
+from ktui.progress.summary import Inflow, inflows
 from ktui.progress.timeline import Progress
 from support.simulated.moving_clusters import a_cluster, move, throttle
 from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded

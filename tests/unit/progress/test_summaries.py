@@ -8,7 +8,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Census
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.health import Health, health
-from ktui.progress.states import state_word
+from ktui.progress.row import state_word
 from ktui.progress.summary import Totals, broker_loads, totals
 from ktui.progress.timeline import Progress
 from ktui.simulated import events

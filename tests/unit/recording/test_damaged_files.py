@@ -9,8 +9,8 @@ from zlib import crc32
 
 import pytest
 
-from ktui.fileproblem import FileProblem
-from ktui.recording import unzipping
+from ktui.inputfile import FileProblem
+from ktui.recording import segments
 from ktui.recording.lines import End, Head
 from ktui.recording.playing import Damage, PlayedPoll, play_session
 from ktui.recording.reading import BadLine, find_segments, find_sessions, read_lines
@@ -271,7 +271,7 @@ def test_concatenated_files_are_read_as_one(tmp_path: Path) -> None:
 def test_an_endless_line_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unzipping, "LONGEST_LINE", 2_000_000)
+    monkeypatch.setattr(segments, "LONGEST_LINE", 2_000_000)
     file = tmp_path / "bomb.jsonl.gz"
     file.write_bytes(gzip.compress(b" " * 50_000_000, 9))
 

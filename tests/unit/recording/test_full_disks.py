@@ -14,7 +14,7 @@ import pytest
 
 from ktui.recording import writing
 from ktui.recording.playing import PlayedPoll
-from ktui.recording.sealing import seal
+from ktui.recording.writing import seal
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,

@@ -11,14 +11,12 @@ from zlib import crc32
 
 import pytest
 
-from ktui.fileproblem import FileProblem
-from ktui.recording import unzipping
+from ktui.inputfile import FileProblem
+from ktui.recording import segments
 from ktui.recording.lines import Head
 from ktui.recording.reading import MOST_BAD, BadLine, find_segments, find_sessions, read_lines
-from ktui.recording.sealing import seal
-from ktui.recording.segments import session_folder
-from ktui.recording.unzipping import Unzipped
-from ktui.recording.writing import SegmentWriter
+from ktui.recording.segments import Unzipped, session_folder
+from ktui.recording.writing import SegmentWriter, seal
 from support.recordings.recordings import Recording, bad, files_in, good
 
 MIB = 1024 * 1024
@@ -40,7 +38,7 @@ class Counted(Unzipped):
 def unzipped(monkeypatch: pytest.MonkeyPatch) -> list[Unzipped]:
     """The readers that unzip files during the test."""
     Counted.made = []
-    for module in ("reading", "sealing"):
+    for module in ("reading", "writing"):
         monkeypatch.setattr(f"ktui.recording.{module}.Unzipped", Counted)
     return Counted.made
 
@@ -98,7 +96,7 @@ def test_a_file_of_line_feeds_is_abandoned_after_a_thousand_of_them(
 def test_the_unzipped_size_of_a_file_is_bounded(
     monkeypatch: pytest.MonkeyPatch, unzipped: list[Unzipped]
 ) -> None:
-    monkeypatch.setattr(unzipping, "MOST_TEXT", 3 * MIB)
+    monkeypatch.setattr(segments, "MOST_TEXT", 3 * MIB)
     line = with_checksum(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":"' + b"x" * 1_000 + b'"')
     content = zipped(with_checksum(HEAD), line * 40_000)
 
@@ -111,7 +109,7 @@ def test_the_unzipped_size_of_a_file_is_bounded(
 
 
 def test_the_number_of_lines_of_a_file_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unzipping, "MOST_LINES", 50)
+    monkeypatch.setattr(segments, "MOST_LINES", 50)
     line = with_checksum(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":""')
 
     reported = list(read_lines(zipped(with_checksum(HEAD), line * 100)))
@@ -124,7 +122,7 @@ def test_the_number_of_lines_of_a_file_is_bounded(monkeypatch: pytest.MonkeyPatc
 def test_a_long_line_is_joined_from_pieces_of_any_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(unzipping, "_TEXT_BYTES", 7)
+    monkeypatch.setattr(segments, "_TEXT_BYTES", 7)
     line = bytes(range(33, 127)) * 50
 
     reader = Unzipped(BytesIO(zipped(line, b"\n", line, b"\n", line)))
@@ -136,7 +134,7 @@ def test_a_long_line_is_joined_from_pieces_of_any_size(
 def test_sealing_abandons_a_file_that_unzips_endlessly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unzipped: list[Unzipped]
 ) -> None:
-    monkeypatch.setattr(unzipping, "MOST_LINES", 5_000)
+    monkeypatch.setattr(segments, "MOST_LINES", 5_000)
     left = tmp_path / "000000.jsonl.gz.tmp"
     left.write_bytes(zipped(b"\n" * 20 * MIB))
 

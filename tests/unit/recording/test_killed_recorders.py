@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.recording import unzipping
+from ktui.recording import segments
 from ktui.recording.lines import Head
 from ktui.recording.playing import Damage, PlayedPoll
 from ktui.recording.reading import read_lines
-from ktui.recording.sealing import Sealed, seal
+from ktui.recording.writing import Sealed, seal
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
@@ -77,7 +77,7 @@ def test_no_line_is_lost_with_any_size_of_unzipped_chunks(
 ) -> None:
     whole = good(killed_file)
 
-    monkeypatch.setattr(unzipping, "_TEXT_BYTES", text_bytes)
+    monkeypatch.setattr(segments, "_TEXT_BYTES", text_bytes)
 
     assert good(killed_file) == whole
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.recording.sealing import seal
+from ktui.recording.writing import seal
 from support.recordings.recordings import Recording, files_in
 
 

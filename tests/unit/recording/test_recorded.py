@@ -11,11 +11,11 @@ from ktui.cluster.errors import Unreachable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import topic_resource
+from ktui.cluster.settings import topic_resource
 from ktui.recording.lines import LostPollLine
 from ktui.recording.playing import PlayedPoll
-from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
+from ktui.recording.replay_tape import RecordingSource
 from ktui.simulated import events
 from support.recordings.recordings import all_to_the_millisecond, happenings, seen_in
 from support.simulated.polled_cluster import EVERYONE, Looking, looking_at_a_move

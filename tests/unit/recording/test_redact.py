@@ -14,8 +14,7 @@ from ktui.cluster.ports import Verdict
 from ktui.cluster.simulated_id import is_simulated
 from ktui.execution.run.events import Answered, AnyRunEvent, Exported, Request, encode
 from ktui.recording.lines import AnyLine, Head, LostPollLine, RunLine
-from ktui.recording.redact import Redaction
-from ktui.recording.redact_text import is_plain
+from ktui.recording.redact import Redaction, is_plain
 
 LINE: dict[str, Any] = {"seq": 0, "at": 0, "ms": 0}
 CODES = [name for name in vars(kafka.errors).values() if isinstance(name, type)]

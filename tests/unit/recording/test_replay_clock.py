@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ktui.recording.replay_clock import FASTEST, SLOWEST, ReplayClock
+from ktui.recording.replay_tape import FASTEST, SLOWEST, ReplayClock
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 
 FROM_S, UNTIL_S = 500.0, 600.0

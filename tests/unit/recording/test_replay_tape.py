@@ -12,13 +12,11 @@ import msgspec
 import pytest
 
 from ktui.cluster.observation import Observation
-from ktui.recording.lines import RunLine
-from ktui.recording.milliseconds import to_ms, wall_ms
+from ktui.recording.lines import RunLine, to_ms, wall_ms
 from ktui.recording.playing import Damage
 from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
-from ktui.recording.replay_moment import parse_second
-from ktui.recording.replay_tape import Axis, Tape, TapeItem
+from ktui.recording.replay_tape import Axis, Tape, TapeItem, parse_second
 from ktui.simulated.clock import VirtualClock
 from support.recordings.recorded_history import a_recording, damaged, files_of
 from support.simulated.observations import START, T0, a_move, an_observation

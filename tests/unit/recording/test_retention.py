@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.recording.retention import Choice, KeptFor, Retention, choose_segments
-from ktui.recording.stored import StoredSegment
+from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS

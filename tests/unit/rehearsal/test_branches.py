@@ -12,7 +12,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.run.events import (
     AnyRunEvent,
     JournalEntry,

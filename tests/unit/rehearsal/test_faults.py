@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import topic_resource
+from ktui.cluster.settings import topic_resource
 from ktui.rehearsal.faults import FaultProblem, Moment, parse_fault
 from ktui.simulated import events
 from ktui.simulated.events import OutsideEvent

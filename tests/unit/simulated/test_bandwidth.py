@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ktui.max_min import max_min_rates
-from ktui.simulated.data.traffic_cycle import SLOT_S, TideFactors
+from ktui.simulated.data.channels import SLOT_S, TideFactors
 from ktui.simulated.layout import Tide
 
 

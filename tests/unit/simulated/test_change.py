@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
-from ktui.simulated.controller.registration import Registration
+from ktui.simulated.controller.records import Registration
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.layout import VERSIONS
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ktui.cluster.broker import LogDir
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
-from ktui.cluster.throttle_settings import LOG_DIR_RATE
+from ktui.cluster.settings import CORDONED, LOG_DIR_RATE
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, TopicSpec

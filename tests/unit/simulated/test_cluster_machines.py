@@ -6,7 +6,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import Registration
+from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import GIB, MIB, BrokerSpec, TopicSpec
 from support.simulated.clusters import ORDERS, a_cluster, wait
 

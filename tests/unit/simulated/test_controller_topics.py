@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.controller import Controller
-from ktui.simulated.controller.registration import Registration
+from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec, TopicStart
 from support.simulated.controllers import TP, Kept
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.errors import Refused
-from ktui.cluster.membership import HeartbeatAnswer, Member
+from ktui.cluster.ownership import HeartbeatAnswer, Member
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.clusters import a_cluster, wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.data.events import CaughtUp
+from ktui.simulated.data.replication import CaughtUp
 from ktui.simulated.layout import Tide
 from support.simulated.data_plane import MB, broker, data_plane, topic
 

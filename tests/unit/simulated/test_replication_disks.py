@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.data.events import CaughtUp, DiskFull
+from ktui.simulated.data.replication import CaughtUp, DiskFull
 from support.simulated.data_plane import MB, broker, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

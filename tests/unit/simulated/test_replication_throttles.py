@@ -6,8 +6,8 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.throttle_rates import WINDOW_S
-from ktui.simulated.data.events import CaughtUp
-from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE, ThrottledReplicas
+from ktui.simulated.data.logs import EVERYWHERE, NOWHERE, ThrottledReplicas
+from ktui.simulated.data.replication import CaughtUp
 from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktui.captions import Caption, StoryMoment
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
 
 ONE_LINE = 114

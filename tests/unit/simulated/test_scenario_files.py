@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.simulated import events
 from ktui.simulated.events import OutsideEvent

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.layout import TopicSpec
-from ktui.simulated.scenario.placing import alternate_racks, place_replicas
 from ktui.simulated.scenario.targets import (
     ScenarioTargets,
     TooFewBrokers,
+    alternate_racks,
     drain_targets,
     expand_targets,
     leaders_off_targets,
+    place_replicas,
     replication_factor_targets,
 )
 

@@ -10,7 +10,7 @@ from ktui.cluster.left_behind import unneeded_throttles
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

@@ -11,7 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.throttle_status import throttle_status
-from ktui.progress.inflow import Inflow
+from ktui.progress.summary import Inflow
 from ktui.progress.timeline import Progress
 from ktui.tui.draw.cells import Piece
 from ktui.tui.run_view.attached import RunStatus

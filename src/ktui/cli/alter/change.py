@@ -11,12 +11,12 @@ import msgspec
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.broker import Broker, online_brokers
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.fresh_read import (
     FreshMetadata,
     read_cluster_and_reassignments,
     with_reassignments,
 )
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean

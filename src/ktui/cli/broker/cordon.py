@@ -18,8 +18,8 @@ from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.ports import ClusterPorts
+from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, CordonState, down_words
 from ktui.execution.broker.unregister import check_unregister, kept_text, unregister_for_good

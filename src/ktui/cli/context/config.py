@@ -11,10 +11,10 @@ import msgspec
 import platformdirs
 
 from ktui.execution.host.operator_command import CommandProblem, split_command
-from ktui.fileproblem import FileProblem, unknown_key
+from ktui.inputfile import FileProblem, unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
-from ktui.recording.retention import Retention
+from ktui.recording.stored import Retention
 from ktui.units import Seconds, Size, parse_quantity
 
 if TYPE_CHECKING:

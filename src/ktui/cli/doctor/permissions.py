@@ -11,7 +11,7 @@ from ktui.cli.context.terminal import print_note
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.run import Run
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.ops.preview import read_obstacles, read_permissions
 from ktui.planning.check.findings import Finding, Severity
 from ktui.planning.check.permissions import NeededPermission, missing_permissions

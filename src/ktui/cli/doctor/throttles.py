@@ -22,8 +22,8 @@ from ktui.cluster.ports import (
     ConfigSource,
     Setting,
 )
+from ktui.cluster.settings import ALL, REPLICAS
 from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import ALL, REPLICAS
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.throttle_status import inherited_value_text, name_resources
 from ktui.ops.leftovers import (

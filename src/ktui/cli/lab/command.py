@@ -15,7 +15,7 @@ from ktui.cli.options import common
 from ktui.cli.output.json_form import shown_json
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cluster.ports import ClusterReader
-from ktui.lab import control, layout, log_dirs
+from ktui.lab import control, layout
 from ktui.lab.down import down as take_down
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.layout import Lab, ProgressReport, Security
@@ -179,7 +179,7 @@ def fail_dir(broker: int, number: int | None, folder: Path) -> None:
     """Let a log dir of a broker fail, like a broken disk."""
     with _errors_as_messages():
         lab = layout.load(folder)
-        path = log_dirs.fail(lab, broker, number)
+        path = control.fail(lab, broker, number)
     click.echo(f"{path} has failed. {lab.node(broker).name} notices within seconds")
 
 
@@ -190,7 +190,7 @@ def mend_dir(broker: int, folder: Path) -> None:
     """Put the failed log dirs of a broker in order, with their data."""
     with _errors_as_messages():
         lab = layout.load(folder)
-        paths = log_dirs.mend(lab, broker)
+        paths = control.mend(lab, broker)
     where = layout.dir_option(lab.folder)
     again = f"ktui lab kill {broker}{where} ; ktui lab start {broker}{where}"
     click.echo(f"{join_all(paths)} in order. A running broker uses it after: {again}")

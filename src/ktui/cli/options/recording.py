@@ -19,12 +19,11 @@ from ktui import __version__
 from ktui.cli.context.config import load_config
 from ktui.cluster.clock import Clock
 from ktui.execution.host.state_dir import StateDir
-from ktui.fileproblem import FileProblem
-from ktui.inputfile import Unreadable, read_input
+from ktui.inputfile import FileProblem, Unreadable, read_input
 from ktui.quantities import as_bytes, as_count
 from ktui.recording.recorder import Recorder
 from ktui.recording.redact import Redaction
-from ktui.recording.sealing import seal
+from ktui.recording.writing import seal
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,8 +11,8 @@ from ktui.cli.options.common import grouped, parse_time
 from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
-from ktui.json_input import checked_moment
-from ktui.progress.stalls import STALLED_AFTER_S
+from ktui.json_text import checked_moment
+from ktui.progress.memory import STALLED_AFTER_S
 from ktui.units import parse_clock, parse_moment
 
 OPTION = "--until"

@@ -12,7 +12,7 @@ from textual.keys import Keys, _character_to_key, key_to_character
 from textual.screen import ModalScreen
 
 from ktui.cli.context.config import Config
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.demo import DemoApp
 from ktui.tui.app.rehearsal import RehearsalApp

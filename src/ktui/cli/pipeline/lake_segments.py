@@ -10,11 +10,10 @@ from pathlib import Path
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.fileproblem import FileProblem
-from ktui.inputfile import Unreadable, expand_home
+from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import SegmentRead
-from ktui.recording.opening import open_recording_file
+from ktui.recording.segments import open_recording_file
 from ktui.recording.stored import StoredSegment
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -28,7 +28,7 @@ from ktui.pipeline.run.recorded import check_recorded, reads_little
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.spark.executors import check_executors
 from ktui.quantities import as_count
-from ktui.recording.milliseconds import wall_ms
+from ktui.recording.lines import wall_ms
 from ktui.units import Seconds, parse_quantity
 
 _EVERY = "60s"

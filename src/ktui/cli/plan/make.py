@@ -22,7 +22,7 @@ from ktui.cli.plan.from_run import output_plan
 from ktui.cli.plan.made_report import Made, left_lines, made_json, made_text
 from ktui.cli.plan.make_options import MakeOptions, weighted, wishes_of
 from ktui.cli.plan.start_command import start_command
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import default_name
 from ktui.pacing.limits import INTERNAL, Limits, Order, Shape

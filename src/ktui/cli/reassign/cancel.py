@@ -29,7 +29,7 @@ from ktui.cluster.fresh_read import FreshRead, read_cluster_and_reassignments
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.settings import SettingKey
 from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import ForeignOutcome, Settled, listed_reassignments

@@ -19,8 +19,15 @@ from ktui.cli.reassign.plan_throttles import throttles_of_plan
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigResource, ConfigScope
-from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
-from ktui.cluster.throttle_settings import ALL, LOG_DIR_RATE, RATES, REPLICAS
+from ktui.cluster.settings import (
+    ALL,
+    LOG_DIR_RATE,
+    RATES,
+    REPLICAS,
+    SettingKey,
+    broker_resource,
+    topic_resource,
+)
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import OwnedElsewhere

@@ -18,7 +18,7 @@ from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.planning.striped_placement import PlacementProblem
 
 _ACTIONS: Mapping[Action, str] = {

@@ -35,8 +35,7 @@ from ktui.cli.start.command import command as start
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, Setting
-from ktui.cluster.resources import SettingKey, topic_resource
-from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
+from ktui.cluster.settings import REPLICAS, SettingKey, parse_throttled_list, topic_resource
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.run.run import Run

@@ -19,7 +19,7 @@ from ktui.cli.process.launch import Launch, Leaving, launch_left_run
 from ktui.cli.reassign.command_line import Arguments
 from ktui.cli.reassign.reading import state_of
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.settings import SettingKey
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.client import RunClient

@@ -11,13 +11,12 @@ import msgspec
 
 from ktui.cli.reassign.printed import ReassignProblem
 from ktui.cluster.ports import ClusterReader, ClusterWriter, ConfigChange, ConfigOp, Verdict
-from ktui.cluster.resources import broker_resource
-from ktui.cluster.throttle_settings import LOG_DIR_RATE
+from ktui.cluster.settings import LOG_DIR_RATE, broker_resource
 from ktui.durable import write_whole
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import read_note
-from ktui.json_input import decode_untrusted
+from ktui.json_text import decode_untrusted
 
 
 class LogDirRate(msgspec.Struct, frozen=True):

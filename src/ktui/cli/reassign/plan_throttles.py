@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigScope
-from ktui.cluster.resources import SettingKey, broker_resource
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_REPLICAS,
     LONGEST_LIST,
     RATES,
     REPLICAS,
+    SettingKey,
+    broker_resource,
     list_room,
     parse_throttled_list,
     throttled_entry,

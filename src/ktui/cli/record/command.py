@@ -33,14 +33,14 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ports import ClusterReader
 from ktui.durable import make_folder
 from ktui.execution.host.state_dir import StateDir
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.quantities import as_bytes, as_count, as_duration
 from ktui.recording.lines import AnyLine, encode
 from ktui.recording.reading import BadLine, find_segments, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.recording.redact import Redaction
-from ktui.recording.retention import Retention
 from ktui.recording.segments import UNFINISHED, segment_path, session_folder
+from ktui.recording.stored import Retention
 from ktui.recording.writing import SegmentWriter
 
 IDLE_S = 10.0

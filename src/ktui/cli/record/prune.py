@@ -21,14 +21,16 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import is_over
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.fileproblem import FileProblem
-from ktui.inputfile import Unreadable, expand_home
+from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.quantities import as_bytes, as_count
-from ktui.recording.milliseconds import wall_ms
-from ktui.recording.retention import Choice, KeptFor, Retention, choose_segments
+from ktui.recording.lines import wall_ms
 from ktui.recording.stored import (
+    Choice,
+    KeptFor,
     Removal,
+    Retention,
     StoredSegment,
+    choose_segments,
     is_live,
     remove_segments,
     stored_sessions,

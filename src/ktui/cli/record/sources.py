@@ -16,10 +16,10 @@ from ktui.execution.host.kept import LiveRunsRecording, RunRecording
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run
-from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
-from ktui.recording.retention import Retention
-from ktui.recording.sealing import seal
+from ktui.recording.replay_tape import RecordingSource
+from ktui.recording.stored import Retention
+from ktui.recording.writing import seal
 
 log = logging.getLogger(__name__)
 

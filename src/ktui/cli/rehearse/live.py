@@ -20,9 +20,9 @@ from ktui.cli.twin.rehearser import ShownTwin
 from ktui.cli.twin.report import Report, rehearsal_text
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.pausable_clock import PausableClock
 from ktui.execution.engine.engine import Engine
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import make_run

@@ -19,9 +19,8 @@ from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.rehearse.live import RehearsalEngines, of_twin
 from ktui.cli.twin.rehearser import ShownTwin
 from ktui.cli.twin.taking import twin_notes
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.observer import Observer
-from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.client import RunClient
@@ -31,8 +30,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.quantities import as_duration
-from ktui.recording.replay_clock import ReplayClock
-from ktui.recording.replay_tape import Tape
+from ktui.recording.replay_tape import ReplayClock, Tape
 from ktui.rehearsal.branch.compare import Happening, RunMoment, WhatWas, comparison, moment_of
 from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
 from ktui.rehearsal.branch.twin import twin_at
@@ -41,8 +39,8 @@ from ktui.rehearsal.play import Rehearsal
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import FASTEST
+from ktui.simulated.twin.brokers import rates_of
 from ktui.simulated.twin.make import ClusterTwin
-from ktui.simulated.twin.rates import rates_of
 from ktui.simulated.twin.scope import CannotSnapshot
 from ktui.tui.app.branch import BranchApp
 from ktui.tui.draw.themes import load_themes

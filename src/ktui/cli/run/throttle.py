@@ -47,7 +47,7 @@ from ktui.execution.run.throttle_status import (
     prior_value_text,
     throttle_status,
 )
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind, Severity
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan

@@ -15,7 +15,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.planning.plan import Plan
 from ktui.quantities import as_duration
 from ktui.rehearsal.background import rehearse_in_background

@@ -26,10 +26,9 @@ from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
-from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.simulated_id import SIMULATED, marked, simulated_id
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem

@@ -12,10 +12,9 @@ from functools import partial
 import msgspec
 
 from ktui.cli.output.gate import check_gate_open, gate_findings
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled

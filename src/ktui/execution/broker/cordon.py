@@ -9,7 +9,6 @@ import msgspec
 
 from ktui.cluster.broker import LogDir
 from ktui.cluster.clock import Clock
-from ktui.cluster.cordon import CORDONED, EVERY, LOG_DIRS, cordoned_paths, split_paths
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import (
@@ -22,7 +21,14 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import (
+    CORDONED,
+    EVERY,
+    LOG_DIRS,
+    broker_resource,
+    cordoned_paths,
+    split_paths,
+)
 from ktui.execution.broker.status import BrokerFacts, read_broker
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.planning.names import join_all

@@ -19,7 +19,7 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.ownership import lock_file
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import read_note
-from ktui.json_input import checked_moment, decode_untrusted
+from ktui.json_text import checked_moment, decode_untrusted
 
 _PATIENCE_S = 0.5
 

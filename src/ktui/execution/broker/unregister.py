@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import (
@@ -19,8 +18,8 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
+from ktui.cluster.settings import CORDONED, LOG_DIR_RATE, RATES
 from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES
 from ktui.execution.broker.cordon import READ_BACK_S
 from ktui.execution.broker.status import BrokerFacts, read_metadata
 from ktui.execution.errors import RunProblem, RunRefused

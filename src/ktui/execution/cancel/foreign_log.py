@@ -16,7 +16,7 @@ from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import open_regular
-from ktui.json_input import decode_untrusted
+from ktui.json_text import decode_untrusted
 
 ASKED = "asked"
 """The value of `outcome` in the line that is written just before a cancel is sent."""

@@ -16,7 +16,7 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.time_left.forecast import APART
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.insights.prior import Prior
 
 MOST_SEEN = 10_000

@@ -16,7 +16,7 @@ from ktui.durable import sync_folder, write_whole
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import read_note
-from ktui.json_input import checked_moment, decode_untrusted
+from ktui.json_text import checked_moment, decode_untrusted
 
 
 class ShutGate(msgspec.Struct, frozen=True):

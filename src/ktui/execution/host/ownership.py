@@ -25,7 +25,7 @@ from ktui.execution.journal.file import sqlite_side_files
 from ktui.execution.journal.journal import Journal
 from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Started
-from ktui.json_input import checked_moment, decode_untrusted
+from ktui.json_text import checked_moment, decode_untrusted
 
 _PATIENCE_S = 0.5
 """Seconds before a lock counts as held: a process that asks for the holder also locks for a moment.

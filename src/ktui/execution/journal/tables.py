@@ -15,7 +15,7 @@ from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.commands import Answer, Command, StoredCommand
 from ktui.execution.journal.file import TailMarker, is_damage, read_tail_marker, sqlite_problem
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, decode, encode
-from ktui.json_input import checked_moment, decode_untrusted, unknown_field
+from ktui.json_text import checked_moment, decode_untrusted, unknown_field
 
 GENESIS = bytes(32)
 """The hash before the first event."""

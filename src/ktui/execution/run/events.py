@@ -16,7 +16,7 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.states import CancelKind, State
-from ktui.json_input import checked_moment, decode_untrusted, unknown_field
+from ktui.json_text import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.decision import LEAST, Move, weight_of
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step, Urgency

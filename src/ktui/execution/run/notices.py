@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigScope
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.settings import SettingKey
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelGate,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.json_input import checked_moment
+from ktui.json_text import checked_moment
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.objective import Objective, canary_topic, not_measured_by_canary

@@ -16,8 +16,13 @@ from ktui.cluster.ports import (
     Setting,
     Verdict,
 )
-from ktui.cluster.resources import SettingKey, group_by_resource
-from ktui.cluster.throttle_settings import RATES, REPLICAS, parse_throttled_list
+from ktui.cluster.settings import (
+    RATES,
+    REPLICAS,
+    SettingKey,
+    group_by_resource,
+    parse_throttled_list,
+)
 from ktui.execution.run.events import (
     BudgetShared,
     Configure,

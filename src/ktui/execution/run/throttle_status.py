@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.ports import ConfigResource, ConfigScope, ConfigSource, Setting
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.settings import SettingKey
 from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun

@@ -21,14 +21,15 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import SettingKey, topic_resource
 from ktui.cluster.send_guard import Guard, Unguarded
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     RATE_OF,
+    SettingKey,
     parse_throttled_list,
+    topic_resource,
 )
 from ktui.execution.run.events import BudgetShared, SettingChanged
 from ktui.execution.run.options import OnForeignThrottle

@@ -10,16 +10,18 @@ from types import MappingProxyType
 
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Setting
-from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     ALL,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     RATE_OF,
+    SettingKey,
+    broker_resource,
     list_room,
     parse_throttled_list,
     throttled_entry,
+    topic_resource,
 )
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.options import OnForeignThrottle

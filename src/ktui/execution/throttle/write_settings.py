@@ -21,9 +21,8 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import SettingKey
 from ktui.cluster.send_guard import Guard, Unguarded
-from ktui.cluster.throttle_settings import ALL, parse_throttled_list
+from ktui.cluster.settings import ALL, SettingKey, parse_throttled_list
 from ktui.execution.run.events import (
     AnyRunEvent,
     Configure,

@@ -22,7 +22,7 @@ from ktui.execution.time_left.simulate_rest import (
 from ktui.insights.prior import Prior
 from ktui.pacing.decision import Move
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.progress.moves.eta import SEEN_S
+from ktui.progress.moves.catchup import SEEN_S
 from ktui.speed.answer import Basis, Source, Span
 from ktui.speed.capacity import MANY, Capacity, CapacityMemory, Case, Rates, spread_of
 from ktui.speed.copies import Pair, leader_or_first

@@ -26,14 +26,14 @@ from ktui.cluster.ports import (
     Setting,
     SettingsAnswer,
 )
-from ktui.cluster.text import clean
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
 )
+from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import RequestFactory
 

@@ -17,7 +17,7 @@ from kafka.protocol.consumer.group import (
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
 from ktui.cluster.coordination import CoordinatedId, coordinating_partition, java_hash
-from ktui.cluster.membership import (
+from ktui.cluster.ownership import (
     EMPTY_ASSIGNMENT,
     INSTANCE,
     KIND,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ktui.cluster.cordon import CORDONED
+from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import NoCordon
 from ktui.execution.forecast.progress_text import progress_line

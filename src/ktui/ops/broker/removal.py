@@ -15,10 +15,10 @@ import msgspec
 
 from ktui.cluster.broker import all_cordoned
 from ktui.cluster.clock import Clock
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
+from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, CordonState, NoCordon
 from ktui.execution.broker.removal import CordonMemory, Removal, RemovalFile

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts
+from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner
 from ktui.execution.broker.removal import CordonMemory, Removal

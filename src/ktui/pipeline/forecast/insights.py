@@ -25,7 +25,7 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.eta_errors import KTUI, LINEAR, MOMENTS, RECENT, TOLD, median_error
 from ktui.pipeline.tables.evidence import rate_of_class
 from ktui.pipeline.tables.windows import fetch_all
-from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.lines import from_wall_ms
 
 TELLING_BYTES = 1_000_000
 """Smaller copies say nothing about a rate."""

@@ -22,8 +22,7 @@ from ktui.insights.prior import Prior
 from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.timeline import Progress, Role, Timeline
 from ktui.recording.decoding import BrokenSequence, Decoder
-from ktui.recording.lines import AnyLine, End, PollLine, RunLine
-from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.lines import AnyLine, End, PollLine, RunLine, from_wall_ms
 from ktui.recording.reading import GoodLine, read_lines
 from ktui.speed.answer import Span
 

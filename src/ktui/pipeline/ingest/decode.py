@@ -23,8 +23,7 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.pipeline.lake.schema import LONG, TEXT, column, struct_of
 from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
 from ktui.recording.decoding import BrokenSequence, Decoder
-from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
-from ktui.recording.milliseconds import to_ms
+from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine, to_ms
 from ktui.recording.reading import BadLine, GoodLine, read_lines
 
 NO_HEAD = "unknown"

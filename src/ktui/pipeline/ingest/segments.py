@@ -18,7 +18,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS
 from ktui.pipeline.lake.files import GLOB, HadoopFiles, is_uri, local_path
@@ -26,9 +26,8 @@ from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.quantities import as_bytes
 from ktui.recording import lines
-from ktui.recording.opening import open_recording_file
-from ktui.recording.sealing import seal_files
-from ktui.recording.segments import CLOSED, files_under, is_open
+from ktui.recording.segments import CLOSED, files_under, is_open, open_recording_file
+from ktui.recording.writing import seal_files
 
 LARGEST = 256 * 1024 * 1024
 """The most bytes of a file, which is in memory as a whole; recorders begin a new one at 8 MiB."""

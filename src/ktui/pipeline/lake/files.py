@@ -23,7 +23,7 @@ from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake.footer import Footer, footer_of, hadoop_footer_of
 from ktui.pipeline.lake.manifest import DataFile, Manifest, check_files
-from ktui.recording.opening import open_recording_file
+from ktui.recording.segments import open_recording_file
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 """One slash is enough: Hadoop omits an empty host, and writes dbfs:///folder as dbfs:/folder."""

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui import __version__
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views

@@ -12,12 +12,12 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.cluster.throttle_settings import FETCH_BYTES
+from ktui.cluster.settings import FETCH_BYTES
 from ktui.pipeline.lake.records import Interval, Sample
 from ktui.pipeline.lake.schema import fit_to_table, require_columns
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, SAMPLES
 from ktui.pipeline.tables.windows import LISTING, PARTITION, as_timestamp
-from ktui.progress.stalls import STALLED_AFTER_S
+from ktui.progress.memory import STALLED_AFTER_S
 from ktui.progress.timeline import Cause
 
 STALLED, IN_SYNC = "stalled", "in sync"

@@ -30,7 +30,7 @@ from ktui.pipeline.lake.schema import (
 from ktui.pipeline.lake.tables import BATCHES, BROKER_RATES, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
 from ktui.pipeline.tables.windows import PARTITION, as_timestamp, left_join_null_safe
-from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.lines import from_wall_ms
 
 _STEPS = array_of(
     column("batch", INT),

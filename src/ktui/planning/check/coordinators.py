@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ktui.cluster.coordination import (
+    INTERNAL_TOPICS,
     SHARE,
     STREAMS,
     CoordinatedId,
     CoordinatorKind,
     coordinating_partition,
 )
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.check.rules import moves_leader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.names import join_all
 from ktui.planning.plan import Plan

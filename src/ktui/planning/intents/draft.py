@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.planning.intents.arguments import check_wishes
 from ktui.planning.intents.budget import Budget

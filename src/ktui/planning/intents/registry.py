@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.arguments import check_brokers, check_targets, check_topics
 from ktui.planning.intents.demote import demote

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from ktui.fileproblem import FileProblem
-from ktui.inputfile import Unreadable, expand_home
+from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.planning.intents.placement import Rule, Strategy
 from ktui.planning.names import join_all
 from ktui.planning.plan import PlanNumber, ReplicaList

@@ -5,12 +5,67 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.progress import rates, stalls
-from ktui.progress.memory import CopySpan, LaneMemory, Meter, StillClock
+from ktui.progress import rates
+from ktui.progress.memory import CopySpan, LaneMemory, Meter, StillClock, count_still, starved
 from ktui.progress.moves.copying import LeaderLog, ReplicaFigures, compare_with_leader
-from ktui.progress.moves.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.poll import Poll
 from ktui.speed.answer import Span
+
+INTERVAL_S = 22.0
+"""Net rates are compared over two throttle windows: shorter intervals show the throttle's gulps."""
+INTERVALS = 6
+"""Intervals kept: some two minutes."""
+_ENOUGH = 2
+_WIDEST = 10.0
+"""The far end is at most this many times the estimate.
+
+An interval without headway does not mean that there will be none.
+"""
+
+_UNSURE = 1.15
+"""The range spans at least this factor to either side: copies that share the rate come and go."""
+_AT_FIRST = 2.0
+"""The factor until enough intervals have shown how much the net rate changes."""
+SEEN_S = 2.0
+"""Seconds until an end is seen: the replica joins the ISR, and a poll shows it."""
+
+
+def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Span | None:
+    """Forecast the seconds until the lag is gone.
+
+    Args:
+        lag: what is left to copy, in messages or bytes.
+        net: how fast the lag shrinks per second, smoothed: the copy rate less the inbound rate.
+        nets: the same over recent intervals, for the spread.
+
+    Returns:
+        The range p10 to p90; None when unknown, or when the lag never ends at this rate.
+    """
+    if lag is None:
+        return None
+    if lag == 0:
+        return Span(0.0, 0.0, 0.0)
+    if net is None or net <= 0.0:
+        return None
+    slow, fast = _spread(net, nets)
+    return Span(low=lag / fast, middle=lag / net, high=lag / slow + SEEN_S)
+
+
+def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:
+    """Return the slow and the fast net rate, around the current one."""
+    if len(nets) < _ENOUGH:
+        return net / _AT_FIRST, net * _AT_FIRST
+    ordered = sorted(nets)
+    slow, fast = _quantile(ordered, 0.1), _quantile(ordered, 0.9)
+    return min(net / _UNSURE, max(slow, net / _WIDEST)), max(net * _UNSURE, fast)
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
 
 _LEAST_NET = 0.2
 """A lag that shrinks is taken to shrink by this part of the copy rate, at least."""
@@ -73,7 +128,7 @@ def follow_replica(
     nets, from_lag, from_s = _nets(memory, lag, now, poll)
     starving_s = _starving(memory, replica, lag, poll)
     rising_s, rising_from = _rising(memory, lag)
-    if stalls.starved(starving_s):  # the cause of the rise is known until there is room again
+    if starved(starving_s):  # the cause of the rise is known until there is room again
         rising_s, rising_from = 0.0, lag.value
     shared = _sharing_changed(leader.tp, broker, poll)
     if shared:
@@ -102,7 +157,7 @@ def follow_replica(
         messages_s * per_message if messages_s is not None and per_message is not None else sizes_s
     )
     net = _steadied(lag, sizes_s if in_bytes else messages_s, figures.at_s, since)
-    left_s = None if stalls.starved(starving_s) else time_left(lag.value, net, nets)
+    left_s = None if starved(starving_s) else time_left(lag.value, net, nets)
     return CatchUp(figures, messages_s, bytes_s, leader.bytes_s, left_s, remembered)
 
 
@@ -190,10 +245,10 @@ def _still(
         if moved or was is None or lag.value == 0:
             return StillClock(now.at_s, moved=moved, blocked=blocked)
         if not blocked and lag.value is not None:
-            return stalls.count_still(clock, lag.passed_s)
+            return count_still(clock, lag.passed_s)
     if not blocked:
         return clock
-    return stalls.count_still(msgspec.structs.replace(clock, blocked=True), poll.passed_s)
+    return count_still(msgspec.structs.replace(clock, blocked=True), poll.passed_s)
 
 
 def _rising(memory: LaneMemory, lag: _Lag) -> tuple[float, int | None]:
@@ -213,7 +268,7 @@ def _starving(memory: LaneMemory, replica: Replica, lag: _Lag, poll: Poll) -> fl
     Compares the throttle's rate with what is written, not with what is copied. After a lowered rate
     nothing is copied for some 11 s, and the smoothed rate of copying falls for longer.
     """
-    state, already = poll.observation.partitions[replica.tp], stalls.starved(memory.starving_s)
+    state, already = poll.observation.partitions[replica.tp], starved(memory.starving_s)
     bound = poll.throttles.starving(state, replica.broker, already=already)
     if bound is None or lag.value == 0:
         return 0.0

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from ktui.cluster.partition import PartitionState
-from ktui.progress import causes, news, outcome, row, stalls
-from ktui.progress.memory import MoveMemory, StillClock
+from ktui.progress import causes, news, outcome, row
+from ktui.progress.memory import MoveMemory, StillClock, count_still
 from ktui.progress.moves.copying import read_leader
 from ktui.progress.moves.lanes import Scene, next_lanes
 from ktui.progress.news import EventCollector
@@ -113,7 +113,7 @@ def _held(clock: StillClock | None, state: PartitionState, poll: Poll) -> StillC
     waited_for = [b for b in state.adding if b not in state.isr and b not in state.removing]
     if waited_for or not state.reassigning or not state.described:
         return None
-    return StillClock(poll.now_s) if clock is None else stalls.count_still(clock, poll.passed_s)
+    return StillClock(poll.now_s) if clock is None else count_still(clock, poll.passed_s)
 
 
 def _raise_alarm(

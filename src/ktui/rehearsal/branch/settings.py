@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigScope
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
+    CORDONED,
+    EVERY,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -17,7 +18,7 @@ from ktui.cluster.throttle_settings import (
 )
 from ktui.execution.run.run import Run
 from ktui.simulated.controller import schema
-from ktui.simulated.twin.settings import TwinSettings
+from ktui.simulated.twin.brokers import TwinSettings
 
 
 def settings_at(seen: Observation, runs: Iterable[Run]) -> TwinSettings:

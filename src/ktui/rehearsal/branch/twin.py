@@ -19,8 +19,8 @@ from ktui.quantities import as_count
 from ktui.rehearsal.branch.point import BranchPoint, left_out
 from ktui.rehearsal.branch.settings import settings_at
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.twin.brokers import rates_of
 from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin
-from ktui.simulated.twin.rates import rates_of
 from ktui.simulated.twin.scope import scope_of
 
 _States = Mapping[TopicPartition, PartitionState]

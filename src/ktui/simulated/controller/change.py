@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from ktui.cluster.partition import Brokers
-from ktui.simulated.controller.registration import Registration
+from ktui.simulated.controller.records import Registration
 from ktui.simulated.controller.rules import VersionRules
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.cordon import CORDONED, EVERY, LOG_DIRS, cordoned_paths, split_paths
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigResource,
@@ -15,18 +14,25 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import broker_resource, group_by_resource, topic_resource
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
+    CORDONED,
+    EVERY,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
+    LOG_DIRS,
     REPLICAS,
+    broker_resource,
+    cordoned_paths,
+    group_by_resource,
+    split_paths,
+    topic_resource,
 )
 from ktui.simulated.controller import schema
-from ktui.simulated.controller.incremental import ConfigRefused, ConfigValues, apply_changes
 from ktui.simulated.controller.rules import VersionRules
+from ktui.simulated.controller.schema import ConfigRefused, ConfigValues, apply_changes
 from ktui.simulated.layout import ClusterSpec
 
 ALL = "*"

@@ -9,15 +9,24 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.simulated.controller import answers
-from ktui.simulated.controller.adding import new_partitions
-from ktui.simulated.controller.altering import Assignable, request_cancel, request_move
+from ktui.simulated.controller import rules
+from ktui.simulated.controller.altering import (
+    Assignable,
+    first_record,
+    new_partitions,
+    request_cancel,
+    request_move,
+)
 from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import Configs
-from ktui.simulated.controller.first_record import first_record
-from ktui.simulated.controller.membership import Membership
-from ktui.simulated.controller.records import NextRecord, Records, TopicRecords
-from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.controller.records import (
+    Membership,
+    NextRecord,
+    RecordChange,
+    Records,
+    Registration,
+    TopicRecords,
+)
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.controller.schema import MIN_ISR
 from ktui.simulated.layout import ClusterSpec, TopicSpec
@@ -71,14 +80,14 @@ class Controller:
         that no assignment may name any more.
         """
         if spec.name in self.topics:
-            return answers.refused("TOPIC_ALREADY_EXISTS", f"Topic '{spec.name}' already exists.")
+            return rules.refused("TOPIC_ALREADY_EXISTS", f"Topic '{spec.name}' already exists.")
         brokers = self._assignable()
         if was_there:
             brokers = brokers._replace(cordoned=frozenset())
         partitions = []
         for number, replicas in enumerate(spec.replicas):
             if not was_there and (problem := brokers.problem(replicas)):
-                return answers.refused("INVALID_REPLICA_ASSIGNMENT", problem)
+                return rules.refused("INVALID_REPLICA_ASSIGNMENT", problem)
             first = first_record(spec, number, brokers)
             if isinstance(first, WriteResult):
                 return first
@@ -103,12 +112,12 @@ class Controller:
         """
         topic = self.topics.get(name)
         if topic is None:
-            return answers.NO_SUCH_TOPIC_TO_EXTEND
+            return rules.NO_SUCH_TOPIC_TO_EXTEND
         made = new_partitions(topic, count, assignment, self._assignable())
         if isinstance(made, WriteResult):
             return made
         self._records.extend(name, made)
-        return answers.DONE
+        return rules.DONE
 
     def _assignable(self) -> Assignable:
         """Return the brokers, and which of them have all their working log dirs cordoned."""
@@ -118,10 +127,10 @@ class Controller:
     def delete_topic(self, name: str) -> WriteResult:
         """Delete a topic with its partitions, reassignments and settings."""
         if name not in self.topics:
-            return answers.NO_SUCH_TOPIC
+            return rules.NO_SUCH_TOPIC
         self._records.delete(name)
         self.configs.forget(name)
-        return answers.DONE
+        return rules.DONE
 
     @property
     def fenced(self) -> frozenset[int]:
@@ -164,10 +173,10 @@ class Controller:
         The broker leaves every ISR, but partitions keep it among their replicas.
         """
         if broker not in self._members.registered:
-            return answers.not_registered(broker)
+            return rules.not_registered(broker)
         self._members.unregister(broker)
         self._remove_from_isrs(broker)
-        return answers.DONE
+        return rules.DONE
 
     def controlled_shutdown(self, broker: int) -> None:
         """Begin a broker's proper shutdown: remove it from every ISR, and elect other leaders."""
@@ -238,9 +247,9 @@ class Controller:
             if isinstance(outcome, WriteResult):
                 results[tp] = outcome
             elif outcome is not None and len(decisions) == RECORDS:
-                results[tp] = answers.TOO_MANY
+                results[tp] = rules.TOO_MANY
             else:
-                results[tp] = answers.DONE
+                results[tp] = rules.DONE
                 if outcome is not None:
                     decisions.append((tp, outcome))
         self._records.commit(decisions)
@@ -251,7 +260,7 @@ class Controller:
     ) -> Registration | WriteResult | None:
         known = self.get(tp)
         if known is None:
-            return answers.nothing_to_alter(tp, topic_there=tp.topic in self.topics)
+            return rules.nothing_to_alter(tp, topic_there=tp.topic in self.topics)
         if target is None:
             wish = request_cancel(tp, known, unclean=self.configs.unclean(tp.topic))
         else:
@@ -263,18 +272,18 @@ class Controller:
         outcomes = {tp: self._elect(tp) for tp in partitions}
         decisions = [(tp, o) for tp, o in outcomes.items() if isinstance(o, Registration)]
         if len(decisions) > RECORDS:
-            return dict.fromkeys(outcomes, answers.TOO_LARGE)
+            return dict.fromkeys(outcomes, rules.TOO_LARGE)
         self._records.commit(decisions)
-        return {tp: o if isinstance(o, WriteResult) else answers.DONE for tp, o in outcomes.items()}
+        return {tp: o if isinstance(o, WriteResult) else rules.DONE for tp, o in outcomes.items()}
 
     def _elect(self, tp: TopicPartition) -> Registration | WriteResult:
         known = self.get(tp)
         if known is None:
-            return answers.nothing_to_elect(tp, topic_there=tp.topic in self.topics)
+            return rules.nothing_to_elect(tp, topic_there=tp.topic in self.topics)
         if known.leader == known.replicas[0]:
-            return answers.NOT_NEEDED
+            return rules.NOT_NEEDED
         after = self._decide(tp, known, RequestedChange(election=Election.PREFERRED))
-        return answers.NOT_AVAILABLE if after is None else after
+        return rules.NOT_AVAILABLE if after is None else after
 
     def alter_isr(self, tp: TopicPartition, isr: Brokers, leader: int) -> str | None:
         """Change the ISR on behalf of a partition's leader (AlterPartition, KIP-497).

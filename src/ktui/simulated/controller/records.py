@@ -1,15 +1,105 @@
-"""Every partition's record, and indexes for cheap lookups."""
+"""The controller's records: of every partition, and of the brokers that are registered."""
 
 from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import RecordChange, Registration
+
+
+class Registration(msgspec.Struct, frozen=True, gc=False):
+    """One partition's record, KRaft's PartitionRegistration.
+
+    During a reassignment `replicas` is the target in order, followed by the replicas being
+    removed. `leader` is None while there is no leader. A new leader epoch begins with each new
+    leader, and with each change that removes a replica.
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int | None
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    """Eligible leader replicas (KIP-966)."""
+    last_known_leader: int | None = None
+    """The leader that a partition without ISR and ELR waits for (KIP-966's balanced recovery)."""
+    offline: tuple[int, ...] = ()
+    """The replicas whose log dir has failed (KIP-858)."""
+
+    @property
+    def reassigning(self) -> bool:
+        """Whether a reassignment is under way."""
+        return bool(self.adding or self.removing)
+
+
+class RecordChange(msgspec.Struct, frozen=True):
+    """A partition's record before and after one decision; None if there is no partition."""
+
+    tp: TopicPartition
+    topic_id: str
+    before: Registration | None
+    after: Registration | None
+
+
+class Membership:
+    """The registered brokers, all of them up at first but those that are down.
+
+    Only an active broker may lead and be in ISRs: one that is neither fenced nor shutting down.
+    """
+
+    def __init__(self, brokers: Iterable[int], down: Collection[int] = ()) -> None:
+        self.registered = set(brokers)
+        self.active = self.registered - set(down)
+        self.fenced = set(down)
+        """The brokers that are down or not yet up, and the unregistered ones."""
+        self._stopping: set[int] = set()
+
+    def may_lead(self, broker: int) -> bool:
+        """Return whether a broker is active."""
+        return broker in self.active
+
+    def stopping(self, broker: int) -> bool:
+        """Return whether a broker has begun a proper shutdown and has not registered since."""
+        return broker in self._stopping
+
+    def fence(self, broker: int) -> None:
+        """Mark a broker as fenced: down, or not answering."""
+        self.fenced.add(broker)
+        self.active.discard(broker)
+
+    def unfence(self, broker: int) -> None:
+        """Mark a broker as up; one that is shutting down stays inactive until it registers.
+
+        Does nothing for an unregistered broker: the controller takes no heartbeat from it.
+        """
+        if broker not in self.registered:
+            return
+        self.fenced.discard(broker)
+        if broker not in self._stopping:
+            self.active.add(broker)
+
+    def stop(self, broker: int) -> None:
+        """Mark the beginning of a broker's proper shutdown."""
+        self._stopping.add(broker)
+        self.active.discard(broker)
+
+    def register(self, broker: int) -> None:
+        """Register a started broker; it is fenced until it has caught up with the metadata."""
+        self._stopping.discard(broker)
+        self.registered.add(broker)
+        self.fence(broker)
+
+    def unregister(self, broker: int) -> None:
+        """Remove a broker's registration; it counts as fenced until it registers again."""
+        self.registered.discard(broker)
+        self.fence(broker)
 
 
 class TopicRecords(msgspec.Struct):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ktui.simulated.data.channels import Channels
-from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.totals import Ledger
-from ktui.simulated.data.traffic_cycle import TrafficMoment
+from ktui.simulated.data.channels import Channels, TrafficMoment
+from ktui.simulated.data.hosts import Host, Ledger
 
 _FAR_S = 60.0
 """A disk this far from full, even at its highest rate, is not computed exactly."""

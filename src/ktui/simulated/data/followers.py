@@ -7,12 +7,10 @@ import itertools
 from collections.abc import Collection
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import Registration
-from ktui.simulated.data.channels import NOTHING, Channels
-from ktui.simulated.data.hosts import Host, resources
+from ktui.simulated.controller.records import Registration
+from ktui.simulated.data.channels import NOTHING, Channels, TrafficMoment
+from ktui.simulated.data.hosts import Host, Ledger, resources
 from ktui.simulated.data.logs import ChannelKey, Flow, Log
-from ktui.simulated.data.totals import Ledger
-from ktui.simulated.data.traffic_cycle import TrafficMoment
 
 
 class Followers:

@@ -1,14 +1,172 @@
-"""The network, disk and throttle capacity of each broker's machine."""
+"""The machine of each broker: its network and throttles, its log dirs, and its running totals."""
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
+from collections import Counter
+from collections.abc import Iterable
 
-from ktui.simulated.data.log_dirs import LogDirs
-from ktui.simulated.data.logs import ChannelKey, Flow
-from ktui.simulated.data.throttles import ReplicationThrottle
-from ktui.simulated.data.totals import Ledger
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated.data.logs import ChannelKey, Flow, Log, ReplicationThrottle
 from ktui.simulated.layout import BrokerSpec
+
+STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
+"""Kafka's answer about a log dir that has failed, and about the replicas in it."""
+
+
+class LogDirs:
+    """One broker's log dirs, and the replicas in each.
+
+    A broker with a single log dir keeps no list of its replicas, which may be very many.
+    """
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        self.paths = paths
+        self.failed: set[str] = set()
+        self.cordoned: frozenset[str] = frozenset()
+        """The log dirs that new replicas avoid, as long as there is another one."""
+        self.lost: set[Log] = set()
+        """The replicas that were in a log dir that has failed."""
+        self._held: dict[Log, str] = {}
+        self._count = Counter(dict.fromkeys(paths, 0))
+        self._remembered: dict[TopicPartition, str] = {}
+
+    def remember(self, tp: TopicPartition, path: str) -> None:
+        """Remember the log dir for a replica that the broker does not have yet."""
+        self._remembered[tp] = path
+
+    def forget(self) -> None:
+        """Forget the remembered log dirs, which a broker does not keep over a restart."""
+        self._remembered.clear()
+
+    def place(self, log: Log) -> None:
+        """Put a new replica into the remembered log dir, or into the one with the fewest replicas.
+
+        A lost replica that is assigned again stays lost.
+        """
+        if len(self.paths) > 1 and log not in self.lost:
+            path = self._remembered.pop(log.tp, None)
+            if path is None or path in self.failed:
+                working = [path for path in self.paths if path not in self.failed]
+                open_ones = [path for path in working if path not in self.cordoned]
+                path = min(open_ones or working, key=self._count.__getitem__)
+            self.put(log, path)
+
+    def put(self, log: Log, path: str) -> None:
+        """Put a replica into a log dir, and remove it from the one that held it."""
+        self.remove(log)
+        self._held[log] = path
+        self._count[path] += 1
+
+    def remove(self, log: Log) -> None:
+        """Remove a replica, if the broker has it."""
+        path = self._held.pop(log, None)
+        if path is not None:
+            self._count[path] -= 1
+
+    def path_of(self, log: Log) -> str:
+        """Return the log dir of a replica that the broker has and has not lost."""
+        return self._held.get(log, self.paths[0])
+
+    def fail(self, path: str) -> list[Log]:
+        """Lose a log dir, and return its replicas."""
+        self.failed.add(path)
+        lost = [log for log, held in self._held.items() if held == path]
+        for log in lost:
+            self.remove(log)
+        self.lost.update(lost)
+        return lost
+
+
+class Ledger:
+    """The traffic and bytes on each broker of logs and the followers in step with them.
+
+    A log is taken out before anything about it changes, and put back afterwards. So a cluster in
+    which nothing changes costs nothing. Rates are averages, to be multiplied by the tide's factor.
+    """
+
+    def __init__(self, brokers: Iterable[int]) -> None:
+        self.into = dict.fromkeys(brokers, 0.0)
+        """Rate into each broker and onto its disk, from producers and as a follower."""
+        self.produced = dict.fromkeys(self.into, 0.0)
+        """The part of `into` that producers write."""
+        self.out = dict.fromkeys(self.into, 0.0)
+        """Rate from each broker to followers."""
+        self.follower_listed = dict.fromkeys(self.into, 0.0)
+        """The part of `into` that counts for the follower's throttle."""
+        self.leader_listed = dict.fromkeys(self.into, 0.0)
+        """The part of `out` that counts for the leader's throttle."""
+        self._held = dict.fromkeys(self.into, 0.0)
+        self._growth = dict.fromkeys(self.into, 0.0)
+        self._number = itertools.count()
+        self._filling: list[tuple[float, int, Log]] = []
+
+    def put(self, log: Log, tide_s: float) -> None:
+        """Add a log as it is now; the log has just been settled."""
+        log.growth = log.inbound
+        full_at = log.full_at()
+        if full_at is not None:
+            if full_at > tide_s:
+                heapq.heappush(self._filling, (full_at, next(self._number), log))
+            else:
+                log.growth = 0.0
+        self._count(log, tide_s, 1)
+
+    def take(self, log: Log, tide_s: float) -> None:
+        """Subtract a log as it has been since `put`."""
+        self._stop_full(tide_s)
+        self._count(log, tide_s, -1)
+        log.growth = 0.0
+
+    def held(self, broker: int, tide_s: float) -> float:
+        """Return the bytes that a broker holds of logs that it is in step with."""
+        self._stop_full(tide_s)
+        return self._held[broker] + self._growth[broker] * tide_s
+
+    def growth(self, broker: int) -> float:
+        """Return the growth of `held`, in bytes per second of average traffic."""
+        return self._growth[broker]
+
+    def _count(self, log: Log, tide_s: float, sign: int) -> None:
+        in_step, leader = log.in_step(), log.record.leader
+        holders = in_step if leader is None else [leader, *in_step]
+        size = log.end_at(tide_s) - log.start_at(tide_s)
+        self._grow(holders, sign * (size - log.growth * tide_s), sign * log.growth)
+        rate = sign * log.inbound
+        if rate and leader is not None:
+            for broker in holders:
+                self.into[broker] += rate
+            self.produced[leader] += rate
+            self.out[leader] += rate * len(in_step)
+            self._count_listed(log, in_step, rate)
+
+    def _count_listed(self, log: Log, in_step: list[int], rate: float) -> None:
+        topic, leader = log.topic, log.record.leader
+        if topic.followers_listed:
+            for broker in in_step:
+                if (log.partition, broker) in topic.followers_listed:
+                    self.follower_listed[broker] += rate
+        if leader is not None and (log.partition, leader) in topic.leaders_listed:
+            self.leader_listed[leader] += rate * len(in_step)
+
+    def _grow(self, holders: Iterable[int], held: float, growth: float) -> None:
+        for broker in holders:
+            self._held[broker] += held
+            self._growth[broker] += growth
+
+    def _stop_full(self, tide_s: float) -> None:
+        """Stop the growth of logs that have reached retention.bytes."""
+        while self._filling and self._filling[0][0] <= tide_s:
+            log = heapq.heappop(self._filling)[2]
+            full_at = log.full_at()
+            if log.growth and full_at is not None and full_at <= tide_s:
+                leader = log.record.leader
+                holders = log.in_step() + ([] if leader is None else [leader])
+                self._grow(holders, log.growth * full_at, -log.growth)
+                log.growth = 0.0
+
 
 _RESOURCES = 5
 """Resources per host: inbound network and disk, outbound network, and the throttles of the

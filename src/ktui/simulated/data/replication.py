@@ -7,19 +7,48 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import repeat
 
+import msgspec
+
 from ktui.cluster.broker import FutureReplica, ReplicaDir
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import RecordChange
+from ktui.simulated.controller.records import RecordChange
+from ktui.simulated.data.channels import TideFactors, TrafficMoment
 from ktui.simulated.data.disks import Disks
-from ktui.simulated.data.events import CaughtUp, DiskFull, FellBehind, FlowEvent
 from ktui.simulated.data.followers import Followers
-from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.log_dirs import STORAGE_ERROR, LogDirs
-from ktui.simulated.data.logs import Log, TopicLogs
+from ktui.simulated.data.hosts import STORAGE_ERROR, Host, LogDirs
+from ktui.simulated.data.logs import Log, ThrottledReplicas, TopicLogs
 from ktui.simulated.data.sharing import Sharing
-from ktui.simulated.data.throttles import ThrottledReplicas
-from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 from ktui.simulated.layout import ClusterSpec, TopicSpec
+
+
+class CaughtUp(msgspec.Struct, frozen=True):
+    """A follower outside the ISR has caught up, so its leader asks to add it to the ISR.
+
+    Reported again each second until the controller has added it.
+    """
+
+    tp: TopicPartition
+    broker: int
+
+
+class FellBehind(msgspec.Struct, frozen=True):
+    """A follower in the ISR has lagged for too long, so its leader asks to remove it.
+
+    Reported again after the same time if the controller leaves it in.
+    """
+
+    tp: TopicPartition
+    broker: int
+
+
+class DiskFull(msgspec.Struct, frozen=True):
+    """A broker's one log dir is full and fails. Reported once each time the broker comes up."""
+
+    broker: int
+
+
+FlowEvent = CaughtUp | FellBehind | DiskFull
+
 
 __all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import broker_resource
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
 from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text

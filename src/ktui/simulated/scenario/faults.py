@@ -15,7 +15,7 @@ from ktui.cluster.ports import (
     ConfigResource,
     ConfigScope,
 )
-from ktui.fileproblem import unknown_key
+from ktui.inputfile import unknown_key
 from ktui.simulated import events
 from ktui.simulated.controller import schema
 from ktui.simulated.events import OutsideEvent, ScheduledEvent

@@ -9,7 +9,7 @@ import msgspec
 
 from ktui import units
 from ktui.cluster.text import clean
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.scenario.record import FASTEST, RatesFrom
 from ktui.units import Rate, Seconds, Share, Size

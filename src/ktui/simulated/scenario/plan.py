@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ktui.fileproblem import unknown_key
+from ktui.inputfile import unknown_key
 from ktui.pacing.limits import CHOICES, NUMBERS, PACE, Limits, LimitsProblem, parse_limits
 from ktui.simulated.scenario.file import FieldPlace, PlanPart, TargetsPart
 from ktui.simulated.scenario.record import ScenarioPlan

@@ -19,8 +19,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import broker_resource, topic_resource
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, broker_resource, topic_resource
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.record import ScenarioPlan
 

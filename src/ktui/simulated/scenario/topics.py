@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
 from ktui.simulated.scenario.file import BrokerId, FieldPlace, TopicPart, TopicStartPart, as_text
-from ktui.simulated.scenario.placing import alternate_racks, place_replicas
 from ktui.simulated.scenario.start import in_sync, with_start
+from ktui.simulated.scenario.targets import alternate_racks, place_replicas
 from ktui.simulated.scenario.texts import quantities, replica_lists
 from ktui.simulated.scenario.world import World
 from ktui.units import Rate, Size

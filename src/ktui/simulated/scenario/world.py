@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, Verdict
-from ktui.fileproblem import unknown_key
+from ktui.inputfile import unknown_key
 from ktui.planning.names import topic_name_problem
 from ktui.simulated.controller import schema
 from ktui.simulated.controller.configs import Configs

@@ -1,4 +1,4 @@
-"""The brokers of a twin: their racks, disks and settings, and what their machines can do."""
+"""The brokers of a twin: racks, disks, settings, and how fast they take in new replicas."""
 
 from __future__ import annotations
 
@@ -8,11 +8,168 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ktui.cluster.broker import LogDir
+from ktui.cluster.broker import LogDir, all_cordoned
+from ktui.cluster.ports import ClusterReader, ConfigResource, ConfigSource, Setting
+from ktui.cluster.settings import (
+    CORDONED,
+    EVERY,
+    LOG_DIR_RATE,
+    RATES,
+    broker_resource,
+    topic_resource,
+)
+from ktui.insights.prior import Prior
 from ktui.planning.check.disks import disk_of
+from ktui.planning.throttle_rates import NO_THROTTLE
+from ktui.simulated.controller import schema
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
-from ktui.simulated.scenario.record import SnapshotRates
-from ktui.speed.copies import SENDING
+from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.speed.capacity import Capacity, share_of_throttle
+from ktui.speed.copies import HALF_AT, SENDING
+
+_LEAST = 0.001
+
+
+def rates_of(prior: Prior | None) -> SnapshotRates:
+    """Return the rates of a broker that adds many replicas at once, as forecasts have them.
+
+    Args:
+        prior: what earlier runs on the cluster show; None for nothing.
+    """
+    capacity = Capacity(prior)
+    span = capacity.under(NO_THROTTLE).spread(_ANY).times(capacity.alone(_ANY) * (1 + HALF_AT))
+    seen = prior is not None and prior.curve.known_to is None
+    shown = () if prior is None else sorted(prior.alone)
+    of = {broker: _whole(capacity.alone(broker) * (1 + HALF_AT)) for broker in shown}
+    return SnapshotRates(
+        slow=_whole(span.low),
+        usual=_whole(span.middle),
+        fast=_whole(span.high),
+        half_at=HALF_AT,
+        throttled=round(min(1.0, max(_LEAST, share_of_throttle(prior))), 3),
+        of=of,
+        source=RatesFrom.RECORDED if seen else RatesFrom.ASSUMED,
+    )
+
+
+_ANY = -1
+"""A broker of which no run shows more than of the others."""
+
+
+def _whole(bytes_s: float) -> float:
+    return float(max(1, round(bytes_s)))
+
+
+SESSION_TIMEOUT = "broker.session.timeout.ms"
+OF_ONE_BROKER = (*RATES, LOG_DIR_RATE)
+"""The settings that may differ from broker to broker in a twin."""
+OF_ALL_BROKERS = (
+    schema.MIN_ISR,
+    schema.UNCLEAN,
+    "log.retention.bytes",
+    "log.cleanup.policy",
+    schema.REBALANCE,
+    schema.REBALANCE_INTERVAL,
+    schema.FETCH_BACKOFF,
+    schema.LAG_TIME,
+    SESSION_TIMEOUT,
+)
+"""The settings that are the same on all brokers of a twin."""
+
+
+class TwinSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings by Kafka's names, where they are not Kafka's defaults."""
+
+    topics: Mapping[str, Mapping[str, str]]
+    brokers: Mapping[int, Mapping[str, str]]
+    all_brokers: Mapping[str, str]
+    notes: tuple[str, ...]
+    """What could not be read, or differs from the cluster."""
+
+
+async def read_settings(
+    reader: ClusterReader,
+    topics: Iterable[str],
+    brokers: Iterable[int],
+    log_dirs: Mapping[int, tuple[LogDir, ...]],
+) -> TwinSettings:
+    """Read the settings of topics, and of brokers that are up."""
+    names, notes = (*OF_ONE_BROKER, *OF_ALL_BROKERS), []
+    of_brokers = await reader.settings([broker_resource(b) for b in brokers], names)
+    of_topics = await reader.settings([topic_resource(topic) for topic in topics])
+    for kind, failures in (("brokers", of_brokers.failures), ("topics", of_topics.failures)):
+        if failures:
+            first = min(failures)
+            notes.append(
+                f"the settings of {len(failures):,} {kind} cannot be read, and Kafka's defaults "
+                f"are assumed: {first.scope.value} {first.name}: {failures[first]}"
+            )
+    shared, differing = _of_all({int(r.name): found for r, found in of_brokers.settings.items()})
+    if differing:
+        notes.append(
+            f"brokers differ in {', '.join(differing)}; the twin's brokers all have the most "
+            "common value"
+        )
+    own = {topic: _of_topic(found) for topic, found in _by_name(of_topics.settings).items()}
+    if any(values.get(schema.TIERED) == "true" for values in own.values()):
+        shared = {**shared, schema.TIERING: "true"}
+    return TwinSettings(
+        topics=own,
+        brokers={
+            broker: _of_broker(of_brokers.settings.get(broker_resource(broker), {}), dirs)
+            for broker, dirs in sorted(log_dirs.items())
+        },
+        all_brokers=shared,
+        notes=tuple(notes),
+    )
+
+
+def _by_name(
+    found: Mapping[ConfigResource, Mapping[str, Setting]],
+) -> dict[str, Mapping[str, Setting]]:
+    return {resource.name: found[resource] for resource in sorted(found)}
+
+
+def _of_topic(found: Mapping[str, Setting]) -> dict[str, str]:
+    """Return the settings of a topic that Kafka has, and whose values it accepts."""
+    return {
+        key: setting.value
+        for key, setting in sorted(found.items())
+        if setting.own and key in schema.TOPIC and not schema.TOPIC[key].problem(key, setting.value)
+    }
+
+
+def _of_broker(found: Mapping[str, Setting], log_dirs: tuple[LogDir, ...]) -> dict[str, str]:
+    own = {
+        key: found[key].value
+        for key in OF_ONE_BROKER
+        if key in found and found[key].source is not ConfigSource.DEFAULT
+    }
+    return own | ({CORDONED: EVERY} if all_cordoned(log_dirs) else {})
+
+
+def _of_all(
+    brokers: Mapping[int, Mapping[str, Setting]],
+) -> tuple[Mapping[str, str], list[str]]:
+    """Return the most common values, and the settings in which brokers differ."""
+    shared: dict[str, str] = {}
+    differing: list[str] = []
+    for key in OF_ALL_BROKERS:
+        values = Counter(
+            settings[key].value
+            for _, settings in sorted(brokers.items())
+            if key in settings and settings[key].source is not ConfigSource.DEFAULT
+        )
+        if not values:
+            continue
+        value, count = max(values.items(), key=lambda each: (each[1], each[0]))
+        defaults = len(brokers) - values.total()
+        if count >= defaults:
+            shared[key] = value
+        if count < len(brokers):
+            differing.append(key)
+    return shared, differing
+
 
 _USUAL_DISK = 1_000 * GIB
 _ROOM = 2

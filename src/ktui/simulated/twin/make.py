@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterDescription
 from ktui.cluster.simulated_id import SIMULATED
@@ -17,9 +17,8 @@ from ktui.quantities import as_count
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.record import SnapshotInfo, SnapshotRates
-from ktui.simulated.twin.brokers import broker_spec, loads_of
+from ktui.simulated.twin.brokers import SESSION_TIMEOUT, TwinSettings, broker_spec, loads_of
 from ktui.simulated.twin.scope import Scope
-from ktui.simulated.twin.settings import SESSION_TIMEOUT, TwinSettings
 from ktui.simulated.twin.topics import (
     Replicas,
     TopicRead,

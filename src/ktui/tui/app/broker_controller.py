@@ -9,9 +9,9 @@ from typing import Any
 
 from textual.app import App
 
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.settings import CORDONED
 from ktui.execution.broker.cordon import BrokerAccess, CordonState
 from ktui.execution.broker.status import BrokerStatus, find_status, unknown_broker
 from ktui.execution.errors import RunProblem, RunRefused

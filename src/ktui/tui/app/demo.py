@@ -13,8 +13,8 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from ktui.captions import Caption
+from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import Observer
-from ktui.cluster.pausable_clock import PausableClock
 from ktui.tui.app.simulated import (
     CLOCK_BINDINGS,
     PICTURE_BINDING,

@@ -13,7 +13,7 @@ from textual.notifications import SeverityLevel
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.settings import SettingKey
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import Movers, OtherRun, OtherRuns
 from ktui.execution.host.client import RunClient, write_note
@@ -23,7 +23,7 @@ from ktui.execution.host.undo import undo_last
 from ktui.execution.journal.commands import Add, Command, Continue, Pause, SetLimits
 from ktui.execution.run.tool_plans import tool_commands
 from ktui.execution.run.unanswered import with_requested_replicas
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.feed import Feed, Permission

@@ -12,8 +12,8 @@ from textual.widgets import Input
 
 from ktui.captions import Caption
 from ktui.cluster.asking import PATIENCE
+from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import ObservationSource, Observer
-from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.text import clean
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.poll.polling import Polling

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from textual.color import Color, ColorParseError
 
-from ktui.fileproblem import FileProblem, unknown_key
+from ktui.inputfile import FileProblem, unknown_key
 from ktui.tui.draw.roles import REPLACED, ROLES
 from ktui.yamlfile import KeyPath, YamlFile, read_yaml
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from textual.theme import Theme
 
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.tui.draw.roles import ROLES, role_defaults, role_style
 from ktui.tui.draw.theme_file import ThemeFile, is_ansi, read_theme_file
 from ktui.yamlfile import KeyPath

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ktui.cluster.left_behind import set_throttles, unneeded_throttles
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigScope
-from ktui.cluster.resources import SettingKey
+from ktui.cluster.settings import SettingKey
 
 STALE_S = 65.0
 """Seconds after which a throttle counts as left behind that nothing has needed since.

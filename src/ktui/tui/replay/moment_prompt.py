@@ -10,8 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ktui.recording.replay_moment import describe_range, parse_second
-from ktui.recording.replay_tape import Tape
+from ktui.recording.replay_tape import Tape, describe_range, parse_second
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField

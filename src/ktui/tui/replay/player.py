@@ -13,8 +13,7 @@ from ktui.cluster.clock import wait_for_first
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir
 from ktui.progress.timeline import Progress
-from ktui.recording.replay_clock import ReplayClock
-from ktui.recording.replay_tape import Tape
+from ktui.recording.replay_tape import ReplayClock, Tape
 from ktui.rehearsal.branch.point import BranchPoint
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.outages import Outages

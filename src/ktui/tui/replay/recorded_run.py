@@ -7,8 +7,7 @@ import msgspec
 from ktui.execution.host.state_dir import run_name_problem
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
-from ktui.recording.lines import RunLine
-from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.lines import RunLine, from_wall_ms
 
 
 class RecordedRun:

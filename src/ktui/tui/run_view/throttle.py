@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ktui.cluster.ports import ConfigScope
-from ktui.cluster.resources import broker_resource
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS, broker_resource
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import prior_value_text
 from ktui.planning.names import join_named
 from ktui.progress.flows import BrokerFlow, Flows
-from ktui.progress.inflow import Inflow, inflows
+from ktui.progress.summary import Inflow, inflows
 from ktui.progress.throttle import ROOM, steady
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
 from ktui.quantities import as_count, as_rate, as_rate_above

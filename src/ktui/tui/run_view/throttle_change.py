@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ktui.cluster.throttle_settings import FETCH_BYTES
+from ktui.cluster.settings import FETCH_BYTES
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import KB, ThrottleRates
-from ktui.progress.inflow import Inflow
-from ktui.progress.stalls import STALLED_AFTER_S
+from ktui.progress.memory import STALLED_AFTER_S
+from ktui.progress.summary import Inflow
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 from ktui.tui.run_view.throttle import Inflows
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope, Verdict
-from ktui.cluster.throttle_settings import LEADER_REPLICAS, REPLICAS, parse_throttled_list
+from ktui.cluster.settings import LEADER_REPLICAS, REPLICAS, parse_throttled_list
 from ktui.execution.run.events import Configure, Configured, JournalEntry, ThrottleChanged
 from ktui.execution.run.text import describe_event
 from ktui.progress.news import EventSeverity

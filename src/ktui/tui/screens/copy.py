@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 from ktui.cluster.text import clean_lines
 from ktui.execution.run.tool_plans import move_commands
 from ktui.json_text import encode
-from ktui.progress.partition_json import partition_json
+from ktui.progress.row import partition_json
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.screens.watch.columns import Extents, layout

@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.insights.insights import Insights, insights_in
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count

@@ -10,9 +10,8 @@ import pytest
 from click.testing import Result
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp, Verdict, WriteResult
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.ownership import own_run

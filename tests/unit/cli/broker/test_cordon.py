@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.context.config import Context
-from ktui.cluster.cordon import CORDONED
+from ktui.cluster.settings import CORDONED
 from ktui.simulated import events
 from ktui.simulated.layout import BrokerSpec
 from support.cli.broker_sandbox import BrokerSandbox

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.context.config import Context
-from ktui.cluster.cordon import CORDONED
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, WriteResult
-from ktui.cluster.resources import broker_resource
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import CORDONED, FOLLOWER_RATE, broker_resource
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import CancelAsked
 from ktui.execution.run.states import CancelKind

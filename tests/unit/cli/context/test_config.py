@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.context.config import Config, load_config
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 
 GOOD = """\
 theme: light

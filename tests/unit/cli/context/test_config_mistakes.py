@@ -10,7 +10,7 @@ import pytest
 
 from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.errors import BadInput
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.kafka.connection.property_table import CANONICAL, PROPERTIES, ValueKind
 
 PROD = """\

@@ -19,8 +19,7 @@ from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import broker_resource
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE, broker_resource
 from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.cancel.foreign_outcome import listed_reassignments
 from ktui.execution.errors import RunRefused

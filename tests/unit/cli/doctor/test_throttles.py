@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.doctor.findings import Level
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

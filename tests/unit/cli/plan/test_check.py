@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.plan.command import check as check_command
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.simulated import events
 from support.cli.plan_sandbox import PlanSandbox, answer, check, found
 from support.simulated.moving_clusters import a_cluster, throttle

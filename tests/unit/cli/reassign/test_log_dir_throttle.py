@@ -9,7 +9,7 @@ import pytest
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.printed import ReassignProblem
 from ktui.cluster.ports import ConfigOp, ConfigScope
-from ktui.cluster.throttle_settings import LOG_DIR_RATE
+from ktui.cluster.settings import LOG_DIR_RATE
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.simulated import events

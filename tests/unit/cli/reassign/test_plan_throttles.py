@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     RATES,
     REPLICAS,
+    SettingKey,
+    broker_resource,
+    topic_resource,
 )
 
 PLAN = {TopicPartition("orders", 0): (3, 2), TopicPartition("orders", 1): (1, 3)}

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.reassign.command import command
 from ktui.cli.reassign.submit import UNANSWERED, not_taken
 from ktui.cluster.ports import ConfigOp
-from ktui.cluster.throttle_settings import LONGEST_LIST
+from ktui.cluster.settings import LONGEST_LIST
 from ktui.execution.engine.leaving import Submitted
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.events import LoseAnswer, LoseRequest

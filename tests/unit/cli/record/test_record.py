@@ -25,7 +25,7 @@ from ktui.execution.run.events import EngineLeft
 from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
-from ktui.recording.retention import Retention
+from ktui.recording.stored import Retention
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

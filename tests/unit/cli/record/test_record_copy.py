@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.main import ktui
 from ktui.cli.options.recording import redaction
 from ktui.execution.host.state_dir import StateDir
-from ktui.fileproblem import FileProblem
+from ktui.inputfile import FileProblem
 from ktui.recording.reading import BadLine, GoodLine, find_sessions, read_lines
 from support.recordings.recordings import Recording, the_session
 

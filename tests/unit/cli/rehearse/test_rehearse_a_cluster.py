@@ -12,9 +12,8 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cluster.cordon import CORDONED, EVERY
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import broker_resource
+from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.insights.insights import encode
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

@@ -12,7 +12,7 @@ from click.testing import Result
 from ktui.cli.context.errors import BadInput
 from ktui.cli.run import throttle
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run

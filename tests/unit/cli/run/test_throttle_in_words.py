@@ -14,7 +14,7 @@ from ktui.cluster.ports import (
     ConfigOp,
     Verdict,
 )
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.forecast.progress_text import end_lines, progress_line
 from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.ownership import own_run, this_process

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gc
 
-from ktui.cli.output.collector import rare_collections
+from ktui.cli.output.view import rare_collections
 
 
 def test_a_view_leaves_the_collector_as_it_found_it() -> None:

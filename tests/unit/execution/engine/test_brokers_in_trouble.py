@@ -15,7 +15,7 @@ from ktui.execution.run.notices import NoticeFilter, NoticeKind
 from ktui.execution.run.states import State
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.simulated import events
-from ktui.simulated.controller.registration import RecordChange
+from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.reader import SimulatedReader
 from support.runs.stories import Story, of_request

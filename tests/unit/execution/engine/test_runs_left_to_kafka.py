@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause

@@ -11,8 +11,8 @@ from ktui.execution.host.kept import RunRecording
 from ktui.execution.run.events import AnyRunEvent, Recording
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
-from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
+from ktui.recording.replay_tape import RecordingSource
 from support.runs.engine_runs import OWNER, PlannedRun
 from support.simulated.moving_clusters import a_cluster, tp
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ktui.cluster.ports import ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.undo import undo_last, undo_limits, undo_throttle

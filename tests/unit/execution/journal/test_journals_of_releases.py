@@ -21,7 +21,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.journal.tables import GENESIS, chain_hash
 from ktui.execution.run.events import AnyRunEvent, decode, encode
 from ktui.execution.run.run import Run
-from ktui.json_input import unknown_field
+from ktui.json_text import unknown_field
 from ktui.simulated.clock import VirtualClock
 from support.journals.golden_journal import Golden, golden, goldens, summary
 from support.journals.journals import started

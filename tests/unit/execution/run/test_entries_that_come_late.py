@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import ConfigOp, Verdict, WriteResult
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import Configure, Configured, FoundSetting, SettingsFound
 from ktui.execution.run.run import Run

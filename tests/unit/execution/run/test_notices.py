@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.ports import ConfigResource, ConfigScope, ConfigSource, Setting
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelGate,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigSource, Setting, Verdict
-from ktui.cluster.resources import SettingKey
-from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, parse_throttled_list
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, SettingKey, parse_throttled_list
 from ktui.execution.run.events import (
     Configure,
     Configured,

@@ -9,13 +9,13 @@ import pytest
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigSource, Setting, Verdict
-from ktui.cluster.resources import SettingKey
-from ktui.cluster.throttle_settings import (
+from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LONGEST_LIST,
+    SettingKey,
     parse_throttled_list,
 )
 from ktui.execution.run.events import (

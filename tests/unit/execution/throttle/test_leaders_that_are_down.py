@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ktui.cluster.ports import ConfigChange, Verdict, WriteResult
-from ktui.cluster.throttle_settings import LEADER_REPLICAS
+from ktui.cluster.settings import LEADER_REPLICAS
 from ktui.execution.run.events import StepOver
 from ktui.simulated import events
 from support.runs.throttled import ThrottledStory, broker

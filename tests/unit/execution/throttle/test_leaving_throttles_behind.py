@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.forecast.progress_text import progress_line
 from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.ownership import this_process

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, Verdict, WriteResult
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import SettingsFound
 from ktui.pacing.limits import Limits

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.cluster.settings import FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import Command, Pause, SetThrottle
 from ktui.execution.run.events import Configure, ThrottleChanged
 from ktui.pacing.limits import Limits

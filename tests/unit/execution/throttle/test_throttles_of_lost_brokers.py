@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cluster.throttle_settings import LEADER_RATE
+from ktui.cluster.settings import LEADER_RATE
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.run.events import SettingsGivenUp
 from ktui.execution.run.options import OnStall

@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 from pyarrow import dataset, fs
 from pyarrow.dataset import Dataset
 
-from ktui.fileproblem import FileProblem
-from ktui.inputfile import Unreadable, expand_home
+from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import Manifest, check_files
 from ktui.pipeline.lake.records import Partition
-from ktui.recording.opening import open_recording_file
+from ktui.recording.segments import open_recording_file
 
 R = TypeVar("R", bound=msgspec.Struct)
 

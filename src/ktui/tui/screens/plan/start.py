@@ -14,8 +14,8 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.internal_topics import INTERNAL_TOPICS
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.launch import NewRun

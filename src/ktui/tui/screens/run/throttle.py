@@ -17,7 +17,7 @@ from textual.widgets import Static
 from ktui.execution.host.undo import Undo, undo_throttle
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.run import Run
-from ktui.progress.inflow import Inflow
+from ktui.progress.summary import Inflow
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces
 from ktui.tui.draw.paint import content

@@ -1,15 +1,104 @@
-"""Settings of the polled topics: read periodically, and sooner after a failure."""
+"""Settings of topics and brokers under Kafka's names, and those of polled topics, read in time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ktui.cluster.asking import RequestsByKey, TimedAnswer
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.ports import ClusterReader, TopicConfigsAnswer
+from ktui.cluster.ports import (
+    ClusterReader,
+    ConfigChange,
+    ConfigResource,
+    ConfigScope,
+    TopicConfigsAnswer,
+)
+
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+
+RATES = (LEADER_RATE, FOLLOWER_RATE)
+"""Broker settings, in bytes a second."""
+REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+"""Topic settings: the replicas that the rates bind, as a list of partition:broker, or ALL."""
+RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
+"""The broker rate that throttles the replicas of each list."""
+ALL = "*"
+LONGEST_LIST = 32_767
+"""The most bytes of a list; about 4,000 entries."""
+FETCH_BYTES = 1024 * 1024
+"""replica.fetch.max.bytes: the most bytes that a follower fetches of one partition at a time."""
+
+
+def throttled_entry(partition: int, broker: int) -> str:
+    """Format a replica as an entry of a topic's throttled list."""
+    return f"{partition}:{broker}"
+
+
+def list_room(listed: Iterable[str]) -> int:
+    """Return how many bytes of more entries a list takes, each with its comma."""
+    return LONGEST_LIST - sum(len(each) + 1 for each in listed)
+
+
+@lru_cache(maxsize=1024)
+def parse_throttled_list(replicas: str) -> frozenset[str]:
+    """Parse a list of throttled replicas as Kafka does, without blanks around its commas."""
+    return frozenset(part for part in map(str.strip, replicas.split(",")) if part)
+
+
+def list_includes(replicas: str, partition: int, broker: int) -> bool:
+    """Whether a throttled list includes a replica."""
+    listed = parse_throttled_list(replicas)
+    return ALL in listed or throttled_entry(partition, broker) in listed
+
+
+CORDONED = "cordoned.log.dirs"
+"""A broker's setting: its log dirs that get no replicas of new partitions."""
+EVERY = "*"
+"""The value that stands for all log dirs of the broker."""
+LOG_DIRS = ("log.dirs", "log.dir")
+"""A broker's settings with the paths of its log dirs; the first that is set counts."""
+
+
+def split_paths(value: str) -> tuple[str, ...]:
+    """Split a list of paths as Kafka does, without blanks around its commas."""
+    return tuple(part for part in map(str.strip, value.split(",")) if part)
+
+
+def cordoned_paths(value: str, paths: Iterable[str]) -> frozenset[str]:
+    """Return which of a broker's log dirs a value of the setting names."""
+    named = split_paths(value)
+    return frozenset(path for path in paths if EVERY in named or path in named)
+
+
+SettingKey = tuple[ConfigResource, str]
+"""A resource and the name of one of its settings."""
+
+
+def topic_resource(name: str) -> ConfigResource:
+    """Return the config resource of a topic."""
+    return ConfigResource(ConfigScope.TOPIC, name)
+
+
+def broker_resource(broker: int) -> ConfigResource:
+    """Return the config resource of a broker."""
+    return ConfigResource(ConfigScope.BROKER, str(broker))
+
+
+def group_by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
+    """Group changes by the resource they belong to, in their original order."""
+    grouped: dict[ConfigResource, list[ConfigChange]] = {}
+    for change in changes:
+        grouped.setdefault(change.resource, []).append(change)
+    return grouped
+
 
 CONFIGS_EVERY_S = 30.0
 FIRST_RETRY_S = 1.0
