@@ -78,7 +78,6 @@ def _of_cluster(after: Aftermath, run: Run) -> Iterator[str]:
 
 
 def _waits_for(run: Run, broker: int) -> bool:
-    """Whether a partition that is still to come to its target has a replica of it on a broker."""
     return any(
         broker in track.target
         for track in run.tracks.values()
@@ -87,7 +86,6 @@ def _waits_for(run: Run, broker: int) -> bool:
 
 
 def _too_slow(stall: Stall) -> bool:
-    """Whether copies go on, but slower than producers write."""
     return stall.kind is StallKind.FALLING_BEHIND and stall.cause is Cause.UNKNOWN
 
 

@@ -32,11 +32,6 @@ class Foresight(SourceWrapper):
         self._changes += 1
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll the twin once.
-
-        Raises:
-            ClusterError: the twin does not answer.
-        """
         self._cluster.catch_up()
         shown = self._changes
         seen = await super().poll(interest)

@@ -127,11 +127,7 @@ class LiveRehearsal:
         return fault
 
     def played(self, entries: Sequence[JournalEntry]) -> Played | None:
-        """Return what has come of the plan so far, or up to its end; None before it has begun.
-
-        Args:
-            entries: the journal of the run.
-        """
+        """Return what has come of the plan so far, or up to its end; None before it has begun."""
         scene = self._scene
         if scene is None:
             return None

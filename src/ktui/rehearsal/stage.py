@@ -77,11 +77,6 @@ class Stage(SourceWrapper):
             self._await_moment(fault)
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll the twin once.
-
-        Raises:
-            ClusterError: the twin does not answer.
-        """
         self._let_faults_happen()
         try:
             return await super().poll(interest)

@@ -92,7 +92,6 @@ def _room_share(use: BrokerUse) -> float:
 def _worst(
     twins: Sequence[RehearsedTwin], rank: Callable[[BrokerUse], float]
 ) -> tuple[RehearsedTwin, BrokerUse]:
-    """Return the broker that ranks lowest, and its twin; a run has at least one broker."""
     return min(
         ((twin, use) for twin in twins for use in twin.summary.brokers),
         key=lambda pair: rank(pair[1]),

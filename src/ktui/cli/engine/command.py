@@ -65,7 +65,6 @@ class LoggedJournal(Journal):
     metrics: RunMetrics | None = None
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Write events; log, record and hand them on once they are on the disk."""
         entries = super().append(events)
         if self.log is not None:
             self.log.write(entries)
@@ -86,12 +85,6 @@ class SameClusterSource(SourceWrapper):
         self._cluster_id = cluster_id
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll once.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-            RunProblem: the answer came from another cluster.
-        """
         observation = await super().poll(interest)
         if observation.cluster_id != self._cluster_id:
             raise RunProblem(
@@ -114,11 +107,6 @@ class HeartbeatSource(SourceWrapper):
         self._heartbeat = heartbeat
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll once, and beat.
-
-        Raises:
-            ClusterError: the cluster does not answer; that poll counts as a heartbeat, too.
-        """
         try:
             return await super().poll(interest)
         finally:

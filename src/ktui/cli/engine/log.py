@@ -126,11 +126,7 @@ class LogFile(logging.StreamHandler[TextIO]):
 
 
 class WarningReader:
-    """The warnings that an engine's log gets from now on.
-
-    Args:
-        log: the path of the log.
-    """
+    """The warnings that an engine's log gets from now on."""
 
     def __init__(self, log: Path) -> None:
         self._log = log

@@ -82,7 +82,6 @@ class RunMetrics:
         self._write(timelines, up=True)
 
     def __enter__(self) -> Self:
-        """Return the metrics themselves; at the end of the block they say that no engine is up."""
         return self
 
     def __exit__(
@@ -91,7 +90,6 @@ class RunMetrics:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Write the metrics of a run without an engine."""
         if self._writing is not None:
             self._writing.join(_LAST_S)
         self._write({}, up=False)
@@ -145,11 +143,6 @@ class _MetricsSource(SourceWrapper):
         self._metrics, self._timelines = metrics, timelines
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll once, and write the metrics if they are due.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
         try:
             return await super().poll(interest)
         finally:

@@ -49,7 +49,6 @@ class RunNotices:
         return [EventCommandFailed(reason=reason) for reason in failures]
 
     def __enter__(self) -> Self:
-        """Return the notices themselves; at the end of the block the last ones are handed on."""
         return self
 
     def __exit__(
@@ -58,7 +57,6 @@ class RunNotices:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Hand on that the engine died, if it did, and wait a little for the command."""
         if self._command is None or self._run is None:
             return
         if isinstance(error, Exception):

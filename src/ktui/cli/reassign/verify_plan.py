@@ -108,12 +108,7 @@ def plan_outcomes(
 def cancelled_targets(
     runs: Iterable[Run], log: Iterable[ForeignCancelLine]
 ) -> dict[TopicPartition, Brokers]:
-    """Return the target of the last cancelled move of each partition.
-
-    Args:
-        runs: the runs of a cluster.
-        log: its lines of the log of cancels.
-    """
+    """Return the target of the last cancelled move of each partition."""
     ends = [*_ends_in_log(log), *(end for run in runs for end in _ends_in_run(run))]
     found: dict[TopicPartition, Brokers] = {}
     for end in sorted(ends, key=attrgetter("at")):

@@ -165,11 +165,9 @@ class RehearsalEngines(SimulatedEngines):
         source: ObservationSource,
         timelines: Callable[[], Mapping[TopicPartition, Timeline]],
     ) -> ObservationSource:
-        """Return the source through which the engine of a run polls."""
         return self._on_stage.watch(run, source, timelines)
 
     async def execute(self, engine: Engine, run: Run, owned: Owned) -> None:
-        """Let an engine carry its run on until it leaves it."""
         if not self._on_stage.watches(run):
             await engine.execute(owned)
             return
@@ -196,7 +194,6 @@ class ShownRehearsal(ShownTwin):
         self._live, self._run, self._recorder = live, run, recorder
 
     async def report(self) -> str:
-        """Return the report of what has come of the plan so far, or to its end."""
         entries = (await asyncio.to_thread(RunClient(self._run).read)).entries
         played = self.on_stage.played(entries)
         if played is None:

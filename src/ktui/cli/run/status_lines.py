@@ -37,12 +37,7 @@ PROGRESS_S = 30.0
 
 
 class RunLines:
-    """A run in lines: each change of it once, and its progress now and then.
-
-    Args:
-        client: the run.
-        clock: the clock.
-    """
+    """A run in lines: each change of it once, and its progress now and then."""
 
     def __init__(self, client: RunClient, clock: Clock | None = None) -> None:
         self._client = client

@@ -303,5 +303,4 @@ def _row(each: StandingSetting) -> tuple[str, ...]:
 
 
 def _rate(text: str) -> str:
-    """Add a unit to a rate; return any other text unchanged."""
     return f"{text} ({as_rate(int(text))})" if text.isdecimal() else text

@@ -134,7 +134,6 @@ async def _check_cluster(where: Target, left: BegunRun) -> None:
 
 
 def _reopens(client: RunClient, run: Run) -> bool:
-    """Whether an ended run goes on, because a cancel of some part of it is not answered yet."""
     return any(
         not CancelScope(run, command.kind, command.topics, command.partitions).idle
         for command in client.unanswered()

@@ -64,26 +64,15 @@ class ShownTwin:
 
     @property
     def verbs(self) -> Sequence[str]:
-        """The first words of everything that may happen."""
         return FAULT_VERBS
 
     def check(self, event: str) -> None:
-        """Check something that is to happen.
-
-        Raises:
-            BadCommand: it cannot happen; the message names the mistake and the fix.
-        """
         try:
             self.on_stage.parse(event)
         except FaultProblem as problem:
             raise BadCommand(str(problem)) from None
 
     def let_happen(self, event: str) -> str:
-        """Let something happen to the twin, now or at the moment that it names; return an answer.
-
-        Raises:
-            BadCommand: it cannot happen; the message names the mistake and the fix.
-        """
         try:
             fault = self.on_stage.let_happen(event)
         except FaultProblem as problem:
@@ -92,7 +81,6 @@ class ShownTwin:
 
     @property
     def outcome(self) -> str:
-        """How the rehearsal has ended, in a few words; empty while it goes on."""
         return self.on_stage.outcome
 
 

@@ -167,12 +167,10 @@ class DeathNotice:
         self._command, self._state, self._clock = EventCommand(view.on_event), view.state, clock
 
     def __call__(self, run: Run) -> None:
-        """Run the command with the notice of the death."""
         reason = engine_death(self._state.run(run.name), run) or "its process is gone"
         self._command.send(engine_died_json(run, self._clock.now(), reason))
 
     def __enter__(self) -> Self:
-        """Return the notice itself; the end of the block waits for the command, and reports it."""
         return self
 
     def __exit__(self, *_: object) -> None:

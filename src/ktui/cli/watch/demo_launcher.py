@@ -53,15 +53,12 @@ class UnhurriedClock:
         self._clock = clock
 
     def now(self) -> datetime:
-        """Wall time, aware."""
         return self._clock.now()
 
     def monotonic(self) -> float:
-        """Seconds since the start."""
         return self._clock.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for `seconds` of the clock, or for a moment of real time if that is longer."""
         await self._clock.sleep(max(seconds, self._clock.speed / ENGINE_POLLS))
 
 
@@ -87,13 +84,10 @@ class SimulatedEngines:
         self._engines: list[Engine] = []
 
     def limits(self, named: Mapping[str, object]) -> Limits:
-        """Return the limits of a run that sets none."""
         return default_limits(named)
 
     @property
     def facts(self) -> FactReader:
-        """Reads what the preview of a plan rests on."""
-
         async def standing(cluster_id: str) -> tuple[Finding, ...]:
             return gate_findings(self._state_dir, cluster_id, "--cluster")
 
@@ -116,19 +110,12 @@ class SimulatedEngines:
     """Nothing: what would be rehearsed here is simulated already."""
 
     async def read_layout(self) -> LayoutAnswer:
-        """Read what a plan is made from."""
         return await read_layout(self._cluster.reader())
 
     async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
         """Allow everything: simulated brokers let anybody set a throttle."""
 
     async def start(self, wanted: NewRun) -> RunDir:
-        """Start a run.
-
-        Raises:
-            RunProblem: the plan has problems, or the run cannot be made.
-            ClusterError: the cluster does not answer.
-        """
         facts = await msgspec.structs.replace(self.facts, standing=None).read(wanted.plan)
         cluster_id = facts.cluster_id
         options = msgspec.structs.replace(
@@ -153,17 +140,11 @@ class SimulatedEngines:
         return folder
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
-        """Resume a run, after `ask` has written its commands.
-
-        Raises:
-            RunProblem: the run has an owner already, or its journal cannot be read.
-        """
         self.launch(run, ask or _nothing)
 
     async def cancel_foreign(
         self, moves: Collection[ListedReassignment]
     ) -> Mapping[TopicPartition, Settled]:
-        """Cancel reassignments that no run has begun, and return the outcome of each."""
         ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
         return await cancel_foreign(ports, self._state_dir, self._clock, moves)
 

@@ -59,7 +59,6 @@ class ProcessEngines:
 
     @cached_property
     def rehearser(self) -> PlanRehearser:
-        """Rehearses plans on twins of the cluster."""
         # slow to import, and only a plan needs it
         from ktui.cli.twin.rehearser import ClusterRehearser  # noqa: PLC0415
         from ktui.cli.twin.taking import TwinReading, take_cluster_twin  # noqa: PLC0415
@@ -73,12 +72,10 @@ class ProcessEngines:
         )
 
     def limits(self, named: Mapping[str, object]) -> Limits:
-        """Return the limits of a run that sets none."""
         return unnamed_limits(self._context.limits, named)
 
     @property
     def facts(self) -> FactReader:
-        """Reads what the preview of a plan rests on."""
         standing = Standing(
             state=self._state,
             names=self._names,
@@ -88,16 +85,13 @@ class ProcessEngines:
 
     @property
     def throttle(self) -> str:
-        """The context's throttle; empty for none."""
         return "" if self._context.throttle is None else str(self._context.throttle)
 
     @property
     def canary(self) -> bool:
-        """Whether the context has a canary measure the objective of runs."""
         return self._context.canary
 
     async def read_layout(self) -> LayoutAnswer:
-        """Read what a plan is made from."""
         return await read_layout(self._reader)
 
     async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
@@ -116,13 +110,6 @@ class ProcessEngines:
                 raise RunRefused("; ".join(finding.sentence for finding in missing))
 
     async def start(self, wanted: NewRun) -> RunDir:
-        """Start a run; an engine process owns it when this returns.
-
-        Raises:
-            RunProblem: the run was not started, and nothing was sent.
-            BadInput: the context's command for notices cannot be run; nothing was sent.
-            ClusterError: the cluster does not answer.
-        """
         options = wanted.options
         canary = options.canary_of(wanted.name, options.throttle)
         reader = fact_reader(self._cluster, self._reader, self._state, None)
@@ -136,12 +123,6 @@ class ProcessEngines:
         return engine.run
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
-        """Start an engine that continues a run, after `ask` has written its commands.
-
-        Raises:
-            RunProblem: the run belongs to another cluster, has an owner already, or cannot be read.
-            ClusterError: the cluster does not answer.
-        """
         cluster_id = await self._cluster_id()
         begun = await asyncio.to_thread(_begun, run)
         if begun.cluster_id != cluster_id:
@@ -155,13 +136,6 @@ class ProcessEngines:
     async def cancel_foreign(
         self, moves: Collection[ListedReassignment]
     ) -> Mapping[TopicPartition, Settled]:
-        """Cancel reassignments that no run has begun, and return the outcome of each.
-
-        Raises:
-            RunRefused: another state directory owns the cluster; its runs may need them.
-            RunProblem: a live run has begun one, or the log cannot be written; nothing was sent.
-            ClusterError: the cluster does not answer; nothing was sent.
-        """
         claim = claim_request(self._cluster, self._state, await self._cluster_id(), "")
         if claim is not None:
             await check_no_other_owner(claim)

@@ -144,11 +144,6 @@ class ShellVerbs:
     }
 
     def parse(self, verb: str, words: Sequence[str], run: Run) -> RunChange:
-        """Return what a verb asks for.
-
-        Raises:
-            BadCommand: the shell would refuse the words, too.
-        """
         command = _VERBS[verb]
         given = [*_as_options(words)] if verb == "limits" else [*words]
         try:
@@ -161,7 +156,6 @@ class ShellVerbs:
         return change
 
     def complete(self, verb: str, begun: str, run: Run) -> Iterable[str]:
-        """Return the options, limits, partitions and topics that begin so."""
         offered = chain(_limit_words() if verb == "limits" else (), _options(_VERBS[verb]))
         if verb in _SCOPED and not begun.startswith("-"):
             topics = dict.fromkeys(tp.topic for tp in run.tracks)

@@ -265,7 +265,6 @@ class KtuiApp(App[None], Services):
             self.report_news(words, "warning")
 
     def on_ready(self) -> None:
-        """Start what draws on the first screen, now that the whole of it is there."""
         if self._first_run is not None:
             self._runs.attach_first(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
@@ -276,7 +275,6 @@ class KtuiApp(App[None], Services):
             self.report_own_error(event.worker)
 
     def report_own_error(self, worker: Worker[Any]) -> None:
-        """Report a defect in what a worker did; the view keeps running."""
         error = worker.error
         log.error("a defect in %s", worker.group, exc_info=error)
         self.report_news(f"ktui's own error: {type(error).__name__}: {error}", "error")
@@ -339,7 +337,6 @@ class KtuiApp(App[None], Services):
 
     @property
     def progress(self) -> Progress:
-        """Everything that the polls have shown, up to the last one."""
         return self._poll_loop.progress
 
     @property
@@ -349,17 +346,14 @@ class KtuiApp(App[None], Services):
 
     @property
     def broker_loads(self) -> Mapping[int, BrokerLoad]:
-        """The load of each broker, as of the last poll."""
         return self.overview.loads
 
     @property
     def outage(self) -> ClusterOutage | None:
-        """Why the last poll failed as a whole; None while the cluster answers."""
         return self._poll_loop.outages.current
 
     @property
     def keymap(self) -> Mapping[str, str]:
-        """The keys that the operator has changed, by the id of their binding."""
         return self._own_keys
 
     def get_key_display(self, binding: Binding) -> str:
@@ -368,12 +362,10 @@ class KtuiApp(App[None], Services):
 
     @property
     def events(self) -> Sequence[Event]:
-        """The events of the polls, of outages and of the run, oldest first."""
         return self._run.merge_events(self._poll_loop.outages.merge(self.progress.events))
 
     @property
     def notification(self) -> Notification | None:
-        """The message in place of the footer's keys."""
         return self._footer_messages.shown
 
     def notify(
@@ -429,27 +421,19 @@ class KtuiApp(App[None], Services):
 
     @property
     def attached(self) -> AttachedRun | None:
-        """The run that the view follows."""
         return self._run.attached
 
     @property
     def cancel_gate(self) -> str:
-        """The person who shut the cluster's cancel gate; empty while it is open."""
         return self._cancels.gate
 
     async def check_permitted(self, run: Run, command: Command) -> None:
-        """Check that a run's principal may set a throttle.
-
-        Raises:
-            RunRefused: a permission is missing; the text names it.
-        """
         engines = self._runs.engines
         if isinstance(command, SetThrottle) and command.rates and engines is not None:
             await engines.check_throttle(run, command.rates)
 
     @property
     def why_read_only(self) -> str | None:
-        """Why nothing can be changed from this view, where the usual text does not apply."""
         return self._permission.why
 
     @property
@@ -464,45 +448,35 @@ class KtuiApp(App[None], Services):
         return self.watch_screen.partition_list.marked
 
     def works(self, action: str) -> bool:
-        """Return whether an action can do something now."""
         return self._abilities.works(action)
 
     def words_of_key(self, action: str, words: str) -> str:
-        """Return what a key does now, where that differs from its usual words."""
         return self._abilities.words_of_key(action, words)
 
     def helps(self, action: str) -> bool:
-        """Return whether an action can help now with the trouble that names it."""
         return self._abilities.helps(action)
 
     def pause_partition(self, tp: TopicPartition | None) -> None:
-        """Pause a partition of the run, or continue it."""
         self._run.pause_partition(tp)
 
     def write_note(self) -> None:
-        """Write a note on the run that the view follows."""
         self._run.write_note()
 
     def attach_to(self, folder: RunDir) -> None:
-        """Follow a run, and show it."""
         self._runs.attach_to(folder)
 
     def resume_run(self, folder: RunDir) -> None:
-        """Start an engine for a run that has none, and follow the run."""
         self._runs.resume(folder)
 
     def roll_back_run(self, folder: RunDir) -> None:
-        """Follow a run, and open the cancel dialog on all of it."""
         self._cancels.roll_back_all(folder)
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that is polled; None until it has answered."""
         return None if self.progress.last is None else self.progress.last.cluster_id
 
     @on(WatchScreen.InterestChanged)
     def poll_now(self) -> None:
-        """Poll at once: what is polled has changed."""
         self._poll_loop.poll_now()
 
     def refresh_screens(self) -> None:
@@ -523,7 +497,6 @@ class KtuiApp(App[None], Services):
         self._poll_loop.settings_changed(topics, brokers)
 
     def cluster_status(self) -> Status:
-        """Return the state of the cluster and of the view."""
         return Status(
             cluster_name=self.watch_screen.cluster_name,
             read_only=self._read_only,
@@ -654,28 +627,22 @@ class KtuiApp(App[None], Services):
         return help_groups(self.BINDINGS, self.keymap)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
-        """Return the partition `step` rows below in the list; None beyond its ends."""
         return self.watch_screen.partition_list.arrangement.neighbour(tp, step)
 
     @property
     def proven_empty(self) -> Mapping[int, datetime]:
-        """The brokers that were last proven to be empty, with the time of the proof."""
         return self._brokers.proven_empty
 
     def prove_empty(self, broker: int) -> None:
-        """Prove that a broker is empty of which nothing is counted; `proven_empty` then has it."""
         self._brokers.prove_empty(broker)
 
     async def show_broker_status(self, broker: int) -> None:
-        """Show what a broker holds, and what keeps it."""
         await self._brokers.show_status(broker)
 
     async def manage_broker(self, broker: int) -> None:
-        """Ask what is to be done to a broker, and do that."""
         await self._brokers.manage(broker)
 
     def filter_by_broker(self, broker: int) -> None:
-        """Show only the partitions that involve a broker."""
         self.watch_screen.filter_by(f"broker:{broker}")
 
     def action_quit_view(self) -> None:

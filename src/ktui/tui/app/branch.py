@@ -49,7 +49,6 @@ class BranchApp(RehearsalApp):
 
     @property
     def captions(self) -> Sequence[Caption]:
-        """None: the lines under the header say how the branch goes."""
         return ()
 
     def _draw_lines(self) -> None:
@@ -60,7 +59,6 @@ class BranchApp(RehearsalApp):
                 line_under(header, BranchLines).show(was, here)
 
     def push_screen(self, *args: Any, **how: Any) -> Any:
-        """Open a screen with the lines on it at once."""
         opened = super().push_screen(*args, **how)
         self.call_after_refresh(self._draw_lines)
         return opened

@@ -130,12 +130,10 @@ class DemoApp(SimulatedApp):
 
     @property
     def captions(self) -> Sequence[Caption]:
-        """All captions of the story."""
         return self._story.captions
 
     @property
     def caption(self) -> Caption | None:
-        """The caption of the story that is due."""
         self._captions.advance(self.at_s, self._moments.seen)
         return self._captions.shown
 
@@ -143,7 +141,6 @@ class DemoApp(SimulatedApp):
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:
-        """The actions that a demo needs least."""
         without_run = ("show_limits", "show_throttle", "pause", "cancel")
         return (
             *(without_run if self.attached is None else ()),

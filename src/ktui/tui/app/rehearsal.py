@@ -75,12 +75,10 @@ class RehearsalApp(SimulatedApp):
 
     @property
     def captions(self) -> Sequence[Caption]:
-        """The line that offers the report, once the rehearsal is over."""
         return () if self.caption is None else (self.caption,)
 
     @property
     def caption(self) -> Caption | None:
-        """That line; None while the rehearsal goes on."""
         outcome = self._rehearsal.outcome
         return Caption(say=f"{outcome}: {_OFFER}") if outcome else None
 
@@ -88,7 +86,6 @@ class RehearsalApp(SimulatedApp):
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:
-        """The actions that a rehearsal needs least."""
         return (
             "stop_time", "slower", "show_runs", "note", "freeze", "sort", "mark", "view", "filter",
             "picture", "play_again", "start_plan", "show_events", "cancel", "show_dashboard",
@@ -96,7 +93,6 @@ class RehearsalApp(SimulatedApp):
         )  # fmt: skip
 
     def help_groups(self) -> list[HelpGroup]:
-        """Return every key of every screen, by group."""
         breaks = (*BreakScreen.BINDINGS, *BreakList.BINDINGS)
         return [
             *super().help_groups(),

@@ -139,7 +139,6 @@ class SimulatedApp(KtuiApp):
         return line
 
     def push_screen(self, *args: Any, **how: Any) -> Any:
-        """Open a screen with the caption on it at once."""
         opened = super().push_screen(*args, **how)
         self.call_after_refresh(self.show_caption)
         return opened
@@ -147,7 +146,6 @@ class SimulatedApp(KtuiApp):
     # -------------------------------------------------------------------- the clock
 
     def cluster_status(self) -> Status:
-        """Return the state of the cluster, marked as simulated, with the speed of its time."""
         stopped = " TIME STOPPED" if self._time.paused else ""
         badge = f"SIMULATED x{self._time.speed:g}{stopped}"
         return msgspec.structs.replace(super().cluster_status(), badge=badge)

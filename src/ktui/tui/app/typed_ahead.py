@@ -75,7 +75,6 @@ class TypedAhead:
 
     @property
     def _busy(self) -> bool:
-        """Whether anything that a key may have set off goes on; the app itself may be at one."""
         return (
             self._app.message_queue_size > 0
             or any(map(_processes, self._others()))

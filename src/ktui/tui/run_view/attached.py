@@ -107,7 +107,6 @@ class AttachedRun:
 
     @property
     def run(self) -> Run:
-        """The run."""
         return self._follower.run
 
     def refresh(self) -> tuple[list[JournalEntry], set[TopicPartition]]:

@@ -93,7 +93,6 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
     @property
     def plan(self) -> Plan:
-        """The plan."""
         return self.base.plan
 
     @property

@@ -12,11 +12,7 @@ _OLD_S = 30.0
 
 
 class RecentLayout:
-    """Reads the layout of the cluster, though not for every key: that asks all brokers.
-
-    Args:
-        engines: reads the cluster.
-    """
+    """Reads the layout of the cluster, though not for every key: that asks all brokers."""
 
     def __init__(self, engines: EngineLauncher) -> None:
         self._engines = engines

@@ -54,7 +54,6 @@ class QueuePlaces:
         """How many have been cancelled: the first ones, by their rank."""
 
     def __len__(self) -> int:
-        """Count the partitions, whether they wait or not."""
         return len(self._index)
 
     @property

@@ -80,34 +80,28 @@ class AddScreen(PlanScreen):
         """Whether the run has changed since the last preview."""
 
     def above(self) -> Iterator[Widget]:
-        """Return the banner of the run."""
         yield RunLines()
 
     def choices(self) -> Iterator[Widget]:
-        """Return the choice of what to do with partitions that the run moves elsewhere."""
         yield FormChoices("on conflict", [each.words for each in CONFLICTS], id="plan-conflict")
         yield Static(CONFLICTS[0].means, id="conflict-means", classes="means", markup=False)
 
     def fields(self, step: str) -> Iterator[Widget]:
-        """Return the fields of a step."""
         yield from super().fields(step)
         if step == _ADD:
             again = TextField(id="plan-again", placeholder="type it; ↵ adds the plan")
             yield Horizontal(Static("run's name"), again, classes="line")
 
     def sections(self, step: str) -> Sequence[Section]:
-        """Return the sections of the preview below a step, in a terminal with little room."""
         return (Section.TIME,) if step == _ADD else super().sections(step)
 
     def entered(self, step: str) -> None:
-        """Show how to add the plan."""
         super().entered(step)
         if step == _ADD:
             words = f"Type {self._attached.name} and press enter to add the plan."
             self.show_answer(words, "$dim")
 
     def obstacle(self, step: str) -> str | None:
-        """Return why one cannot go on from a step; None if one can."""
         extra = self._extra
         return extra_plan_problem(extra) if step == CHECK and extra is not None else None
 
@@ -124,7 +118,6 @@ class AddScreen(PlanScreen):
             self.run_worker(self.preview(), group=_REFRESH, exit_on_error=False)
 
     async def show_obstacles(self) -> None:
-        """Show why no plan can be added now."""
         self._show_run_lines()
 
     def _show_run_lines(self) -> None:
@@ -142,7 +135,6 @@ class AddScreen(PlanScreen):
         self.preview_soon()
 
     async def preview(self) -> None:
-        """Preview what happens to the plan's partitions, and what the plan would do."""
         chosen, run = self._chosen, self._attached.run
         if chosen is None:
             return
@@ -168,7 +160,6 @@ class AddScreen(PlanScreen):
         return CONFLICTS[self.query_one("#plan-conflict", FormChoices).place].value
 
     def decide(self) -> None:
-        """Add the plan, if the run's name is typed."""
         extra = self._extra
         problem = self._problem(extra, self.query_one("#plan-again", Input).value.strip())
         if problem or extra is None:

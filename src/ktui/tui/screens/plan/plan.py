@@ -141,7 +141,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     # ----------------------------------------------------- what each of the screens defines
 
     def fields(self, step: str) -> Iterator[Widget]:
-        """Return the fields of a step."""
         if step == PLAN:
             yield Static(self.BEFORE, id="plan-read", markup=False)
         elif step == CHECK:
@@ -174,22 +173,18 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         raise NotImplementedError
 
     def obstacle(self, step: str) -> str | None:
-        """Return why one cannot go on from a step; empty if its form says so, None if one can."""
         return plan_problem(self._found) if step == CHECK else None
 
     def sections(self, step: str) -> Sequence[Section]:
-        """Return the sections of the preview below a step, in a terminal with little room."""
         return EVERYTHING if step in {PLAN, CHECK} else ()
 
     # ------------------------------------------------------------------------- the steps
 
     @property
     def title_words(self) -> str:
-        """The title of the screen."""
         return self.TITLE_WORDS.format(self._attached_run)
 
     def wide_fields(self) -> Iterator[Widget]:
-        """Return the fields of the first step, which have the whole width: paths are long."""
         if self._attached_run:
             ways = [f"in run {self._attached_run}", "as a run of its own"]
             yield FormChoices("carry it out", ways, id="plan-way", place=not self.ADDS)
@@ -198,11 +193,9 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     @property
     def first_field(self) -> str:
-        """The selector of the field that has the focus when the first step is opened."""
         return self._source.first_field
 
     def mark(self, step: str) -> Severity | None:
-        """Return the worst of what is wrong in a step; None if nothing is."""
         if self._chosen is not None and self.obstacle(step) == "":
             return Severity.PROBLEM
         return worst_of(step, self._found)
@@ -219,7 +212,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
             self._show_read([(_DESCRIBE, "$dim")])
 
     def go_on(self) -> None:
-        """Go to the next step, or read the plan first."""
         stale = self._chosen is None or self._source.request != self._reading
         if self.place == 0 and stale:
             self._read_soon()
@@ -329,7 +321,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         self._show_read([(str(problem), "$error") if problem else (_TO_CHECK, "$dim")])
 
     def _is_checked(self, request: PlanRequest) -> bool:
-        """Return whether enter was pressed for just this plan, and there is none newer."""
         return request == self._reading and (self._reads or self._chosen is not None)
 
     def _show_no_plan(self, problem: CannotMake) -> None:

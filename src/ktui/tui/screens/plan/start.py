@@ -90,7 +90,6 @@ class StartScreen(PlanScreen):
     """The run that was rehearsed last, and what that has shown."""
 
     def fields(self, step: str) -> Iterator[Widget]:
-        """Return the fields of a step."""
         yield from super().fields(step)
         if step == LIMITS:
             yield LimitsForm(None, heading="default", in_use=False)
@@ -108,7 +107,6 @@ class StartScreen(PlanScreen):
             yield Static(id="start-facts", classes="found", markup=False)
 
     def sections(self, step: str) -> Sequence[Section]:
-        """Return the sections of the preview below a step, in a terminal with little room."""
         if step == LIMITS:
             return (Section.FINDINGS, Section.TIME, Section.SHAPES)
         if step == THROTTLE:
@@ -116,7 +114,6 @@ class StartScreen(PlanScreen):
         return super().sections(step)
 
     async def show_obstacles(self) -> None:
-        """Show that the cancel gate is shut, which run is live, or why the run shown is not."""
         cluster_id = services(self).cluster_id or ""
         try:
             live, _ = await asyncio.to_thread(live_and_resumable, self._state_dir, cluster_id)
@@ -135,7 +132,6 @@ class StartScreen(PlanScreen):
         self.show_notes("\n".join(filter(None, notes)))
 
     def open_form(self, chosen: ChosenPlan) -> None:
-        """Fill in the default limits, throttle and name; what was typed before stays."""
         self._show_defaults()
         if not self._default_name:
             self._throttle.text = self._engines.throttle
@@ -171,16 +167,13 @@ class StartScreen(PlanScreen):
 
     @property
     def _run_name(self) -> str:
-        """The run's name, as typed."""
         return self.query_one("#start-name", Input).value.strip()
 
     @property
     def _form_problem(self) -> str:
-        """The error in a limit or the throttle; empty if there is none."""
         return self._limits_form.problem or self._throttle.problem
 
     def obstacle(self, step: str) -> str | None:
-        """Return why one cannot go on from a step; empty if its form says so, None if one can."""
         if step == LIMITS:
             return "" if self._limits_form.problem else None
         if step == THROTTLE:
@@ -198,7 +191,6 @@ class StartScreen(PlanScreen):
             self.show_outdated(_OUTDATED)
 
     async def preview(self) -> None:
-        """Preview the plan under the limits and the throttle typed."""
         limits, chosen = self._limits_form.limits(), self._chosen
         if limits is None or chosen is None or self._form_problem:
             return  # the form shows the error beside its field
@@ -215,7 +207,6 @@ class StartScreen(PlanScreen):
 
     @property
     def canary(self) -> str:
-        """The topic of the run's canary; empty for none."""
         limits = self._limits_form.limits()
         if self._chosen is None or limits is None:
             return ""
@@ -225,7 +216,6 @@ class StartScreen(PlanScreen):
     def show_preview(
         self, preview: PlanPreview | None, in_run: Sequence[ColouredLine] = ()
     ) -> None:
-        """Show what the plan would do, and each finding in its step."""
         super().show_preview(preview, in_run)
         found = [] if preview is None else preview.findings
         show_lines(self, "#limits-found", finding_lines(findings_of(LIMITS, found)))
@@ -257,13 +247,11 @@ class StartScreen(PlanScreen):
     # -------------------------------------------------------------------- the rehearsal
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer a rehearsal where there are twins, once a plan is read."""
         if action == "rehearse":
             return self._engines.rehearser is not None and self._chosen is not None
         return super().check_action(action, parameters)
 
     async def action_rehearse(self) -> None:
-        """Rehearse the plan as it would be started now; what is typed stays."""
         rehearser, chosen = self._engines.rehearser, self._chosen
         limits = self._limits_form.limits()
         if rehearser is None or chosen is None or self._starting:
@@ -300,7 +288,6 @@ class StartScreen(PlanScreen):
     # ------------------------------------------------------------------------ the start
 
     def entered(self, step: str) -> None:
-        """Show what keeps the run from being started, or how to start it."""
         super().entered(step)
         if step == _START:
             self._show_facts()
@@ -319,7 +306,6 @@ class StartScreen(PlanScreen):
             self.show_answer(f"Type {self._run_name} and press enter to start the run.", "$dim")
 
     def decide(self) -> None:
-        """Start the run, if its name is typed a second time."""
         field = self.query_one("#plan-again", Input)
         if self.focused is not field and not field.value:
             self.set_focus(field)
@@ -337,7 +323,6 @@ class StartScreen(PlanScreen):
         self.run_worker(self._start(new_run), group="start", exit_on_error=False)
 
     def _new_run(self, chosen: ChosenPlan, name: str, limits: Limits) -> NewRun:
-        """Return the run as it is typed."""
         return NewRun(
             name=name,
             plan=chosen.plan,
@@ -389,6 +374,5 @@ class StartScreen(PlanScreen):
         self.dismiss(run)
 
     def action_back(self) -> None:
-        """Go to the step before; from the first one, leave. Nothing is sent."""
         if not self._starting:
             super().action_back()

@@ -131,7 +131,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
 
     @property
     def title_words(self) -> str:
-        """The title of the screen."""
         raise NotImplementedError
 
     def above(self) -> Iterator[Widget]:
@@ -143,7 +142,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         yield from ()
 
     def fields(self, step: str) -> Iterator[Widget]:
-        """Return the fields of a step."""
         raise NotImplementedError
 
     @property
@@ -249,7 +247,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         self._enter_once_typed()
 
     def _enter_once_typed(self) -> None:
-        """Act once the field has taken in what was typed before this key, which has priority."""
         (self.focused or self).call_later(self._enter)
 
     def _enter(self) -> None:
@@ -294,7 +291,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
 
     @property
     def _shows_notes(self) -> bool:
-        """Notes are for the first step and for the last one."""
         return bool(self._notes) and (self.place == 0 or self.is_last)
 
     answer = ""
