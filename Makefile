@@ -94,11 +94,12 @@ docs: $(INSTALLED) ## docs/ as a site, in build/site; broken links fail it
 	$(BIN)/zensical build --strict
 .PHONY: docs
 
-check: $(INSTALLED) ## ruff, mypy --strict, import-linter
+check: $(INSTALLED) ## ruff, mypy --strict, import-linter, and names that no longer exist
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/stale_names.py
 
 format: $(INSTALLED) ## let ruff put the code in order
 	$(BIN)/ruff check --fix .

@@ -58,7 +58,7 @@ class Decoder:
         """Return the observation of a poll, which builds on the earlier polls.
 
         Raises:
-            Incoherent: the poll does not follow the previous one. Until the next whole one, no
+            BrokenSequence: the poll does not follow the previous one. Until the next whole one, no
                 later poll does either.
         """
         if poll.whole:

@@ -203,7 +203,7 @@ def decode(text: bytes) -> AnyLine:
     """Decode a line, with or without its newline.
 
     Raises:
-        Changed: the line differs from the written one.
+        ChecksumMismatch: the line differs from the written one.
         msgspec.DecodeError: this version does not know such a line.
     """
     text = text.removesuffix(b"\n")

@@ -189,7 +189,7 @@ class Requests:
     """Reads for requests, and sends them while the read is recent.
 
     Args:
-        ways: the ports that read and change the cluster.
+        cluster: the ports that read and change the cluster.
         clock: time.
         cluster_id: the id of the run's cluster, because addresses may lead to another one later.
     """

@@ -58,7 +58,7 @@ class Waits:
     Args:
         run: the run.
         between: its partitions that have begun, and have no step in flight.
-        pace: the run's copy rate.
+        needed: how long partitions of the run take at present.
         seen: the last poll; None if there was none.
         now: the present time.
         owned: whether the run has an engine.

@@ -153,7 +153,7 @@ def _follow(
     A child that it leaves behind may keep the pipes open, and nothing waits for that.
 
     Raises:
-        TimeoutExpired: the command has not ended in time.
+        subprocess.TimeoutExpired: the command has not ended in time.
     """
     until_s = time.monotonic() + timeout_s
     with selectors.DefaultSelector() as reading:

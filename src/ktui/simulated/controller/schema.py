@@ -193,7 +193,7 @@ def apply_changes(
     """Return the settings that result from changes.
 
     Raises:
-        NotTaken: a change cannot be made. The resulting values are not validated here.
+        ConfigRefused: a change cannot be made. The resulting values are not validated here.
     """
     _check_form(changes)
     new = dict(old)

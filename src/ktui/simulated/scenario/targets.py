@@ -71,7 +71,7 @@ def drain_targets(
         off: the brokers to drain.
 
     Raises:
-        NoRoom: a partition has a replica on every remaining broker.
+        TooFewBrokers: a partition has a replica on every remaining broker.
     """
     loads = _Loads(racks, topics)
     stay = [broker for broker in racks if broker not in off]
@@ -112,7 +112,7 @@ def replication_factor_targets(
     """Add replicas on the least loaded brokers, or drop the last ones, to reach `factor`.
 
     Raises:
-        NoRoom: there are fewer than `factor` brokers.
+        TooFewBrokers: there are fewer than `factor` brokers.
     """
     loads = _Loads(racks, topics)
     targets: ScenarioTargets = {}
