@@ -10,9 +10,10 @@ from itertools import islice, takewhile
 import msgspec
 
 from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Census
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import TopicsAnswer
+from ktui.cluster.ports import ClusterReader, TopicsAnswer
 
 
 async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Census:
@@ -126,3 +127,14 @@ class Incarnations:
         """Whether a figure requested at `asked_s` belongs to the topic's present incarnation."""
         seen = self._topics.get(tp.topic)
         return seen is None or asked_s >= seen.since_s
+
+
+async def topic_names(reader: ClusterReader) -> Collection[str]:
+    """Read all topic names for suggestions; none if they cannot be read."""
+    names: set[str] = set()
+    try:
+        async for page in reader.scan_topics():
+            names.update(tp.topic for tp in page.partitions)
+    except ClusterError:
+        return ()  # only suggestions are lost: the check does not need the names
+    return names

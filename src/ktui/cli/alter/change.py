@@ -18,10 +18,10 @@ from ktui.cluster.fresh_read import (
     with_reassignments,
 )
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.cluster.polled import topic_names
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.planning.check.rules import at_target
-from ktui.planning.check.snapshot import topic_names
 from ktui.planning.names import (
     closest_names,
     join_all,

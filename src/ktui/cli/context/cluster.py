@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -14,23 +14,21 @@ from ktui.cli.context.config import Config, Context, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import ClusterClaim, ClusterOwner
-from ktui.cluster.permissions import CanaryObstacles, Permissions
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
-from ktui.execution.run.events import Started
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
-from ktui.kafka.capabilities import Capabilities, oldest_release
-from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.writer import KafkaWriter
-from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.snapshot import take_snapshot
-from ktui.planning.plan import Plan
+
+if TYPE_CHECKING:  # what only some verbs need is imported where it is used: `ktui list` is light
+    from ktui.cluster.ownership import ClusterClaim, ClusterOwner
+    from ktui.cluster.permissions import CanaryObstacles, Permissions
+    from ktui.execution.run.events import Started
+    from ktui.kafka.writer import KafkaWriter
+    from ktui.planning.check.findings import ClusterSnapshot
+    from ktui.planning.plan import Plan
 
 TLS_UNVERIFIED = "TLS unverified"
 
@@ -65,6 +63,8 @@ class Cluster(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: no broker answers.
         """
+        from ktui.kafka.capabilities import Capabilities  # noqa: PLC0415 - no light verb needs it
+
         async with aclosing(Capabilities(self.connection)) as capabilities:
             return await capabilities.permissions(topics)
 
@@ -74,6 +74,8 @@ class Cluster(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: no broker answers.
         """
+        from ktui.kafka.capabilities import Capabilities, oldest_release  # noqa: PLC0415 - no light verb needs it
+
         async with aclosing(Capabilities(self.connection)) as capabilities:
             return oldest_release(await capabilities.brokers())
 
@@ -93,6 +95,8 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def writer(self) -> KafkaWriter:
         """Return a writer; it connects at its first call."""
+        from ktui.kafka.writer import KafkaWriter  # noqa: PLC0415 - no light verb needs it
+
         return KafkaWriter(self.connection)
 
     def claim(
@@ -105,6 +109,9 @@ class Cluster(msgspec.Struct, frozen=True):
             cluster_id: the id of the cluster.
             over: a reader whose connections a claim that only reads is to share.
         """
+        from ktui.cluster.group_claim import GroupClaim  # noqa: PLC0415 - no light verb needs it
+        from ktui.kafka.claim import KafkaGroups  # noqa: PLC0415 - no light verb needs it
+
         groups = KafkaGroups(self.connection, wire=None if over is None else over.wire)
         return GroupClaim(groups, cluster_id, me, SystemClock())
 
@@ -331,6 +338,8 @@ async def read_cluster_for_plan(
     Raises:
         ClusterError: the cluster cannot be read.
     """
+    from ktui.planning.check.snapshot import take_snapshot  # noqa: PLC0415 - no light verb needs it
+
     cluster_id = (await reader.describe_cluster()).cluster_id
     return cluster_id, await take_snapshot(reader, plan, SystemClock() if measure else None)
 

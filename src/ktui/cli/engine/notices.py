@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from ktui.cli.output.json_form import engine_died_json, notice_json
+from ktui.cli.output.event_json import engine_died_json, notice_json
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.execution.host.operator_command import EventCommand

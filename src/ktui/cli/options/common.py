@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -18,10 +18,11 @@ from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
 from ktui.durable import find_place
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
-from ktui.execution.run.run import Run
-from ktui.execution.run.scope import partitions_on
 from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.units import Seconds, parse_quantity
+
+if TYPE_CHECKING:
+    from ktui.execution.run.run import Run
 
 
 def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
@@ -249,6 +250,8 @@ def find_on_brokers(
     Raises:
         BadInput: there is none. A scope must never become empty: that is the whole run.
     """
+    from ktui.execution.run.scope import partitions_on  # noqa: PLC0415 - only verbs about runs
+
     found = partitions_on(run, brokers, ever=ever)
     if brokers and not found:
         raise BadInput(

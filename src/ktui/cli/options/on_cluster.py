@@ -10,8 +10,8 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.fresh_read import FRESH_WITHIN_S, FreshMetadata
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.polled import topic_names
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
-from ktui.planning.check.snapshot import topic_names
 from ktui.planning.names import join_some, shortened
 
 LEARNED_WITHIN_S = 1.0

@@ -9,7 +9,8 @@ import click
 
 from ktui.cli.context.errors import FAILED
 from ktui.cli.options import common
-from ktui.cli.output.json_form import encode_record, event_line
+from ktui.cli.output.event_json import event_line
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.run.runs import local_time
 from ktui.cli.run.status_lines import follow_lines
 from ktui.cli.run.status_text import status_text

@@ -17,7 +17,7 @@ from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, INTERRUPTED
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.log import WarningReader
-from ktui.cli.output.json_form import engine_died_json, event_line
+from ktui.cli.output.event_json import engine_died_json, event_line
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import Clock, SystemClock

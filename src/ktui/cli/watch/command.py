@@ -19,7 +19,7 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import view_on_event_option
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
-from ktui.cli.output.json_form import engine_died_json
+from ktui.cli.output.event_json import engine_died_json
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app
 from ktui.cli.record.prune import prune_as_configured

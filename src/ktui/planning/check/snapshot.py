@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
-from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
+from ktui.cluster.errors import Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.polled import topic_names
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.planning.check.ask_brokers import call_each_broker
 from ktui.planning.check.coordinators import internal_leader_moves
@@ -149,14 +150,3 @@ def _named_dirs(
             if state is not None and broker in state.replicas:
                 named.setdefault(broker, set()).add(target.tp)
     return named
-
-
-async def topic_names(reader: ClusterReader) -> Collection[str]:
-    """Read all topic names for suggestions; none if they cannot be read."""
-    names: set[str] = set()
-    try:
-        async for page in reader.scan_topics():
-            names.update(tp.topic for tp in page.partitions)
-    except ClusterError:
-        return ()  # only suggestions are lost: the check does not need the names
-    return names
