@@ -94,7 +94,9 @@ def run() -> None:
         run = f"{each.stored.cluster} | {each.stored.name}"
         print(f"| {run} | {took} | {flat} | {assumed} | {said} |")
     print(
-        "\n| runs | flat | nothing known | earlier runs known | in its range |\n" + "|---" * 5 + "|"
+        "\n| runs | flat | nothing known | earlier runs known | in the range of these two |\n"
+        + "|---" * 5
+        + "|"
     )
     throttled = [each for each in found if each.run.throttles]
     free = [each for each in found if not each.run.throttles]
@@ -110,8 +112,12 @@ def _print_errors(title: str, found: Sequence[Checked]) -> None:
     for said in ("flat", "assumed", "known"):
         errors = [each.error(getattr(each, said)) for each in found]
         figures.append(f"{median(errors):.0%}, {percentile(errors, 0.9):.0%}")
-    inside = sum(each.contains(each.known) for each in found) / len(found)
-    print(f"| {title} ({len(found)}) | {' | '.join(figures)} | {inside:.0%} |")
+    inside = [
+        sum(each.contains(getattr(each, said)) for each in found) / len(found)
+        for said in ("assumed", "known")
+    ]
+    ranges = ", ".join(f"{share:.0%}" for share in inside)
+    print(f"| {title} ({len(found)}) | {' | '.join(figures)} | {ranges} |")
 
 
 class _Lived(NamedTuple):

@@ -34,9 +34,9 @@ from ktui.preview.facts import (
 from ktui.preview.moves import PartitionSteps, StepPatterns, moves_of
 from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun, throttle_findings
 from ktui.quantities import as_bytes
-from ktui.speed.answer import HowLong, Span
+from ktui.speed.answer import HowLong
 from ktui.speed.bundles import simulate_in_bundles
-from ktui.speed.capacity import MANY, Capacity, Case, Rates, with_present_rates
+from ktui.speed.capacity import Capacity, Case, Rates, with_present_rates
 from ktui.speed.least_time import least_time
 from ktui.speed.simulate import (
     OnDecision,
@@ -307,18 +307,12 @@ class PreviewBase:
         return run.peak_extra_replicas * len(self._moves.wanted) // max(1, len(sampled))
 
     def _how_long(self, run: SimulatedOutcome, limits: Limits, rates: Rates) -> HowLong:
-        """Return how long it takes: with the range of the broker that takes in its copies last."""
-        copying, waiting = Span(0.0, 0.0, 0.0), run.waiting_s
-        received = {broker: size for broker, size in self._moves.bytes_in.items() if size}
-        if received:
-            busiest = max(received, key=lambda broker: received[broker] / rates.takes(broker, MANY))
-            copying = rates.time_s(run.copying_s, busiest)
         return HowLong(
-            time_s=Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting),
+            time_s=rates.time_of(run.copying_s, run.waiting_s, self._moves.bytes_in),
             basis=rates.basis,
             pacesetter=least_time(self._moves.wanted, limits, rates),
             copying_s=run.copying_s,
-            waiting_s=waiting,
+            waiting_s=run.waiting_s,
             batches=run.batches,
         )
 

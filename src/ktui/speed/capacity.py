@@ -29,14 +29,24 @@ ASSUMED = Span(20e6, 50e6, 100e6)
 
 It is a guess. Only times that say "assumed" rest on it.
 """
-THROTTLED = Span(0.5, 0.6, 1.0)
+THROTTLED = Span(0.35, 0.6, 1.2)
 """The share of a throttle that copies are expected to get.
 
-Real ones got 0.5 to 0.8 of it. With all of it or half of it, forecasts of the first minute miss by
-up to two thirds more (bench/forecast/ablation.py): in-sync traffic counts, and copies begin late.
+It depends on what nobody knows before: where producers had written batches of hundreds of kB, as in
+all labs of `bench/forecast`, copies got 0.36 to 0.56 of their throttle, at 2 to 7 MB/s and whatever
+the size of partitions; where batches were small, on real 4.3.1 and 4.4.0, 0.85 to 0.99 at 3 to 25
+MB/s. Short copies get more than all of it: what their broker has not used in the last 11 s. With
+all of it or half of it as the middle, forecasts of the first minute miss by up to two thirds more
+(bench/forecast/ablation.py). A narrower range would leave one kind of cluster out.
 """
-OF_THROTTLE = Span(0.8, 1.0, 1.25)
-"""The range of that share where earlier runs have shown it: later ones took a fifth longer."""
+OF_THROTTLE = Span(1 / 1.3, 1.0, 1.3)
+"""The range of that share where many earlier runs have shown it.
+
+With producers beside them runs of labs took up to 1.3 times as long as without; a run on an idle
+4.4.0 took 0.77 of what two runs at a higher throttle had promised.
+"""
+_FEW_OF_THROTTLE = 0.15
+"""How much wider that range is where one run alone showed the share; with n runs, an nth of it."""
 MANY = 100
 """Copies at once with which a broker takes in about as much as it can."""
 BINDS = 0.7
@@ -391,7 +401,8 @@ class Rates:
         if prior is not None and free and prior.curve.known_to is None:
             spread, shown = spread_of(prior), True
         elif prior is not None and not free and _shows_share(prior):
-            spread, shown = OF_THROTTLE, True
+            wider = 1 + _FEW_OF_THROTTLE / max(1, prior.runs)
+            spread, shown = Span(OF_THROTTLE.low / wider, 1.0, OF_THROTTLE.high * wider), True
         else:
             guess = ASSUMED if free else THROTTLED
             spread, shown = guess.times(1 / guess.middle), False
@@ -403,6 +414,21 @@ class Rates:
         """Return seconds of copying with the range that a broker's rate gives them."""
         spread = self.spread(broker)
         return Span(seconds / spread.high, seconds, seconds / spread.low)
+
+    def time_of(self, copying_s: float, waiting_s: float, onto: Mapping[int, float]) -> Span:
+        """Return how long a run takes: with the range of the broker that takes in its copies last.
+
+        Args:
+            copying_s: seconds with copies in flight, at the middle rates.
+            waiting_s: the other seconds, which do not depend on rates.
+            onto: what each broker receives, in bytes, or in copies where they are alike.
+        """
+        received = {broker: size for broker, size in onto.items() if size}
+        copying = Span(0.0, 0.0, 0.0)
+        if received:
+            busiest = max(received, key=lambda broker: received[broker] / self.takes(broker, MANY))
+            copying = self.time_s(copying_s, busiest)
+        return Span(copying.low + waiting_s, copying.middle + waiting_s, copying.high + waiting_s)
 
     @cached_property
     def basis(self) -> Basis:

@@ -45,8 +45,8 @@ def test_copies_get_less_of_a_throttle_on_the_slow_twin_and_its_gulps_on_the_fas
         recorded=True,
     )
 
-    assert _throttled(TWIN) == pytest.approx([0.5, 0.6, 1.1])
-    assert _throttled(seen) == pytest.approx([0.64, 0.8, 1.1])
+    assert _throttled(TWIN) == pytest.approx([0.35, 0.6, 1.1])
+    assert _throttled(seen) == pytest.approx([0.8 / 1.3, 0.8, 1.1])
     assert _throttled(seen.at(1e6)) == [1.0, 1.0, 1.0]
 
 

@@ -38,7 +38,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.time_left.copy_progress import Timelines
 from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast, TimeNeeded
 from ktui.execution.time_left.simulate_rest import LeastLeft
-from ktui.insights.prior import Prior, RateCurve
+from ktui.insights.prior import Prior
 from ktui.speed.answer import Basis, Source, Span
 
 WINDOW = timedelta(minutes=10)
@@ -242,7 +242,7 @@ class Estimate:
         """The run's progress and the time left."""
         so_far, own = self.copied_so_far, self._rates()
         done, whole = so_far.done, so_far.whole
-        if own is None and not self._by_earlier_runs:
+        if own is None and not self._begins:
             return so_far
         bytes_s = None if own is None or not whole else own.middle
         if own is not None and not (whole and self._forecast.known):
@@ -305,22 +305,15 @@ class Estimate:
         return len(points) > 1 and points[-1][0] - points[0][0] >= LEAST
 
     @property
-    def _by_earlier_runs(self) -> bool:
-        """Whether the forecast rests on earlier runs, for this one has no rate of its own yet."""
-        sizes = sum(
-            track.planned.size
-            for track in self.run.tracks_in_flight.values()
-            if track.step is not None and track.step.begun.adding
-        )
-        no_rate = self._forecast.looked and not self._held and not self._long_enough and sizes > 0
-        prior = self._memory.prior
-        return no_rate and prior is not None and self._covers_throttle(prior.curve)
+    def _begins(self) -> bool:
+        """Whether copies go on, yet for too short a time for a rate of the run's own.
 
-    def _covers_throttle(self, curve: RateCurve) -> bool:
-        """Whether earlier runs have shown the copy rate under the throttle of this run."""
-        rates, tracks = self.run.throttled.in_force, self.run.tracks.values()
-        onto = {b for t in tracks for b in t.planned.target if b not in t.original}
-        return all(curve.carries(rates.of(broker)) for broker in onto)
+        Then the forecast says what a check would: by earlier runs, else as assumed.
+        """
+        if not self._forecast.looked or self._held or self._long_enough:
+            return False
+        steps = [(track.step, track.planned.size) for track in self.run.tracks_in_flight.values()]
+        return any(size for step, size in steps if step is not None and step.begun.adding)
 
 
 def _rate(start: tuple[datetime, int], end: tuple[datetime, int]) -> float:

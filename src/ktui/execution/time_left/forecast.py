@@ -24,7 +24,7 @@ from ktui.pacing.decision import Move
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.moves.catchup import SEEN_S
 from ktui.speed.answer import Basis, Source, Span
-from ktui.speed.capacity import MANY, Capacity, CapacityMemory, Case, Rates, spread_of
+from ktui.speed.capacity import MANY, Capacity, CapacityMemory, Case, Rates
 from ktui.speed.copies import Pair, leader_or_first
 from ktui.speed.shown import SpeedShown, received_by
 
@@ -212,10 +212,15 @@ class TimeLeftForecast:
         """What the forecast rests on: this run, earlier ones, or nothing."""
         if self.known:
             return Basis(Source.THIS_RUN)
-        tracks, run = self._run.tracks.values(), self._run
+        return self._before_known.basis
+
+    @property
+    def _before_known(self) -> Rates:
+        """The rates that are expected until this run has shown its own, as a check has them."""
+        run, tracks = self._run, self._run.tracks.values()
         onto = tuple(broker for broker, count in run.copies.onto.items() if count > 0)
         case = Case(onto, max((track.planned.size for track in tracks), default=0))
-        return self._likely.under(run.throttled.in_force, case).basis
+        return self._likely.under(run.throttled.in_force, case)
 
     @property
     def together_bytes_s(self) -> float:
@@ -224,12 +229,12 @@ class TimeLeftForecast:
         return sum(rates.takes(broker, 1) for broker, n in self._run.copies.onto.items() if n > 0)
 
     def left_s(self) -> Span:
-        """Return the seconds left, by the rates of this run or else of earlier runs.
+        """Return the seconds left, by the rates of this run, else of earlier ones, else assumed.
 
         Raises:
             ValueError: there was no poll yet.
         """
-        now, prior = self._memory.at, self._prior
+        now = self._memory.at
         if now is None:
             raise ValueError("there was no poll yet")
         if (
@@ -240,12 +245,15 @@ class TimeLeftForecast:
             self._simulate(now)
         passed_s = (now - (self._memory.simulated_at or now)).total_seconds()
         left_s = max(0.0, self._memory.simulated.whole_s - passed_s)
-        if self.known or prior is None:
+        if self.known:
             sooner, later = self._errors(now, left_s)
+            span = Span(left_s * sooner, left_s, left_s * later)
         else:
-            spread = spread_of(prior)
-            sooner, later = 1 / spread.high, 1 / spread.low
-        return Span(left_s * sooner, left_s, left_s * later + (SEEN_S if left_s else 0.0))
+            whole_s, copying_s = self._memory.simulated.whole_s, self._memory.simulated.copying_s
+            copying_s = left_s * copying_s / whole_s if whole_s else 0.0
+            onto = self._run.copies.onto
+            span = self._before_known.time_of(copying_s, left_s - copying_s, onto)
+        return Span(span.low, span.middle, span.high + (SEEN_S if left_s else 0.0))
 
     def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
         """Return what the run's copies have shown so far; None before the run has started.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -10,7 +12,8 @@ from ktui.execution.run.events import Continued, Paused, PauseOrigin, StateEnter
 from ktui.execution.run.states import State
 from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.speed.answer import Source
+from ktui.speed.answer import Basis, Misfit, Source
+from ktui.speed.capacity import ASSUMED
 from ktui.speed.capacity import THROTTLED as USUAL_SHARE
 from support.journals.scripted_runs import BESIDE, GB, TWO_AT_ONCE, ScriptedRun
 
@@ -58,13 +61,40 @@ def test_a_changing_rate_widens_the_range_of_time_left() -> None:
     assert left.low < left.middle < left.high / 2
 
 
-def test_nothing_is_forecast_from_a_brief_moment_or_a_standstill() -> None:
-    scripted = ScriptedRun(GB, GB)
+def test_a_run_says_at_once_what_a_check_assumes_when_nothing_is_known() -> None:
+    scripted = ScriptedRun(5 * GB)
     scripted.begin()
-    scripted.look(0.1)
-    scripted.pass_time(5)
-    scripted.look(0.2)
-    assert scripted.estimate.copied.left_s is None
+    scripted.look(0.0)
+    copied = scripted.estimate.copied
+    assert copied.basis == Basis()
+    assert copied.bytes_s is None
+    left = copied.left_s
+    assert left is not None
+    assert left.middle == pytest.approx(5 * GB / ASSUMED.middle, abs=BESIDE)
+    assert left.low == pytest.approx(5 * GB / ASSUMED.high, abs=BESIDE)
+    assert left.high == pytest.approx(5 * GB / ASSUMED.low, abs=BESIDE)
+
+
+@pytest.mark.parametrize("bytes_s", [30e6, 45e6, 60e6])
+def test_what_was_assumed_becomes_what_the_run_shows_without_a_leap(bytes_s: float) -> None:
+    scripted = ScriptedRun(10 * GB)
+    scripted.begin()
+    ends = []
+    for second in range(40):
+        scripted.look(bytes_s * second / (10 * GB))
+        left = scripted.estimate.copied.left_s
+        assert left is not None
+        assert left.low <= left.middle <= left.high
+        ends.append((second + left.middle, scripted.estimate.copied.basis.source))
+        scripted.pass_time(1)
+    assert [source for _, source in ends][:2] == [Source.ASSUMED] * 2
+    assert {source for _, source in ends[10:]} == {Source.THIS_RUN}
+    for (before_s, _), (after_s, _) in pairwise(ends):
+        assert 0.5 <= after_s / before_s <= 2.0
+    assert ends[-1][0] == pytest.approx(10 * GB / bytes_s, rel=0.1)
+
+
+def test_nothing_is_forecast_from_a_standstill() -> None:
     still = ScriptedRun(GB)
     for _ in range(10):
         still.look()
@@ -114,7 +144,8 @@ def test_a_changed_throttle_restarts_the_rate() -> None:
     )
     scripted.look(share=0.1)
 
-    assert scripted.left_s() is None
+    assert scripted.estimate.copied.bytes_s is None
+    assert (scripted.left_s() or 0) >= 9 * GB / 1e6  # what the new throttle lets through, at once
 
 
 def test_no_share_is_given_when_no_size_is_known() -> None:
@@ -266,11 +297,11 @@ THROTTLED = msgspec.structs.replace(
 
 
 @pytest.mark.parametrize(
-    ("throttle", "is_told"),
+    ("throttle", "fits"),
     [("5MB", True), ("2MB", True), ("5MB,7=50MB", True), ("6MB", False), ("none", False)],
 )
-def test_earlier_runs_limited_by_a_throttle_forecast_nothing_faster(
-    throttle: str, *, is_told: bool
+def test_earlier_runs_limited_by_a_throttle_do_not_fit_a_higher_one(
+    throttle: str, *, fits: bool
 ) -> None:
     scripted = ScriptedRun(GB, prior=THROTTLED)
     scripted.happen(
@@ -279,8 +310,9 @@ def test_earlier_runs_limited_by_a_throttle_forecast_nothing_faster(
     scripted.begin()
     scripted.look(0.0)
     copied = scripted.estimate.copied
-    assert (copied.left_s is not None) is is_told
-    assert (copied.basis.source is Source.EARLIER_RUNS) is is_told
+    assert copied.left_s is not None
+    assert copied.basis.source is Source.EARLIER_RUNS
+    assert copied.basis.misfits == (() if fits else (Misfit.THROTTLE,))
 
 
 def test_the_overhead_of_a_step_counts_in_the_time_left() -> None:
