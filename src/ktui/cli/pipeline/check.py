@@ -83,7 +83,6 @@ def _read(found: Findings) -> Iterator[str]:
 
 
 def _anomalies(found: Findings) -> Iterator[str]:
-    """Describe what is out of the ordinary."""
     gap, step = found.longest_gap_ms / 1000, found.largest_clock_step_ms / 1000
     if found.copies:
         yield f"{as_count(found.copies, 'copy', 'copies')} of lines, counted once"

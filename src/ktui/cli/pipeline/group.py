@@ -32,17 +32,12 @@ class PipelineVerbs(LazyGroup):
     """The group of pipeline verbs; it names what to install if a verb cannot be loaded."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help of each verb, without loading any."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(HELP.items()))
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the verb; if a library is missing, name the command that installs it.
-
-        Raises:
-            BadInput: a library of the extra `pipeline` is missing.
-        """
+        """Run the verb; if a library of the extra is missing, name the command that installs it."""
         try:
             return super().invoke(ctx)
         except PipelineProblem as problem:

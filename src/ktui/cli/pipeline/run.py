@@ -44,7 +44,6 @@ class MomentType(click.ParamType[datetime]):
     def convert(
         self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
-        """Parse a date, or a date and time, into a datetime with a time zone."""
         if isinstance(value, datetime):
             return value
         try:

@@ -97,13 +97,10 @@ ALL = SegmentSelection()
 def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
     """Return a function that decodes segments into rows.
 
-    Args:
-        choice: segments outside of this selection have no rows but `file`.
-
-    Returns:
-        A function from a DataFrame of files (`path`, and `content`, the bytes) to one of DECODED.
-        Each file has a `file`. Each line has its copy in `line`, or its problem in `quarantine`.
-        Each poll and partition has a `sample`. A segment in a newer format has one row `newer`.
+    It takes a DataFrame of files (`path`, and `content`, the bytes) and returns one of DECODED.
+    Each file has a `file`, and nothing else where `choice` leaves it out. Each line has its copy in
+    `line`, or its problem in `quarantine`. Each poll and partition has a `sample`. A segment in a
+    newer format has one row `newer`.
     """
     schema = to_arrow_schema(DECODED)
 

@@ -44,9 +44,6 @@ def copies(lines: DataFrame) -> DataFrame:
 def sessions(counted: DataFrame) -> DataFrame:
     """Compute each session's clock offset, and the spans in which better sessions cover it.
 
-    Args:
-        counted: the copies that count.
-
     Returns:
         cluster_id, session, offset (t = ms + offset, ms being the monotonic clock) and covered: the
         spans of better sessions of the same cluster, in t, as array<struct<first, last>>.
@@ -93,11 +90,7 @@ def _covered(sessions: DataFrame) -> DataFrame:
 
 
 def fates(copies: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Work out what each copy of a line becomes in the tables.
-
-    Args:
-        copies: as returned by `copies`, of whole clusters.
-        sessions: as returned by `sessions`.
+    """Work out what each copy of a line becomes in the tables; `copies` are of whole clusters.
 
     Returns:
         The columns of `copies`, and `fate`: a struct of all that decides about the line's rows,
@@ -203,7 +196,6 @@ class SessionSpan(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> SessionKey:
-        """Its cluster and its id."""
         return self.cluster_id, self.session
 
     @property
@@ -217,7 +209,6 @@ class SessionSpan(msgspec.Struct, frozen=True):
         return self.last_ms + self.most_offset
 
     def joined(self, other: SessionSpan) -> SessionSpan:
-        """Return the span of the lines of both; `other` is of the same session."""
         return SessionSpan(
             self.cluster_id,
             self.session,
@@ -246,11 +237,8 @@ def touched_by(new: Collection[SessionKey], spans: Spans) -> set[SessionKey]:
     """Return the sessions that decide about lines which new lines may change.
 
     New lines of a session change its own lines, those that it shadows, and which session has an
-    event of a run. What shadows a line depends on all sessions of its time.
-
-    Args:
-        new: the sessions with new lines.
-        spans: those of all sessions, the new lines among them.
+    event of a run. What shadows a line depends on all sessions of its time, so `spans` has them
+    all.
     """
     shadowed = with_contemporaries(new, spans)
     runs = {(cluster, run_id) for cluster, id_ in new for run_id in spans[cluster, id_].run_ids}
@@ -291,12 +279,6 @@ def changed_lines(
 
     A line has other rows where a copy of it counts, where its session's clock offset is another,
     where a better session came to cover it, or where another session has its event earlier.
-
-    Args:
-        copies_before: as `normalize.copies` returns for the lines of before.
-        sessions_before: as `normalize.sessions` returns for those.
-        copies_now: as `normalize.copies` returns for the old lines and the new ones.
-        sessions_now: as `normalize.sessions` returns for those.
 
     Returns:
         The columns of `copies_now`, and `happened`: whether the line is or was the one from which

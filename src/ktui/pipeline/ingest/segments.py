@@ -129,11 +129,7 @@ def _found_here(path: Path, place: str) -> Found:
 
 
 def _checked(file: Path) -> WholeSegment:
-    """Check a file of this machine.
-
-    Raises:
-        FileProblem: the file cannot be read, or is no segment.
-    """
+    """Raise FileProblem if a file of this machine cannot be read, or is no segment."""
     try:
         str(file).encode()
         with open_recording_file(file) as content:
@@ -175,11 +171,7 @@ def _usable(files: Iterable[WholeSegment]) -> Found:
 
 
 def _listed(spark: SparkSession, place: str) -> list[WholeSegment]:
-    """List the complete segments at a URI. Spark would ask for each of them by itself.
-
-    Raises:
-        PipelineProblem: there is nothing.
-    """
+    """List the complete segments at a URI. Spark would ask for each of them by itself."""
     at = HadoopFiles(place, spark)
     files = at.listed(recursive=True)
     if files is None:
@@ -279,13 +271,7 @@ def _may_be_there(place: str) -> bool:
 def read_contents_again(
     spark: SparkSession, known: Iterable[SegmentRead], checksums: Collection[str]
 ) -> DataFrame:
-    """Read the contents of segments that were read before, where their files still exist.
-
-    Args:
-        spark: reads the files.
-        known: all segments that the lake has.
-        checksums: the first `SEGMENT_DIGITS` digits of the segments' checksums, as in the tables.
-    """
+    """Read segments once more, by the digits of their checksums, where their files still exist."""
     places = {each.sha256: each for each in known if each.sha256[:SEGMENT_DIGITS] in checksums}
     elsewhere = {each.path for each in places.values() if local_path(each.path) is None}
     there = _present(spark, elsewhere)

@@ -80,15 +80,9 @@ class LakeFiles(Protocol):
         ...
 
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
-        """Replace a file atomically: readers see the old content or the new.
+        """Replace a file atomically if it is in this state, None being any; return whether it was.
 
-        Args:
-            name: the file.
-            content: its new content.
-            state: replace the file only in this state; None for any.
-
-        Returns:
-            Whether it was replaced.
+        Readers see the old content or the new.
         """
         ...
 
@@ -100,20 +94,12 @@ class LakeFiles(Protocol):
         """List the Parquet files anywhere under a folder."""
         ...
 
-    def footer(self, name: str) -> Footer:
-        """Read the footer of a Parquet file."""
-        ...
+    def footer(self, name: str) -> Footer: ...
 
-    def remove(self, name: str) -> None:
-        """Remove a folder with its content, if it exists."""
-        ...
+    def remove(self, name: str) -> None: ...
 
     def check(self, manifest: Manifest) -> None:
-        """Check that nothing in a lake leads out of it.
-
-        Raises:
-            ValueError: something does; names it.
-        """
+        """Raise ValueError, which names it, if anything in a lake leads out of it."""
         ...
 
 
@@ -170,11 +156,7 @@ class LocalFiles:
         self.uri = f"file://{path}"
 
     def read(self, name: str) -> bytes | None:
-        """Read a file; None if it does not exist.
-
-        Raises:
-            FileProblem: it is not a regular file: reading a named pipe would never end.
-        """
+        """Raise FileProblem for what is no regular file: reading a named pipe would never end."""
         try:
             with open_recording_file(self.path / name) as file:
                 return file.read()
@@ -190,7 +172,6 @@ class LocalFiles:
         return True
 
     def folders(self, name: str) -> list[str]:
-        """List the names of the folders in a folder; empty if the folder does not exist."""
         folder = self.path / name
         if not folder.is_dir():
             return []
@@ -209,19 +190,12 @@ class LocalFiles:
         return [DataFile(str(p.relative_to(self.path)), p.stat().st_size) for p in found]
 
     def footer(self, name: str) -> Footer:
-        """Read the footer of a Parquet file."""
         return footer_of(self.path / name)
 
     def remove(self, name: str) -> None:
-        """Remove a folder with its content, if it exists."""
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def check(self, manifest: Manifest) -> None:
-        """Check that no symbolic link leads out of the lake, and that its files are regular.
-
-        Raises:
-            ValueError: one is not so; names it.
-        """
         check_files(self.path, manifest)
 
     @contextmanager
@@ -260,19 +234,15 @@ class HadoopFiles:
 
     @property
     def qualified(self) -> str:
-        """The URI as the client writes it."""
         return str(self._system.makeQualified(self._path(self.uri)).toString())
 
     def exists(self) -> bool:
-        """Whether anything exists at the URI."""
         return bool(self._system.exists(self._path(self.uri)))
 
     def is_file(self) -> bool:
-        """Whether the URI is that of a file, not a folder."""
         return self.exists() and bool(self._system.getFileStatus(self._path(self.uri)).isFile())
 
     def read(self, name: str) -> bytes | None:
-        """Read a file; None if it does not exist."""
         path = self._at(name)
         if not self._system.exists(path):
             return None
@@ -334,7 +304,6 @@ class HadoopFiles:
             time.sleep(_EVERY_S)
 
     def _status(self, path: Any) -> str:
-        """Return what is known of a file, as text; empty where there is none."""
         try:
             return str(self._system.getFileStatus(path).toString())
         except Py4JJavaError:
@@ -369,7 +338,6 @@ class HadoopFiles:
         files.rename(self._system.makeQualified(new), self._system.makeQualified(old), over)
 
     def folders(self, name: str) -> list[str]:
-        """List the names of the folders in a folder; empty if the folder does not exist."""
         path = self._at(name)
         if not self._system.exists(path):
             return []
@@ -377,7 +345,6 @@ class HadoopFiles:
         return sorted(each.getPath().getName() for each in listed if each.isDirectory())
 
     def data_files(self, folder: str) -> list[DataFile]:
-        """List the Parquet files anywhere under a folder."""
         root = f"{self.qualified}/"
         found = (
             DataFile(each.path.removeprefix(root), each.length)
@@ -390,9 +357,6 @@ class HadoopFiles:
         """List the files in the folder, or the one file at the URI; None if nothing is there.
 
         An object store answers with 1,000 objects at a time, of however many folders.
-
-        Args:
-            recursive: whether to list the files in the folder's folders, too.
         """
         path = self._path(self.uri)
         return [*self._listed(path, recursive=recursive)] if self.exists() else None
@@ -406,11 +370,9 @@ class HadoopFiles:
             )
 
     def footer(self, name: str) -> Footer:
-        """Read the footer of a Parquet file."""
         return hadoop_footer_of(self._jvm, self._at(name), self._conf)
 
     def remove(self, name: str) -> None:
-        """Remove a folder with its content, if it exists."""
         self._system.delete(self._at(name), True)  # noqa: FBT003 - recursive; Java's
 
     def check(self, manifest: Manifest) -> None:

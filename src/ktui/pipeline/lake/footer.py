@@ -39,13 +39,7 @@ def footer_of(path: Path) -> Footer:
 
 
 def hadoop_footer_of(jvm: Any, path: Any, conf: Any) -> Footer:
-    """Read the footer of a file by Spark's Hadoop client.
-
-    Args:
-        jvm: Spark's view of its JVM.
-        path: the file, as a Hadoop `Path`.
-        conf: Hadoop's configuration.
-    """
+    """Read the footer of a file, a Hadoop `Path`, by Spark's Hadoop client."""
     hadoop = jvm.org.apache.parquet.hadoop
     reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, conf))
     try:

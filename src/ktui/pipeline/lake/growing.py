@@ -51,14 +51,7 @@ columns than the table's may be among them."""
 
 
 def write_grown(version: NewVersion, table: Table, new: DataFrame, marks: Marks) -> None:
-    """Write new rows of a table beside those of before that stay.
-
-    Args:
-        version: the new version.
-        table: the table; `FORECASTS` or another one that is derived.
-        new: its new rows.
-        marks: tells which of the clusters' old rows stay.
-    """
+    """Write new rows of a derived table beside those of before that stay."""
     rows = {each: dict(version.rows_by_version(each, (table,))) for each in version.clusters}
     if not any(rows.values()):
         version.write(table, new)

@@ -83,13 +83,7 @@ def replace_in_version(files: LakeFiles, version: Manifest, name: str, content: 
 
 
 class Lake:
-    """One whole version of a lake, for reading.
-
-    Args:
-        spark: reads the tables.
-        files: the lake's files.
-        manifest: the version to read.
-    """
+    """One whole version of a lake, for reading."""
 
     def __init__(self, spark: SparkSession, files: LakeFiles, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -123,15 +117,7 @@ class Lake:
 def read(
     spark: SparkSession, files: LakeFiles, table: Table, folders: Iterable[str], *more: str
 ) -> DataFrame:
-    """Return a table's rows from some of its clusters' folders.
-
-    Args:
-        spark: reads them.
-        files: the lake's files.
-        table: the table.
-        folders: relative to the lake's folder.
-        more: `WRITTEN_BY`, to have it as the last column.
-    """
+    """Return a table's rows from folders of the lake, with `WRITTEN_BY` last if in `more`."""
     paths = [f"{files.uri}/{folder}".translate(GLOB) for folder in folders]
     if not paths:
         # of Arrow, an empty table is one that Spark knows to be empty as it plans
@@ -143,13 +129,7 @@ def read(
 
 
 class NewVersion:
-    """The next version of a lake, until it is committed.
-
-    Args:
-        spark: reads and writes the tables.
-        files: the lake's files.
-        before: the version that the new one starts from.
-        sizing: switches Spark's settings.
+    """The version of a lake after `before`, until it is committed.
 
     Attributes:
         clusters: the clusters with rows that this version writes; all others keep theirs.
@@ -177,27 +157,15 @@ class NewVersion:
         return self.clusters & self._before.tables.get(table.name, {}).keys()
 
     def table(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
-        """Return the rows that a table has in the version before.
-
-        Args:
-            table: the table.
-            clusters: some of `clusters`; None for all of them.
-        """
         chosen = self.clusters if clusters is None else clusters
         return Lake(self.spark, self._files, self._before).table(table, chosen)
 
     @property
     def name(self) -> str:
-        """The name of its folders."""
         return self._name
 
     def with_version(self, table: Table, of: Versions | None = None) -> DataFrame:
-        """Return the rows of `clusters` in a growing table before, each with `WRITTEN_BY`.
-
-        Args:
-            table: the table.
-            of: the versions to read, by cluster; None for all of all clusters.
-        """
+        """Return the rows of `clusters` in a growing table before, each with `WRITTEN_BY`."""
         folders = {file.folder for file in self._files_of(table, of)}
         return read(self.spark, self._files, table, sorted(folders), WRITTEN_BY)
 
@@ -222,12 +190,7 @@ class NewVersion:
         return sorted(rows.items())
 
     def to_merge(self, table: Table, merged: Versions | None = None) -> DataFrame:
-        """Return the rows of a growing table in the versions that are written again.
-
-        Args:
-            table: the table.
-            merged: these versions by cluster; None for those of the recorded tables.
-        """
+        """Return the rows of a growing table in the versions that are written again."""
         return self._old_rows(table, self.merged if merged is None else merged, merged=True)
 
     def rows_to_merge(self, tables: Iterable[Table], merged: Versions | None = None) -> int:
@@ -242,7 +205,6 @@ class NewVersion:
         return self._old_rows(table, self.merged, merged=False)
 
     def has_to_merge(self, table: Table) -> bool:
-        """Whether `to_merge` of a recorded table has any files."""
         return any(True for _ in self._old_files(table, self.merged, merged=True))
 
     def keep(self, table: Table) -> None:
@@ -256,13 +218,8 @@ class NewVersion:
     def write(self, table: Table, rows: DataFrame, merged: Versions | None = None) -> DataFrame:
         """Write rows of a table for `clusters`, and return them as written.
 
-        Those of a growing table are added to the versions that are not merged. Those of any other
-        one are all of its rows.
-
-        Args:
-            table: the table. A recorded one grows.
-            rows: its new rows, with those of merged versions.
-            merged: for another table that grows, its merged versions by cluster.
+        Those of a growing table are added to the versions that are not merged: a recorded table
+        grows, and any other one with `merged`. Those of any other table are all of its rows.
 
         Raises:
             MissingColumn: the rows lack one of the table's columns, or its type differs.
@@ -326,9 +283,8 @@ class NewVersion:
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:
         """Make this the lake's current version, and add to the segments that it has read.
 
-        A segment that is read again takes the place of its earlier entry.
-
-        Folders that neither this version nor the one before needs are removed.
+        A segment that is read again takes the place of its earlier entry. Folders that neither this
+        version nor the one before needs are removed.
 
         Raises:
             LakeLocked: another run has written a version since; the lake has that one.

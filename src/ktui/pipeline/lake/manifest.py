@@ -53,7 +53,6 @@ class DataFile(msgspec.Struct, frozen=True):
 
     @property
     def version(self) -> str:
-        """The name of the folder of the version that wrote it."""
         return self.path.split("/")[1]
 
 
@@ -66,7 +65,6 @@ class TablePart(msgspec.Struct, frozen=True):
 
     @property
     def folders(self) -> list[str]:
-        """The folders of its files, sorted."""
         return sorted({file.folder for file in self.files})
 
 
@@ -90,7 +88,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folders(self) -> set[str]:
-        """The folders of all tables in this version."""
         return {folder for _, part in self.entries() for folder in part.folders}
 
     def entries(self) -> Iterator[tuple[str, TablePart]]:
@@ -141,11 +138,6 @@ def leaves_lake_error(place: str, name: str) -> ValueError:
 
 
 def _check(place: str, part: TablePart) -> None:
-    """Check that the files of a part are in a cluster's folder of a table under the lake.
-
-    Raises:
-        ValueError: a file is elsewhere.
-    """
     for file in part.files:
         if not _under(file.path):
             raise leaves_lake_error(f"{place}.files", file.path)

@@ -29,7 +29,6 @@ class PartitionRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def key(self) -> Partition:
-        """The key of the partition."""
         return Partition(self.topic, self.partition, self.topic_id or "")
 
 

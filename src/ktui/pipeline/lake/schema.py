@@ -44,7 +44,6 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that name the folders."""
         return ("cluster_id", "date") if self.dated_by else ("cluster_id",)
 
 
@@ -66,12 +65,7 @@ def array_of(*columns: StructField) -> ArrayType:
 def require_columns(
     rows: DataFrame, table: Table, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return an input unchanged after checking that it has a table's columns.
-
-    Args:
-        rows: the input.
-        table: the table that the input has to be.
-        columns: the needed columns; None for all.
+    """Return an input unchanged after checking that it has a table's columns; None for all.
 
     Raises:
         MissingColumn: a column is missing or has another type; names the table, the column and

@@ -53,11 +53,7 @@ SMALL_JAVA_OPTIONS = (
 
 
 def ends_soon(new_bytes: int) -> bool:
-    """Whether a run reads so little that its JVM gets `SMALL_JAVA_OPTIONS`.
-
-    Args:
-        new_bytes: the size of the segments that the lake does not have.
-    """
+    """Whether a run of so many new bytes is so short that its JVM gets `SMALL_JAVA_OPTIONS`."""
     return new_bytes <= SMALL_BYTES
 
 
@@ -66,11 +62,7 @@ Resize = Callable[[int], None]
 
 
 class Sizing:
-    """Switches Spark's settings to suit the size of what is read next.
-
-    Args:
-        spark: has its usual settings.
-    """
+    """Switches Spark's usual settings to suit the size of what is read next."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -78,7 +70,6 @@ class Sizing:
         self._size = 0
 
     def resize(self, size: int) -> None:
-        """Use the settings for reading this many compressed bytes."""
         self._size = size
         self._set(_settings(self._spark, size))
 
@@ -91,7 +82,6 @@ class Sizing:
         self.resize(before)
 
     def end(self) -> None:
-        """Restore the usual settings."""
         self._set({})
 
     def _set(self, settings: Mapping[str, str]) -> None:
@@ -156,12 +146,7 @@ def forget(rows: DataFrame) -> None:
 
 
 def by_folder(rows: DataFrame, columns: Collection[str]) -> DataFrame:
-    """Return rows with those of one folder in few partitions, so that a folder has few files.
-
-    Args:
-        rows: the rows to write.
-        columns: the columns that name the folders.
-    """
+    """Return rows with those of one folder in few partitions, so that a folder has few files."""
     if runs_small(rows.sparkSession):
         return rows.coalesce(1)
     if not columns:

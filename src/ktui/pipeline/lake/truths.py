@@ -50,17 +50,7 @@ WITH forecasts AS (TABLE {{forecasts}}), caught_up AS (TABLE {{caught_up}}),
 def with_truth(
     forecasts: DataFrame, caught_up: DataFrame, polls: DataFrame, runs: DataFrame
 ) -> DataFrame:
-    """Compare forecasts with what really happened, in Spark.
-
-    Args:
-        forecasts: the table FORECASTS.
-        caught_up: the table CAUGHT_UP.
-        polls: the table POLLS.
-        runs: the table RUNS.
-
-    Returns:
-        What `FORECASTS_WITH_TRUTH` selects.
-    """
+    """Run `FORECASTS_WITH_TRUTH` in Spark, on the tables `SOURCES`."""
     return forecasts.sparkSession.sql(
         _IN_SPARK,
         forecasts=require_columns(forecasts, FORECASTS),

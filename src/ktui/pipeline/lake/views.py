@@ -60,12 +60,7 @@ _TYPES: dict[type[DataType], str] = {
 
 
 def views_sql(manifest: Manifest, uri: str) -> bytes:
-    """Return the file `views.sql` of one version of a lake.
-
-    Args:
-        manifest: the version.
-        uri: the lake's folder; paths in it are absolute, so that they hold from any folder.
-    """
+    """Return the file `views.sql` of a version. Its paths are absolute, to hold from any folder."""
     text = (
         f"-- Version {manifest.version} of a ktui lake, for DuckDB: duckdb -init {NAME}\n"
         "-- `ktui pipeline run` replaces this file with each version.\n"
@@ -84,11 +79,7 @@ def create_views(manifest: Manifest, source: Source) -> str:
 
 
 def parquet_files(folder: str) -> Source:
-    """Return the source of rows for DuckDB's own reader of Parquet files.
-
-    Args:
-        folder: the lake's folder, as a path or URI that DuckDB can read.
-    """
+    """Return the source of rows for DuckDB's own reader of Parquet files, in a path or URI."""
 
     def rows(table: Table, names: Sequence[str]) -> str:
         paths = "".join(f"\n    {text(glob_of(f'{folder}/{name}'))}," for name in names)

@@ -56,7 +56,6 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> bool:
-        """Whether any recorded lines are not in the tables."""
         return bool(self.quarantined or self.missing)
 
 
@@ -65,24 +64,17 @@ class Queryable(Protocol):
 
     manifest: Manifest
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Return the rows of a query, by column."""
-        ...
+    def rows(self, sql: str) -> list[dict[str, Any]]: ...
 
 
 class SparkQueries:
-    """A lake that Spark queries.
-
-    Args:
-        lake: the lake.
-    """
+    """A lake that Spark queries."""
 
     def __init__(self, lake: Lake) -> None:
         self.manifest = lake.manifest
         self._tables = {each.name: lake.table(each) for each in (LINES, POLLS, QUARANTINE, SAMPLES)}
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Return the rows of a query, by column."""
         for name, table in self._tables.items():
             table.createOrReplaceTempView(name)
         found = self._tables[LINES.name].sparkSession.sql(sql)

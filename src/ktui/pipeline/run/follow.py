@@ -49,25 +49,17 @@ _WAITS = "Waiting for next trigger"
 class FollowReport(Protocol):
     """Receives the progress of a follower: one call at a time, each maybe from another thread."""
 
-    def doing(self, what: str) -> None:
-        """Receive the step that begins, as text."""
-        ...
+    def doing(self, what: str) -> None: ...
 
-    def waits(self, why: str) -> None:
-        """Receive why the follower waits for another run, as text."""
-        ...
+    def waits(self, why: str) -> None: ...
 
-    def read(self, outcome: PipelineOutcome) -> None:
-        """Receive the outcome of reading some segments."""
-        ...
+    def read(self, outcome: PipelineOutcome) -> None: ...
 
     def follows(self, found: Found) -> None:
         """Receive the first search's result, once its segments are read and following begins."""
         ...
 
-    def problem(self, words: str) -> None:
-        """Receive the problem of a file that is skipped, or read in part."""
-        ...
+    def problem(self, words: str) -> None: ...
 
 
 class Follower:
@@ -190,7 +182,6 @@ class Follower:
         return msgspec.structs.replace(self._request, asked=later)
 
     def _read_found(self, request: PipelineRequest, found: Found) -> None:
-        """Read segments, as soon as no other run writes the lake."""
         waits = False
         while True:
             try:
@@ -270,14 +261,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class FollowPrinter:
-    """Prints a line for each version of the lake, and shares its insights.
-
-    Args:
-        line: shows the progress in between, on a terminal only.
-        request: the request that the follower works on.
-        every_s: seconds between two searches for segments.
-        share: the folder where live views find insights; None to leave them in the lake only.
-    """
+    """Prints a line for each version of the lake, and shares its insights in a folder, if any."""
 
     def __init__(
         self, line: SparkProgress, request: PipelineRequest, every_s: float, share: Path | None
@@ -289,15 +273,12 @@ class FollowPrinter:
         self._version = 0
 
     def doing(self, what: str) -> None:
-        """Show the step that begins."""
         self._line.show(what)
 
     def waits(self, why: str) -> None:
-        """Show why the follower waits for another run."""
         self._line.tell(f"{why.partition(';')[0]}; waiting for it")
 
     def read(self, outcome: PipelineOutcome) -> None:
-        """Print the new version, if there is one, and share the insights."""
         self._version = outcome.manifest.version
         if outcome.written:
             self._line.say(_version(outcome))
@@ -306,7 +287,6 @@ class FollowPrinter:
         self._line.show("waiting for segments")
 
     def follows(self, found: Found) -> None:
-        """Print what is followed, and which segments are still to come."""
         places = ", ".join(self._request.recordings)
         every = as_duration(self._every_s)
         self._line.say(f"Following {places}, every {every}. Ctrl-C or SIGTERM ends it")
@@ -317,17 +297,14 @@ class FollowPrinter:
             self._line.say("Nothing is recorded there yet: waiting for segments")
 
     def problem(self, words: str) -> None:
-        """Print the problem of a file that is skipped, or read in part."""
         self._line.say(f"ktui: {clean(words)}", err=True)
 
     def ended(self) -> None:
-        """Print that the follower has ended, and the lake's version."""
         state = f"at version {self._version}" if self._version else "as it was"
         self._line.say(f"Ended; {self._request.lake} is {state}")
 
 
 def _version(outcome: PipelineOutcome) -> str:
-    """Return a version as a line: when it was written, and what is new."""
     at = datetime.fromisoformat(outcome.manifest.written_at).astimezone()
     rows = sum(part.rows for parts in outcome.manifest.tables.values() for part in parts.values())
     what = []

@@ -17,10 +17,6 @@ from ktui.pipeline.run.run import PipelineRequest, nothing_recorded
 def check_recorded(request: PipelineRequest, here: Collection[WholeSegment] | None) -> None:
     """Check that a run has a lake or recordings to begin with, as far as this machine shows.
 
-    Args:
-        request: the run.
-        here: the files of its recordings, as `listed_here` returns them.
-
     Raises:
         PipelineProblem: there is no lake yet, and a place is missing or nothing is recorded there.
     """

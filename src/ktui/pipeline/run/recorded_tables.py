@@ -71,12 +71,7 @@ def span_of(row: Row, versions: Iterable[str] = ()) -> SessionSpan:
 
 
 class Sessions:
-    """The sessions of a version's clusters.
-
-    Args:
-        version: the new version.
-        new: the spans of the new lines.
-    """
+    """The sessions of a version's clusters, with the spans of the new lines."""
 
     def __init__(self, version: NewVersion, new: Iterable[SessionSpan]) -> None:
         self._version = version
@@ -96,12 +91,7 @@ class Sessions:
         return self._of_same_name(touched_by(of_known, self._spans) | of_others)
 
     def rewritten(self, merged: Versions, beside: Collection[SessionKey]) -> set[SessionKey]:
-        """Return the further sessions whose lines are read because their rows are written again.
-
-        Args:
-            merged: the versions whose rows are written again, by cluster.
-            beside: those that are read already.
-        """
+        """Return the sessions but `beside` with rows of `merged` that are written again."""
         again = {
             key
             for key, span in self._before.items()
@@ -114,15 +104,12 @@ class Sessions:
         return self._lines(of).select(*normalize.SETTLING, WRITTEN_BY)
 
     def older(self, of: Collection[SessionKey]) -> set[SessionKey]:
-        """Return those of some sessions of which the lake has lines."""
         return self._before.keys() & {*of}
 
     def length(self, of: Collection[SessionKey]) -> int:
-        """Return the bytes of the files with the lake's lines of some sessions."""
         return self._version.length(LINES, self._versions(of))
 
     def run_ids(self, of: Collection[SessionKey]) -> list[str]:
-        """Return the runs whose events some sessions have."""
         return sorted({run_id for key in of for run_id in self._spans[key].run_ids})
 
     def write(self) -> None:
@@ -135,7 +122,6 @@ class Sessions:
         self._version.write(SESSIONS, as_one_partition(table))
 
     def segments(self, of: Collection[SessionKey]) -> set[str]:
-        """Return the segments of which the lake has lines of some sessions."""
         if not self.older(of):
             return set()
         rows = self._lines(of).select("segment").distinct().collect()
@@ -218,13 +204,7 @@ _TELLING = 0.2
 
 
 class CountedSteps:
-    """Adds to the description of each step its number and the time left.
-
-    Args:
-        tell: is called with the text of each step.
-        insights: whether the run has the steps for forecasts, what-if and insights.
-        now: a monotonic clock, in seconds.
-    """
+    """Adds to the description of each step its number and the time left."""
 
     def __init__(
         self, tell: OnStep, *, insights: bool, now: Callable[[], float] = time.monotonic
@@ -271,12 +251,6 @@ def add_recorded(
 
     Old rows are written again where the new lines change them, or where that keeps the number of
     files small.
-
-    Args:
-        version: the new version; `merged` is set.
-        decoded: as returned by `decode`.
-        new: how many rows that are.
-        tell: is called with the name of each step as it begins.
 
     Yields:
         What is new for the derived tables, for use within the block; None where all is.
@@ -400,12 +374,7 @@ def _news(
 ) -> News:
     """Find the first changed sample of each partition, and the runs with changed events.
 
-    Args:
-        version: the new version.
-        changed: as returned by `changed_lines`.
-        samples: those that are written now.
-        unsettled: those of before that are written again.
-        resettled: the sessions with changed lines of before.
+    `resettled` are the sessions with changed lines of before.
     """
     known = version.known(INTAKES)
     runs = changed.where("happened").select("run_id").distinct().collect()

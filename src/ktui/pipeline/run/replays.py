@@ -51,13 +51,6 @@ def write_forecasts(
 ) -> tuple[DataFrame, Collection[str]]:
     """Write the forecasts of sessions with new lines, the ends of copies, and how far replays are.
 
-    Args:
-        version: the new version.
-        sessions: those of its clusters.
-        written: all earlier tables by name, and as `new` the new lines.
-        segments: all segments that the lake has read, the new ones too.
-        tell: is called with the name of each step as it begins.
-
     Returns:
         The new rows of CAUGHT_UP, and the sessions that were replayed from their first segments.
     """
@@ -79,12 +72,7 @@ def write_forecasts(
 
 
 def drop_states(version: NewVersion, lines: DataFrame) -> None:
-    """Drop the states of sessions with new lines, of which nothing is replayed in this version.
-
-    Args:
-        version: the new version.
-        lines: the new lines.
-    """
+    """Drop the states of sessions with new lines, of which nothing is replayed in this version."""
     if version.known(REPLAYS):
         sessions = lines.select(*SESSION).distinct()
         version.write(REPLAYS, version.table(REPLAYS).join(sessions, [*SESSION], "left_anti"))
@@ -141,14 +129,7 @@ class NewTruths(msgspec.Struct, frozen=True):
 
 
 def write_errors(version: NewVersion, polls: DataFrame, runs: DataFrame, new: NewTruths) -> None:
-    """Write ETA_ERRORS: a version reads only the forecasts whose truth is new.
-
-    Args:
-        version: the new version, which has its forecasts.
-        polls: the table POLLS.
-        runs: the table RUNS.
-        new: what is new.
-    """
+    """Write ETA_ERRORS: a version reads only the forecasts whose truth is new."""
     known = sorted(version.known(ETA_ERRORS))
     if not known:
         forecasts, caught_up = version.written(FORECASTS), version.written(CAUGHT_UP)
@@ -176,7 +157,6 @@ def _of_copies(ends: DataFrame) -> Column:
 
 
 def _done(runs: DataFrame, run_ids: Collection[str]) -> list[str]:
-    """Return those of some runs that have ended."""
     if not run_ids:
         return []
     ended = runs.where(F.col("ended_t").isNotNull() & F.col("run_id").isin(*sorted(run_ids)))

@@ -260,7 +260,6 @@ def _write_insights(spark: SparkSession, files: LakeFiles, version: Manifest) ->
 
 
 def _newer_format(row: Row) -> str:
-    """Return the problem of a file in a format that this ktui does not know."""
     return f"{segment_files.without_file_scheme(row.file)}:1: {row.reason}"
 
 
@@ -341,15 +340,7 @@ def _write_simulated(
     asked: DerivedOptions,
     tell: OnStep,
 ) -> None:
-    """Simulate runs: those of clusters with new rows, or all of the lake if asked for.
-
-    Args:
-        version: the new version.
-        written: what it has so far.
-        known: the clusters whose runs can be simulated by the version before.
-        asked: which runs, and how.
-        tell: is called with the name of each step as it begins.
-    """
+    """Simulate runs: those of clusters with new rows, or of all `known` clusters if asked for."""
     new = version.clusters
     version.clusters = frozenset(known) - new if asked.anew else frozenset()
     if not new | version.clusters:

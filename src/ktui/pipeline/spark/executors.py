@@ -102,12 +102,6 @@ def check_executors(
 ) -> None:
     """Check that a cluster's executors have the needed libraries and paths, before any work.
 
-    Args:
-        context: Spark; nothing is checked where it works in this process.
-        recordings: paths or URIs.
-        lake: a path or URI; the folder of a path on this machine is made.
-        tell: is called with a description of each step as it begins.
-
     Raises:
         PipelineProblem: an executor lacks a library, or does not see a path that it needs.
         SparkFailed: the check itself fails, as where executors have no such Python.

@@ -53,10 +53,7 @@ def check_master(url: str | None, settings: Mapping[str, str]) -> None:
 
 
 def check_resource_manager(configuration: Any) -> None:
-    """Check that a resource manager answers; of several, one is enough.
-
-    Args:
-        configuration: Hadoop's YarnConfiguration.
+    """Check that a resource manager of Hadoop's YarnConfiguration answers; one is enough.
 
     Raises:
         PipelineProblem: none answers.

@@ -82,7 +82,6 @@ def _place(java: Java) -> Path:
 
 
 def _found(place: Path) -> Path | None:
-    """Find a complete archive; None without one."""
     for new in place.parent.glob("spark-*-*.new"):  # of other Sparks, too: else they stay for ever
         _settle(new, new.with_name(new.name.rpartition("-")[0]))
     # a JVM that maps a truncated archive dies
@@ -318,8 +317,7 @@ _CLEAR = "\r\x1b[K"
 class SparkProgress:
     """Shows the current step, and how many of Spark's tasks for that step are done.
 
-    Args:
-        stream: the output; if it is not a terminal, each step is a line of its own.
+    If the stream is not a terminal, each step is a line of its own.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -329,7 +327,6 @@ class SparkProgress:
         self._lock = threading.Lock()
 
     def tell(self, doing: str) -> None:
-        """Show the step that begins."""
         with self._lock:
             self._doing = doing
             self._write(f"{_CLEAR}{doing} ..." if self._live else f"{doing}\n")
@@ -340,7 +337,6 @@ class SparkProgress:
             self.tell(doing)
 
     def say(self, text: str, *, err: bool = False) -> None:
-        """Print a line that stays, on standard output or standard error."""
         with self._lock:
             if self._live:
                 self._write(_CLEAR)
@@ -363,7 +359,6 @@ class SparkProgress:
                 follower.join()
 
     def close(self) -> None:
-        """Clear the line on a terminal."""
         if self._live:
             self._write(_CLEAR)
 

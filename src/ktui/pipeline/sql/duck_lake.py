@@ -34,14 +34,7 @@ class BadQuery(PipelineProblem):
 
 @contextmanager
 def query_error(*, line_before: int) -> Iterator[None]:
-    """Turn DuckDB's errors about a query into `BadQuery`; those about files pass.
-
-    Args:
-        line_before: the number of lines before the query in the text that DuckDB runs.
-
-    Raises:
-        BadQuery: the query cannot be run.
-    """
+    """Turn DuckDB's errors about a query, after so many lines, into `BadQuery`; others pass."""
     try:
         yield
     except duckdb.IOException:
@@ -94,13 +87,9 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class DuckLake:
-    """One whole version of a lake; later versions do not change it.
+    """One whole version of a lake, in a locked connection with a view of each table.
 
-    Args:
-        place: the lake's path or URI.
-        manifest: the version.
-        connection: a connection of DuckDB that has a view of each table, and is locked.
-        most_s: the seconds that queries may take, all together; None for any.
+    Later versions do not change it. All queries together may take `most_s` seconds; None for any.
     """
 
     def __init__(
@@ -118,10 +107,6 @@ class DuckLake:
     @classmethod
     def open(cls, place: str, most_s: float | None = None) -> DuckLake:
         """Open the current version of the lake at a path or URI.
-
-        Args:
-            place: the lake's path or URI.
-            most_s: the seconds that queries may take, all together; None for any.
 
         Raises:
             PipelineProblem: there is no lake, or it cannot be read.
@@ -159,7 +144,6 @@ class DuckLake:
         return Result(columns, self._rows())
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Return the rows of a query of ktui's own, by column."""
         found = self.query(sql)
         names = [column.name for column in found.columns]
         return [dict(zip(names, row, strict=True)) for row in found.rows]
@@ -238,7 +222,6 @@ def _add_remote_views(connection: duckdb.DuckDBPyConnection, place: str) -> Mani
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:
-    """Let a connection access these files only, for good."""
     connection.execute(
         f"SET TimeZone = 'UTC'; SET allowed_paths = [{', '.join(map(text, files))}]; "
         "SET enable_external_access = false; SET lock_configuration = true"

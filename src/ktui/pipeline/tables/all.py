@@ -18,17 +18,7 @@ from ktui.pipeline.tables.runs import batches, rates, run_folds, runs
 
 
 class Shared:
-    """Results that Spark keeps from their first use until they are freed.
-
-    Args:
-        samples: samples of whole spans.
-        folds: the runs, as returned by `run_folds.run_folds`.
-
-    Attributes:
-        listed: as returned by `listings.listed_samples`.
-        pairs: as returned by `measures.rate_pairs`.
-        folds: the runs.
-    """
+    """Results that Spark keeps from their first use until they are freed."""
 
     def __init__(self, samples: DataFrame, folds: DataFrame) -> None:
         self.listed = computed_once(listed_samples(samples))
@@ -37,11 +27,9 @@ class Shared:
 
     @classmethod
     def of_events(cls, samples: DataFrame, run_events: DataFrame) -> Shared:
-        """Return the results for all runs with events among `run_events`."""
         return cls(samples, run_folds(run_events))
 
     def unpersist(self) -> None:
-        """Free what is kept."""
         for kept in (self.pairs, self.listed, self.folds):
             forget(kept)
 
@@ -52,12 +40,7 @@ def derived_tables(
     """Yield the new rows of each table. Write each one before asking for the next.
 
     Of clusters that have the table, `Marks` tell which of its rows stay; None where none does.
-
-    Args:
-        samples: all samples of those clusters; shadowed ones do not count.
-        run_events: all events of runs of those clusters.
-        news: what of them is new; where everything is, what follows from all of them.
-        resize: is called with how many bytes of samples are read next, where not all are new.
+    `resize` is called with how many bytes of samples are read next, where not all are new.
     """
     if isinstance(news, Shared):
         for table, rows in _computed(samples, None, news):
@@ -78,10 +61,8 @@ def _computed(
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield the rows of each table that follow from some samples and runs.
 
-    Args:
-        samples: those of whole spans.
-        recent: those for the tables by minute; None for `samples`.
-        shared: what follows from `samples`, and the runs.
+    Those of the tables by minute follow from `recent`; None for `samples`, which are of whole
+    spans.
     """
     seen, folds = shared.listed, shared.folds
     states_seen = computed_once(intervals(seen))

@@ -56,11 +56,7 @@ def cause_window(stall: Interval) -> tuple[int, int]:
 
 
 def cause_of(samples: Iterable[Sample]) -> tuple[Cause, str]:
-    """Return the most telling cause that any sample of a stall shows, and that cause in words.
-
-    Args:
-        samples: the partition's samples within the span from `cause_window`.
-    """
+    """Return the most telling cause in samples of a stall's `cause_window`, and its words."""
     return min(map(cause_in, samples), key=_priority, default=(Cause.UNKNOWN, ""))
 
 
@@ -129,13 +125,7 @@ _COPIED = ("bytes_in", "bytes_out", "messages_in", "messages_out")
 
 
 def brokers(samples: DataFrame, listed: DataFrame, pairs: DataFrame) -> DataFrame:
-    """Sum up copying and throttles by broker and minute.
-
-    Args:
-        samples: the table SAMPLES; shadowed samples do not count.
-        listed: as returned by `listings.listed_samples`.
-        pairs: as returned by `measures.rate_pairs`.
-    """
+    """Sum up copying and throttles by broker and minute; shadowed samples do not count."""
     rows = _copied(pairs)
     for others in (_throttled(samples), _adding(listed)):
         rows = rows.unionByName(others, allowMissingColumns=True)
@@ -206,9 +196,6 @@ _JUDGED = (
 def copies_by_rate(pairs: DataFrame) -> DataFrame:
     """Count each listing's measured rates between two brokers, by class.
 
-    Args:
-        pairs: as returned by `measures.rate_pairs`.
-
     Returns:
         A listing's key, `listing_t`, and `copies`, as in SPANS.
     """
@@ -235,12 +222,7 @@ def rate_of_class(rate_class: str) -> Column:
 def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:
     """Find each listing's stalls, and the most telling cause that their first minute shows.
 
-    Stalls, their samples and the cause are those of `stall_cause.stalls`,
-    `stall_cause.cause_window` and `stall_cause.cause_in`.
-
-    Args:
-        intervals: as returned by `intervals.intervals`.
-        samples: the table SAMPLES; shadowed samples do not count.
+    Stalls, their samples and the cause are those of `stalls`, `cause_window` and `cause_in`.
 
     Returns:
         A listing's key, `listing_t`, and `stalls`, as in SPANS.
@@ -286,9 +268,6 @@ def intakes(pairs: DataFrame) -> DataFrame:
     Times at which the message size of some replica is not known are left out, and so are those in
     which nothing was copied, unless a throttle may have been the reason: bytes come through it in
     gulps. Until a replica has its first bytes, it waits for them, whatever the throttle.
-
-    Args:
-        pairs: as returned by `measures.rate_pairs`.
     """
     grew, size = F.col("messages") > 0, F.col("message_bytes")
     held_up = F.col("begun") & F.col("throttle").isNotNull() & F.col("leader").isNotNull()

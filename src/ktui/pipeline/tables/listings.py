@@ -58,14 +58,10 @@ def listed_samples(samples: DataFrame) -> DataFrame:
 def by_broker(samples: DataFrame, *figures: str) -> DataFrame:
     """Repeat each listed sample for every broker that is being added or has one of `figures`.
 
-    A sample without such a broker appears once, with a null `broker`. `missing` are the brokers
-    being added that are not in the ISR. `nth` counts the brokers of a sample, from 0. Further new
-    columns are `broker`, `is_adding` and `is_missing`. `end`, `read_t`, `bytes` and `throttle` (the
-    follower rate) are those of that broker, or null.
-
-    Args:
-        samples: as returned by `listed_samples`.
-        figures: any of the columns `ends` and `sizes`.
+    These are any of `ends` and `sizes`. A sample without such a broker appears once, with a null
+    `broker`. `missing` are the brokers being added that are not in the ISR. `nth` counts the
+    brokers of a sample, from 0. Further new columns are `broker`, `is_adding` and `is_missing`.
+    `end`, `read_t`, `bytes` and `throttle` (the follower rate) are those of that broker, or null.
     """
     brokers = F.col("adding")
     for each in figures:
@@ -109,9 +105,6 @@ _SAMPLE = (*LISTING, "listing_t", *ORDER, "next_t", "described", "missing")
 
 def intervals(listed: DataFrame) -> DataFrame:
     """Compute the intervals in which a partition was in one state.
-
-    Args:
-        listed: as returned by `listings.listed`.
 
     Returns:
         A partition's key, `listing`, `listing_t`, `state`, `began_t`, `ended_t` (ms), `open`.
@@ -180,9 +173,6 @@ def _any_missing(fact: Column) -> Column:
 
 def summarize_listings(listed: DataFrame) -> DataFrame:
     """Sum up each listing.
-
-    Args:
-        listed: as returned by `listings.listed`.
 
     Returns:
         One row per listing: its key, `listing_t`; `looks` (the number of samples); `first` and
@@ -264,9 +254,6 @@ def rate_pairs(listed: DataFrame) -> DataFrame:
     """Compute how much each adding replica grew between two readings of its log end offset.
 
     A replica short of the leader's log start jumps there, which is no growth.
-
-    Args:
-        listed: as returned by `listings.listed`.
 
     Returns:
         A listing's key, `listing_t`, `broker`, `leader`; `read_t` of the second reading, and `ms`

@@ -32,14 +32,7 @@ _PERCENTILES = (10, 50, 90)
 
 
 def moves(listed: DataFrame, pairs: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFrame:
-    """Combine all that is known about each move.
-
-    Args:
-        listed: as returned by `listings.listed_samples`.
-        pairs: as returned by `measures.rate_pairs`.
-        intervals: as returned by `intervals.intervals`.
-        folds: as returned by `run_folds.run_folds`.
-    """
+    """Combine all that is known about each move."""
     rows = _by_runs(folds)
     for facts in (summarize_listings(listed), _lengths(intervals), _rates(pairs)):
         rows = rows.unionByName(_with_move(facts, folds), allowMissingColumns=True)
@@ -156,12 +149,7 @@ def _null(kind: str) -> Column:
 
 
 def states(intervals: DataFrame, folds: DataFrame) -> DataFrame:
-    """Combine the progress of listed partitions with the waits of runs' partitions.
-
-    Args:
-        intervals: as returned by `intervals.intervals`.
-        folds: as returned by `run_folds.run_folds`.
-    """
+    """Combine the progress of listed partitions with the waits of runs' partitions."""
     waits = partitions(folds).select(*PARTITION, "run", "run_id", F.inline("waits"))
     rows = with_run(intervals, folds, "began_t").unionByName(waits, allowMissingColumns=True)
     return fit_to_table(
@@ -176,14 +164,7 @@ _FACTS = ("copies", "stalls")
 
 
 def spans(listed: DataFrame, folds: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFrame:
-    """Combine the listings of partitions with what runs did with them.
-
-    Args:
-        listed: as returned by `listings.listed_samples`.
-        folds: as returned by `run_folds.run_folds`.
-        copies: as returned by `evidence.copies_by_rate`.
-        stalls: as returned by `evidence.stalls_with_cause`.
-    """
+    """Combine the listings of partitions with what runs did with them."""
     listings = _listings(listed, copies, stalls)
     rows = run_spans(folds).unionByName(listings, allowMissingColumns=True)
     return fit_to_table(rows, SPANS)

@@ -65,16 +65,10 @@ class News(NamedTuple):
 class Patch:
     """Finds what has to be computed again, and joins it with the rows that stay.
 
-    Args:
-        samples: all samples of the clusters with news.
-        run_events: all events of runs of those clusters.
-        news: what is new of them.
-        resize: is called with how many bytes of samples are read next.
-
     Attributes:
         samples: the samples to compute states and moves from.
         recent: the samples to compute the tables `brokers` and `intakes` from.
-        folds: as returned by `run_folds.run_folds`: the runs to compute again.
+        folds: the runs to compute again.
     """
 
     def __init__(
@@ -104,7 +98,6 @@ class Patch:
         self._cached = (with_news, first, self._minutes)
 
     def unpersist(self) -> None:
-        """Free what is kept in memory."""
         for cached in self._cached:
             forget(cached)
 
@@ -171,9 +164,7 @@ def _changed_spans(old: DataFrame, folds: DataFrame) -> DataFrame:
 def _cuts(first: DataFrame, spans: DataFrame) -> DataFrame:
     """Compute `cut_t` for each partition: the latest time up to `t` that is within no span.
 
-    Args:
-        first: `PARTITION` and `t`; the least one of a partition counts.
-        spans: the old spans. One that ends at the cut goes over it.
+    Of several `t` of a partition the least counts. A span that ends at the cut goes over it.
     """
     least = first.groupBy(*PARTITION).agg(F.min("t").alias("t"))
     of_first = left_join_null_safe(least, spans.select(*PARTITION, "began_t", "ended_t"), PARTITION)

@@ -142,10 +142,7 @@ def steps(folds: DataFrame) -> DataFrame:
 def with_run(rows: DataFrame, folds: DataFrame, t: str) -> DataFrame:
     """Add `run` and `run_id` of the run whose step was under way at a time; null without one.
 
-    Args:
-        rows: rows with a partition's key.
-        folds: as returned by `run_folds`.
-        t: the column of `rows` with the time, ms. Of several steps, the one begun last counts.
+    `t` names the column with the time, ms. Of several steps, the one begun last counts.
     """
     began = F.struct((-F.col("t")).alias("minus_t"), "run_id", "run", "t", "over_t")
     of_partition = steps(folds).groupBy(*PARTITION).agg(F.collect_list(began).alias("began"))
@@ -162,11 +159,7 @@ def with_run(rows: DataFrame, folds: DataFrame, t: str) -> DataFrame:
 
 
 def batches(folds: DataFrame) -> DataFrame:
-    """Sum up the steps of each decision.
-
-    Args:
-        folds: as returned by `run_folds.run_folds`.
-    """
+    """Sum up the steps of each decision."""
     all_over = F.bool_and(F.col("over_t").isNotNull())
     rows = (
         steps(folds)
@@ -187,11 +180,7 @@ def batches(folds: DataFrame) -> DataFrame:
 
 
 def runs(folds: DataFrame) -> DataFrame:
-    """Sum up each run as of its last recorded event.
-
-    Args:
-        folds: as returned by `run_folds.run_folds`.
-    """
+    """Sum up each run as of its last recorded event."""
     steps = F.flatten("partitions.steps")
     planned = F.aggregate(
         F.map_values("outcomes"), F.lit(0).cast("long"), lambda sum_, count: sum_ + count
@@ -211,11 +200,7 @@ def runs(folds: DataFrame) -> DataFrame:
 
 
 def rates(folds: DataFrame) -> DataFrame:
-    """List the rates of each run over time.
-
-    Args:
-        folds: as returned by `run_folds.run_folds`.
-    """
+    """List the rates of each run over time."""
     rows = folds.select("cluster_id", "run", "run_id", F.inline("rates"))
     return fit_to_table(
         rows.withColumns({"at": as_timestamp("t"), "ends_at": as_timestamp("ends_at_t")}), RATES

@@ -51,11 +51,7 @@ def left_join_null_safe(left: DataFrame, right: DataFrame, on: Sequence[str]) ->
 
 
 def fetch_all(results: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
-    """Fetch the rows of several results in one job: each job costs more than so few rows do.
-
-    Args:
-        results: by any names.
-    """
+    """Fetch the rows of several results in one job: each job costs more than so few rows do."""
     named = [rows.select(F.struct(*rows.columns).alias(name)) for name, rows in results.items()]
     together = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), named)
     found: dict[str, list[Row]] = {name: [] for name in results}
@@ -68,11 +64,7 @@ def fetch_all(results: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
 
 
 def is_among(times: Mapping[str, Iterable[Time]]) -> Column:
-    """Select samples by their folders, and by `t`.
-
-    Args:
-        times: by cluster; there are no samples of others.
-    """
+    """Select samples by their folders, and by `t`, in the times of each cluster."""
     found = (_is_in(cluster, time) for cluster, of in sorted(times.items()) for time in of)
     return reduce(Column.__or__, found, F.lit(col=False))
 

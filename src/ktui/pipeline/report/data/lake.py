@@ -32,14 +32,7 @@ class Tables(Protocol):
 
 
 def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> list[R]:
-    """Read rows of a table as records; only the columns that the record has are read.
-
-    Args:
-        tables: the lake.
-        table: the table's name.
-        kind: the type of the records.
-        where: the filter of the rows.
-    """
+    """Read rows of a table as records; only the columns that the record has are read."""
     return list(stream_records(tables, table, kind, where))
 
 
@@ -53,12 +46,7 @@ def stream_records(
 ) -> Iterator[R]:
     """Read rows as `records` does, a batch at a time.
 
-    Args:
-        tables: the lake.
-        table: the table's name.
-        kind: the type of the records.
-        where: the filter of the rows.
-        only: returns which rows of a batch to read, where an expression cannot say it.
+    `only` returns which rows of a batch to read, where an expression cannot say it.
     """
     files = tables.dataset(table)
     if files is None:
@@ -90,11 +78,6 @@ def counts_by_poll(
     tables: Tables, where: pc.Expression, of: Iterable[Partition] | None
 ) -> list[tuple[int, int, int]]:
     """Count the partitions being reassigned and the replicas being added in each poll.
-
-    Args:
-        tables: the lake.
-        where: the filter of the samples.
-        of: the partitions to count; None for all.
 
     Returns:
         The time `t` in ms, the partitions and the replicas of each poll, in order of time.
@@ -153,12 +136,7 @@ _BY = dataset.HivePartitioning(pa.schema([("cluster_id", pa.string()), ("date", 
 
 
 class ArrowLake:
-    """One whole version of a lake; later versions do not change it.
-
-    Args:
-        files: the lake's folder.
-        manifest: the version to read.
-    """
+    """One whole version of a lake; later versions do not change it."""
 
     def __init__(self, files: fs.FileSystem, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -191,7 +169,6 @@ class ArrowLake:
             raise PipelineProblem(f"{place}: the lake cannot be read: {error}") from None
 
     def dataset(self, table: str) -> dataset.Dataset | None:
-        """Return a table's files as a dataset; None where the table has no rows."""
         parts = self.manifest.tables.get(table, {}).values()
         paths = [file.path for part in parts for file in part.files]
         if not paths:

@@ -58,13 +58,7 @@ def decoded(rows: Iterable[RunEventRecord]) -> list[Happened]:
 
 
 def run_marks(happened: Sequence[Happened], end: int, *, named: bool) -> list[Mark]:
-    """Return what happened to one run; a pause of the whole run lasts until it is lifted.
-
-    Args:
-        happened: the run's events, in order.
-        end: the last time of the report, ms.
-        named: whether to name the run.
-    """
+    """Return what happened to one run; a pause of the whole run lasts until it is lifted."""
     marks: list[Mark] = []
     pauses, began = Pauses(), 0
     for row, event in happened:
@@ -91,13 +85,9 @@ _MISSED_POLLS = 5
 
 
 def recording_gaps(times: Sequence[int], span: Span) -> list[Span]:
-    """Return the times within a span that no poll shows.
+    """Return the times within a span, all in ms, that no poll shows.
 
     A gap lasts at least 10 s, and more than five times the usual time between two polls.
-
-    Args:
-        times: when polls were answered, ms, in order.
-        span: the first and the last time of the report, ms.
     """
     began, ended = span
     within = [t for t in times if began <= t <= ended]
@@ -110,12 +100,7 @@ def recording_gaps(times: Sequence[int], span: Span) -> list[Span]:
 
 
 def broker_marks(polls: Sequence[PollRecord], end: int) -> list[Mark]:
-    """Return the times in which brokers were not alive, and when each came back.
-
-    Args:
-        polls: the polls in order of time.
-        end: the last time of the report, ms.
-    """
+    """Return the times in which brokers were not alive, up to `end`, and when each came back."""
     marks: list[Mark] = []
     down: dict[int, tuple[int, str]] = {}
     alive: frozenset[int] = frozenset()
@@ -149,14 +134,10 @@ _EDGE_SHARE = 0.02
 
 
 def idle_spans(active: Iterable[Span], span: Span) -> list[Span]:
-    """Return the long times within a span in which nothing is active.
+    """Return the long times within a span in which nothing is active. All are in ms.
 
     Each lasts at least an hour, and a tenth of the span. A little time next to what is active does
-    not belong to it.
-
-    Args:
-        active: the times of all that moved or happened, ms, in any order; they may overlap.
-        span: the first and the last time of the report, ms.
+    not belong to it. What is active may overlap, and be in any order.
     """
     began, ended = span
     least = max(_LEAST_MS, int((ended - began) * _LEAST_SHARE))

@@ -103,16 +103,9 @@ def inflow(
     gaps: Sequence[Span],
     bins: int,
 ) -> list[Inflow]:
-    """Return what was copied into each broker in each bin.
+    """Return what was copied into each broker in each bin of so many ms.
 
-    Bins shorter than a minute come from the samples.
-
-    Args:
-        tables: the lake.
-        minutes: the rows of `brokers`.
-        samples: the filter of the samples.
-        gaps: the times that no poll shows.
-        bins: the length of the bins, ms.
+    Bins shorter than a minute come from the samples, longer ones from the rows of `brokers`.
     """
     if bins >= MINUTE_MS:
         return merged(minutes, bins)
@@ -136,12 +129,6 @@ def binned(samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: i
 
     The rules are those of the table `brokers`; growth is spread evenly over the time between two
     readings. What grew across a gap is left out.
-
-    Args:
-        samples: the table `samples`.
-        where: the filter of its rows.
-        gaps: the times that no poll shows.
-        bins: the length of the bins, ms.
     """
 
     def read(columns: Sequence[str]) -> pa.RecordBatchReader:
@@ -229,13 +216,7 @@ _Stalls = Mapping[Partition, Sequence[Interval]]
 def judged_stalls(
     tables: Tables, intervals: Iterable[Interval], samples: pc.Expression
 ) -> list[JudgedStall]:
-    """Return all stalls with their causes, the longest first.
-
-    Args:
-        tables: the lake.
-        intervals: the states of partitions, without overlaps.
-        samples: the filter of the samples that may be read.
-    """
+    """Return all stalls with their causes, the longest first; the intervals do not overlap."""
     found = sorted(stalls(intervals), key=lambda one: (one.began, one.key))
     if not found:
         return []

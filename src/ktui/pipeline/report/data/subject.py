@@ -32,12 +32,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def choose_subject(tables: Tables, run: str | None, cluster: str | None) -> Subject:
-    """Find the run or cluster that the user asked for.
-
-    Args:
-        tables: the lake.
-        run: a run's name, or its id where several runs have that name.
-        cluster: a cluster's id; with a run, the cluster of that run.
+    """Find the run, by its name or id, or the cluster that the user asked for.
 
     Raises:
         PipelineProblem: no run or cluster matches, or several do; names the choices.
@@ -118,14 +113,7 @@ class _Bad(msgspec.Struct, frozen=True):
 def trace_provenance(
     lake: ArrowLake, place: str, subject: Subject, facts: ReportFacts
 ) -> Provenance:
-    """Find the sources of a report.
-
-    Args:
-        lake: the lake that the report was made from.
-        place: the lake's place, as the user named it.
-        subject: the run or cluster of the report.
-        facts: the report's facts.
-    """
+    """Find the sources of a report on a lake, whose place is as the user named it."""
     used = _segments(lake, subject, facts)
     cluster = pc.field("cluster_id")
     concerned = (cluster == subject.cluster_id) | (cluster == "")

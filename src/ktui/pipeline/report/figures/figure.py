@@ -107,11 +107,7 @@ def scale_axis(
 ) -> JSON:
     """Return an axis of positive numbers: logarithmic where they differ by a factor of ten.
 
-    Args:
-        title: the axis' title.
-        values: the numbers to draw.
-        steps: round numbers in order, which ticks may stand at, or at multiples of.
-        text: formats a tick.
+    Ticks stand at round numbers, which `steps` are in order, or at multiples of one.
     """
     low, high = min(values), max(values)
     log = low > 0 and high >= _LOG_FROM * low
@@ -177,9 +173,7 @@ def as_time(t: int) -> str:
 def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
     """Return about 400 equally spaced moments in ms at most, at least 1 s apart, with both ends.
 
-    Args:
-        span: the first and the last moment.
-        cut: spans within it that get no moments but their ends, in order.
+    The spans to cut, in order, get no moments but their ends.
     """
     began, ended = span
     left = ended - began - sum(to - since for since, to in cut)
@@ -190,14 +184,7 @@ def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
 
 
 def breaks(points: Iterable[tuple[int, V]], gaps: Sequence[Span]) -> list[tuple[int, V | None]]:
-    """Replace what is within a gap of the recording by a point without a value.
-
-    So no line bridges it.
-
-    Args:
-        points: times and values, in order of time.
-        gaps: the gaps, in order.
-    """
+    """Replace what is within a gap by a point without a value, so that no line bridges it."""
     known = [(t, value) for t, value in points if not any(a < t < b for a, b in gaps)]
     if not known:
         return []
@@ -225,10 +212,6 @@ def held(values: Iterable[tuple[Span, V]], gaps: Sequence[Span]) -> list[tuple[i
     """Return the points of a line of values that each hold for a time.
 
     Where there is none, and in each gap of the recording, is a point without a value.
-
-    Args:
-        values: the times and values, in order.
-        gaps: the gaps, in order.
     """
     points: list[tuple[int, V | None]] = []
     for span, value in values:
@@ -253,7 +236,6 @@ class Counter:
         self._ended = sorted(ended for _, ended in known if ended is not None)
 
     def at(self, t: int) -> int:
-        """Count the intervals that contain this moment."""
         return bisect_right(self._began, t) - bisect_right(self._ended, t)
 
     def most(self) -> int:

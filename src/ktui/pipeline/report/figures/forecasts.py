@@ -227,12 +227,7 @@ def _why_missing(facts: ReportFacts) -> str:
 
 
 def limits_words(limits: str, *, in_full: bool = True) -> str:
-    """Return limits as text, each by its letter.
-
-    Args:
-        limits: the limits as JSON.
-        in_full: whether to add the shape, the mode and the order.
-    """
+    """Return JSON limits as text, each by its letter; in full, with the shape, mode and order."""
     of = json.loads(limits)
     words = [
         f"{NUMBERS[option].letter}{limit_text(option, of[field])}"

@@ -52,7 +52,6 @@ class Bar(msgspec.Struct, frozen=True):
 
     @property
     def lasted(self) -> str:
-        """The length of the bar's time, as text."""
         return as_duration((self.ended - self.began) / 1000)
 
 
@@ -122,7 +121,6 @@ def lanes_height(lanes: Sequence[FigureLane]) -> int:
 
 
 def _bands(lanes: Sequence[FigureLane], band: Callable[[FigureLane], object]) -> list[JSON]:
-    """Return the backgrounds of every other band."""
     edges = [place for place in range(len(lanes)) if place == 0 or _differ(lanes, place, band)]
     ends = [*edges[1:], len(lanes)]
     return [

@@ -324,5 +324,4 @@ def _break(cut: Span) -> Mapping[str, Sequence[str]]:
 
 
 def _exact(t: int) -> str:
-    """Format ms since 1970 as plotly.js reads a date."""
     return datetime.fromtimestamp(t / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]

@@ -105,7 +105,6 @@ def _hover(move: MoveRecord, end: int) -> str:
 
 
 def _pace(moves: Sequence[MoveRecord], end: int) -> float:
-    """Return the median of bytes by duration, in bytes a second."""
     return statistics.median((move.bytes or 0) * 1000 / length(move, end) for move in moves)
 
 

@@ -202,11 +202,7 @@ def peaks(
 ) -> list[int | None]:
     """Return the highest count from each moment to the next; None within a gap.
 
-    Args:
-        times: when each poll was answered, in order.
-        counts: what each poll counted.
-        moments: the moments, in order, the ends of all gaps among them.
-        gaps: the times that no poll shows.
+    All are in order, and the ends of all gaps are among the moments.
     """
     polled = set(times)
     closed = {
