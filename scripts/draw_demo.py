@@ -21,7 +21,7 @@ from textual.pilot import Pilot
 
 from ktui.cli.context.config import Context
 from ktui.cli.rehearse.live import LivePlan, rehearsal_app
-from ktui.cli.rehearse.start_command import StartCommand
+from ktui.cli.rehearse.options import StartCommand
 from ktui.cli.watch.demo import Playing, demo_app
 from ktui.cluster.clock import PausableClock
 from ktui.execution.host.launch import NewRun
@@ -30,8 +30,8 @@ from ktui.execution.run.options import RunOptions
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.rehearsal.prepare import prepare
 from ktui.rehearsal.twin import Twin
+from ktui.rehearsal.twins import prepare
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.simulated.scenario.record import FASTEST, Scenario

@@ -15,9 +15,8 @@ from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.rehearsal.play import Rehearsal
-from ktui.rehearsal.prepare import prepare
 from ktui.rehearsal.twin import Twin, twin_of
-from ktui.rehearsal.twins import cores, rehearse
+from ktui.rehearsal.twins import cores, prepare, rehearse
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 

@@ -1,4 +1,4 @@
-"""What faults have left behind: brokers that do not serve, and partitions that lack them."""
+"""What faults have left behind on a twin, and what an operator should do about it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.partition import PartitionState, Reassignment
+from ktui.execution.run.run import Run
+from ktui.planning.names import join_some
+from ktui.progress.causes import advice
 from ktui.progress.health import Health, HealthCounts, health
-from ktui.progress.timeline import Stall
-from ktui.rehearsal.played import Aftermath, Lost
+from ktui.progress.timeline import Cause, Stall, StallKind
+from ktui.quantities import as_count, as_duration
+from ktui.rehearsal.played import AFTERWARDS_S, Aftermath, Hit, Lost
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.machines import Power
 
@@ -97,3 +101,112 @@ def _by_broker(
         )
         for broker, of in counts.items()
     }
+
+
+_MOST_REASONS = 6
+_BRING_BACK = {
+    Lost.DOWN: "Start broker {broker}",
+    Lost.HANGING: "Let broker {broker} answer again (resume its process, or restart it)",
+    Lost.DISK_FULL: "Free the disk of broker {broker} and start it",
+}
+_OR_CANCEL = {
+    Lost.DOWN: "or cancel the reassignment",
+    Lost.HANGING: "or cancel the reassignment",
+    Lost.DISK_FULL: "or cancel the reassignment and plan it onto other brokers",
+}
+
+
+def what_to_do(hit: Hit, run: Run) -> Iterator[str]:
+    """Yield what an operator should do after a fault, a sentence each.
+
+    Args:
+        hit: the fault.
+        run: the run at the end of the time that counts to the fault.
+    """
+    after = hit.after
+    found = dict.fromkeys((*_of_cluster(after, run), *_of_run(run)))
+    if found:
+        yield from found
+    elif trouble := "; ".join(reasons(run)):
+        yield f"See to what does not go on: {trouble}."
+    elif run.left and not run.ended:
+        yield f"See why the run was left: {run.left}."
+    elif run.ended:
+        yield "Nothing: the run has ended."
+    elif after.until_s - hit.at_s < AFTERWARDS_S:
+        yield f"Not known yet: trouble can take up to {as_duration(AFTERWARDS_S)} to show."
+    else:
+        yield "Nothing: the run goes on by itself."
+
+
+def reasons(run: Run) -> Iterator[str]:
+    """Yield why partitions of a run are in trouble, the most frequent reasons first."""
+    counts = Counter(
+        f"{track.state.words}{f': {track.reason}' if track.reason else ''}"
+        for track in run.troubled.values()
+    )
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]
+    yield from (f"{as_count(count, 'partition')} {reason}" for reason, count in most)
+
+
+def _of_cluster(after: Aftermath, run: Run) -> Iterator[str]:
+    for broker, why in after.lost.items():
+        instead = f", {_OR_CANCEL[why]}" if _waits_for(run, broker) else ""
+        yield f"{_BRING_BACK[why].format(broker=broker)}{instead}{_lack(after, broker)}."
+    if after.raised:
+        topics = join_some(f"{topic} to {before}" for topic, before in after.raised.items())
+        yield f"Set min.insync.replicas back to what it was: {topics}."
+    slow = {stall.broker: stall for stall in after.stalls if _too_slow(stall)}
+    lagging = [b for b in after.unhealthy if b is not None and b not in after.lost]
+    for broker in sorted({*slow, *lagging}):
+        yield f"{_keep_up(after, broker, slow.get(broker))}{_lack(after, broker)}."
+    if None in after.unhealthy:
+        yield f"Wait for the copies to come into sync{_lack(after, None)}."
+    for stall in after.stalls:
+        if stall.cause is not Cause.TARGET_DOWN and not _too_slow(stall):
+            yield advice(stall.cause, stall.broker)
+
+
+def _waits_for(run: Run, broker: int) -> bool:
+    return any(
+        broker in track.target
+        for track in run.tracks.values()
+        if not track.state.ended and track.cancel is None
+    )
+
+
+def _too_slow(stall: Stall) -> bool:
+    return stall.kind is StallKind.FALLING_BEHIND and stall.cause is Cause.UNKNOWN
+
+
+def _keep_up(after: Aftermath, broker: int, stall: Stall | None) -> str:
+    if (share := after.slowed.get(broker)) is not None:
+        return f"Give broker {broker} back its network and disk, of which it has {share:.0%}"
+    if stall is None:
+        return f"Wait until broker {broker} has caught up"
+    detail = f" ({stall.detail})" if stall.detail else ""
+    return f"Let producers write less, or fewer replicas be copied onto broker {broker}{detail}"
+
+
+def _lack(after: Aftermath, broker: int | None) -> str:
+    """Return how many partitions are unhealthy for want of a broker: a clause, or nothing."""
+    counts = after.unhealthy.get(broker, HealthCounts())
+    words = [
+        f"{count:,} {name}"
+        for count, name in (
+            (counts.offline, "offline"),
+            (counts.under_min_isr, "under min ISR"),
+            (counts.under_replicated, "under-replicated"),
+        )
+        if count
+    ]
+    return f": of the cluster's partitions, {', '.join(words)} until then" if words else ""
+
+
+def _of_run(run: Run) -> Iterator[str]:
+    if run.ended:
+        return
+    if (paused := run.pauses.reason) is not None:
+        yield f"Continue the run, which is paused: {paused}."
+    if run.gate.shut and run.gate.until is None:
+        yield f"See to what holds back the steps of the run: {run.gate.reason}."

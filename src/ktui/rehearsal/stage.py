@@ -1,4 +1,4 @@
-"""The stage of a rehearsal: lets faults happen at their moments, and watches what comes of it."""
+"""The stage of a rehearsal: lets faults happen, watches what comes of it, and skips idle polls."""
 
 from __future__ import annotations
 
@@ -9,13 +9,61 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.engine.decider import QUICK_S
+from ktui.execution.engine.in_flight import WORTH
 from ktui.execution.run.run import Run
 from ktui.progress.timeline import Cause, Stall, StallKind, Timeline
 from ktui.rehearsal.aftermath import look_around
 from ktui.rehearsal.faults import Fault
 from ktui.rehearsal.played import AFTERWARDS_S, BrokerPeak, Hit, SeenStall
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
+
+MOST_S = 5.0
+"""The most seconds between two polls: rates and stalls rest on what is copied between them."""
+
+
+class Foresight(SourceWrapper):
+    """Polls through another source, and knows when the next poll can show news.
+
+    Args:
+        source: polls the twin.
+        cluster: the twin.
+    """
+
+    def __init__(self, source: ObservationSource, cluster: SimulatedCluster) -> None:
+        super().__init__(source)
+        self._cluster = cluster
+        self._changes = self._shown = 0
+        """The decisions of the controller so far, and those that the last poll has shown."""
+        cluster.listen(self._count)
+
+    def _count(self, _: RecordChange) -> None:
+        self._changes += 1
+
+    async def poll(self, interest: Interest) -> Observation:
+        self._cluster.catch_up()
+        shown = self._changes
+        seen = await super().poll(interest)
+        self._shown = shown
+        return seen
+
+    def pause_s(self, usual_s: float) -> float:
+        """Return the seconds until the first poll that can show news.
+
+        It comes about as long after them as the engine's own polls do.
+
+        Args:
+            usual_s: the seconds until the engine would poll.
+        """
+        self._cluster.catch_up()
+        if self._changes > self._shown:
+            return usual_s
+        quiet_s = self._cluster.next_event_s - self._cluster.now_s
+        late_s = max(QUICK_S / 2, quiet_s / WORTH)
+        return max(usual_s, min(quiet_s + late_s, MOST_S))
+
 
 _GAP_S = 15.0
 """A stall that is seen again within so many seconds has lasted all the time."""

@@ -32,7 +32,7 @@ from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.planning.names import join_some
 from ktui.quantities import as_count, as_duration
-from ktui.rehearsal.advice import reasons, what_to_do
+from ktui.rehearsal.aftermath import reasons, what_to_do
 from ktui.rehearsal.played import EndedBy, Hit, Played, SeenStall
 
 PARTS = 10

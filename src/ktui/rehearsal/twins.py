@@ -1,4 +1,4 @@
-"""Rehearse a plan on the twins of a cluster: the slow, the usual and the fast one."""
+"""Rehearse a plan on the twins of a cluster, and hold what comes of it against thresholds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import asynccontextmanager, redirect_stderr
 from datetime import datetime
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import msgspec
@@ -18,12 +21,47 @@ from ktui import __version__
 from ktui.cluster.clock import Clock
 from ktui.cluster.simulated_id import marked
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.launch import NewRun
 from ktui.execution.run.events import Started
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.plan import Plan
+from ktui.preview.facts import ClusterFacts
+from ktui.preview.preview import PlanPreview
+from ktui.quantities import as_bytes, as_duration, as_rate
 from ktui.recording.recorder import Recorder
 from ktui.rehearsal.play import Rehearsal, play
-from ktui.rehearsal.summary import Summary, summarise
+from ktui.rehearsal.summary import BrokerUse, Summary, summarise
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan, checked against a twin."""
+
+    preview: PlanPreview
+    rehearsal: Rehearsal | None
+    """None where the plan has problems, or nothing to do."""
+
+
+def prepare(wanted: NewRun, twin: Twin) -> Prepared:
+    """Check a run against a twin, and return its rehearsal, yet without a fault."""
+    seen = asyncio.run(_snapshot(wanted.plan, twin, measure=wanted.options.throttles))
+    facts = ClusterFacts(seen=seen, cluster=twin.name, cluster_id=twin.cluster_id)
+    preview = wanted.preview_base(facts).under(wanted.terms).with_findings(*wanted.left_out)
+    if preview.idle or preview.problems:
+        return Prepared(preview=preview, rehearsal=None)
+    first = tuple(wanted.first_events(facts))
+    rehearsal = Rehearsal(name=wanted.name, first=first, until=wanted.until)
+    return Prepared(preview=preview, rehearsal=rehearsal)
+
+
+async def _snapshot(plan: Plan, twin: Twin, *, measure: bool) -> ClusterSnapshot:
+    clock = VirtualClock(leaping=True)
+    cluster = SimulatedCluster(twin.cluster(Pace.USUAL), clock)
+    return await take_snapshot(cluster.reader(), plan, clock if measure else None)
+
 
 FEW = 200
 """So many partitions are rehearsed sooner than another process has started, with every poll."""
@@ -180,4 +218,155 @@ def rehearsed_twin(
         summary=summary,
         recording=None if path is None else str(path),
         recording_problem=None if recorder is None else recorder.problem,
+    )
+
+
+async def rehearse_in_background(
+    wanted: NewRun,
+    twin: Twin,
+    *,
+    start: datetime,
+    finished: Callable[[Pace], None],
+) -> tuple[Prepared, tuple[RehearsedTwin, ...]]:
+    """Check a plan against a twin, and rehearse it on the slow, the usual and the fast one.
+
+    Cancelling this ends the processes.
+
+    Args:
+        wanted: the run.
+        twin: the cluster with its range of copy rates.
+        start: the wall time of the twins at the start of the run.
+        finished: is called for each twin that has been played.
+
+    Returns:
+        The check, and the twins from the slowest to the fastest; none if a start would be refused.
+
+    Raises:
+        RunProblem: the system has ended one of the processes.
+    """
+    loop = asyncio.get_running_loop()
+    async with _processes(min(cores(), len(twin.paces))) as pool:
+        prepared = await loop.run_in_executor(pool, prepare, wanted, twin)
+        if prepared.rehearsal is None:
+            return prepared, ()
+
+        async def play(task: TwinTask) -> RehearsedTwin:
+            played = await loop.run_in_executor(pool, play_twin, task)
+            finished(task.pace)
+            return played
+
+        tasks = twin_tasks(prepared.rehearsal, twin, start=start)
+        return prepared, tuple(await asyncio.gather(*map(play, tasks)))
+
+
+@asynccontextmanager
+async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
+    """Make a pool of processes, none of which outlives the block.
+
+    Raises:
+        RunProblem: the system has ended one of the processes.
+    """
+    before = set(multiprocessing.active_children())
+    with redirect_stderr(sys.__stderr__):  # a view has put one without a file in its place
+        resource_tracker.ensure_running()
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(most, mp_context=context, initializer=ignore_interrupts)
+    try:
+        yield pool
+    except BaseException as error:
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise RunProblem(LOST_PROCESS) from None
+        if isinstance(error, OSError):
+            raise RunProblem(f"the processes of the rehearsal cannot be had: {error}") from None
+        raise
+    finally:
+        await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+
+
+MAX_TIME, MAX_INFLOW, MIN_ROOM = "--max-time", "--max-inflow", "--min-room"
+TO_THE_END = "to the end"
+"""The name of the threshold that always holds: every partition comes to its target."""
+
+
+class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """The thresholds that were named; None for those that were not."""
+
+    max_time_s: float | None = None
+    max_inflow: float | None = None
+    """Bytes a second copied into any broker."""
+    min_room: int | None = None
+    """Free bytes on the disk of each broker of the plan, or that something is copied into."""
+    min_room_share: float | None = None
+    """The same as a share of the disk."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """One threshold, with the twin that comes closest to it."""
+
+    threshold: str
+    """The option, or `to the end`."""
+    holds: bool
+    pace: Pace
+    found: str
+    """What the twin showed, for people."""
+
+
+def check(twins: Sequence[RehearsedTwin], thresholds: Thresholds) -> tuple[Checked, ...]:
+    """Hold a rehearsal against thresholds. A threshold holds if it does on each twin."""
+    return tuple(_checks(twins, thresholds))
+
+
+def _checks(twins: Sequence[RehearsedTwin], wanted: Thresholds) -> Iterator[Checked]:
+    yield _to_the_end(twins)
+    if (longest := wanted.max_time_s) is not None:
+        slowest = max(twins, key=lambda twin: twin.summary.time_s)
+        time_s = slowest.summary.time_s
+        found = f"{as_duration(time_s)}, at most {as_duration(longest)}"
+        yield Checked(
+            threshold=MAX_TIME,
+            holds=slowest.summary.complete and time_s <= longest,
+            pace=slowest.pace,
+            found=found if slowest.summary.complete else f"not done after {as_duration(time_s)}",
+        )
+    if (most := wanted.max_inflow) is not None:
+        twin, broker = _worst(twins, lambda use: -use.inflow)
+        found = f"{as_rate(broker.inflow)} into broker {broker.broker}, at most {as_rate(most)}"
+        holds = broker.inflow <= most * _ROUNDING
+        yield Checked(threshold=MAX_INFLOW, holds=holds, pace=twin.pace, found=found)
+    if (least := wanted.min_room) is not None:
+        twin, broker = _worst(twins, lambda use: float(use.room))
+        found = f"{as_bytes(broker.room)} on broker {broker.broker}, at least {as_bytes(least)}"
+        yield Checked(threshold=MIN_ROOM, holds=broker.room >= least, pace=twin.pace, found=found)
+    if (share := wanted.min_room_share) is not None:
+        twin, broker = _worst(twins, _room_share)
+        has = _room_share(broker)
+        found = f"{has:.1%} of broker {broker.broker}'s disk, at least {share:.1%}"
+        yield Checked(threshold=MIN_ROOM, holds=has >= share, pace=twin.pace, found=found)
+
+
+_ROUNDING = 1 + 1e-9
+
+
+def _to_the_end(twins: Sequence[RehearsedTwin]) -> Checked:
+    worst = min(twins, key=lambda twin: twin.summary.done)
+    summary = worst.summary
+    found = f"{summary.done:,} of {summary.partitions:,} partitions at their target"
+    why = f": {'; '.join(summary.why)}" if summary.why else ""
+    return Checked(
+        threshold=TO_THE_END, holds=summary.complete, pace=worst.pace, found=f"{found}{why}"
+    )
+
+
+def _room_share(use: BrokerUse) -> float:
+    return use.room / use.disk if use.disk else 0.0
+
+
+def _worst(
+    twins: Sequence[RehearsedTwin], rank: Callable[[BrokerUse], float]
+) -> tuple[RehearsedTwin, BrokerUse]:
+    return min(
+        ((twin, use) for twin in twins for use in twin.summary.brokers),
+        key=lambda pair: rank(pair[1]),
     )

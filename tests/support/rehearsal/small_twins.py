@@ -15,8 +15,8 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.rehearsal.faults import parse_fault
 from ktui.rehearsal.play import Rehearsal, play
 from ktui.rehearsal.played import Played
-from ktui.rehearsal.prepare import prepare
 from ktui.rehearsal.twin import Pace, Twin, twin_of
+from ktui.rehearsal.twins import prepare
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from ktui.cli.context.config import Context
 from ktui.cli.rehearse.live import LivePlan, ShownRehearsal, rehearsal_app
-from ktui.cli.rehearse.start_command import StartCommand
+from ktui.cli.rehearse.options import StartCommand
 from ktui.execution.host.state_dir import resolve_state_dir
 from ktui.pacing.limits import Limits
 from ktui.rehearsal.play import Rehearsal

@@ -13,7 +13,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.twin.brokers import rates_of
 from ktui.simulated.twin.make import ClusterTwin
 from ktui.simulated.twin.take import take_twin
-from ktui.tui.run_view.rehearsing import RehearsedPlan
+from ktui.tui.run_view.launchers import RehearsedPlan
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.plan.start import StartScreen
 from support.runs.engine_runs import plan_of

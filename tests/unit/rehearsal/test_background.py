@@ -11,9 +11,8 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import default_limits
 from ktui.planning.check.findings import Allowances
-from ktui.rehearsal.background import rehearse_in_background
 from ktui.rehearsal.twin import Pace
-from ktui.rehearsal.twins import rehearse
+from ktui.rehearsal.twins import rehearse, rehearse_in_background
 from ktui.simulated.clock import FIRST_MOMENT
 from support.rehearsal.small_twins import ONTO_4, TWIN, rehearsal_of
 

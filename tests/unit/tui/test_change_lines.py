@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ktui.planning.intents.before_after import BeforeAfter, BrokerBeforeAfter, Holding
 from ktui.tui.draw.cells import pieces_width
-from ktui.tui.screens.plan.change_lines import change_lines
+from ktui.tui.screens.plan.preview_lines import change_lines
 
 GIB = 1024**3
 holdings = st.builds(

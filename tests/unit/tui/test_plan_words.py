@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ktui.tui.run_view.launchers import BadCommand
 from ktui.tui.run_view.plan_request import PlanRequest, parse_plan_words
-from ktui.tui.run_view.run_verbs import BadCommand
 
 
 @pytest.mark.parametrize(

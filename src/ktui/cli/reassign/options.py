@@ -91,7 +91,8 @@ _TABLE = (
         Option(
             "generate",
             "Propose a new assignment of topics to brokers. Nothing is started.",
-            example=f"{_BROKER} --generate --topics-to-move-json-file topics.json --broker-list 4,5,6",
+            example=f"{_BROKER} --generate --topics-to-move-json-file topics.json "
+            "--broker-list 4,5,6",
         ),
         Option(
             "execute",
@@ -280,8 +281,8 @@ _TABLE = (
             "zookeeper",
             metavar="HOST:PORT",
             argument_optional=True,
-            refusal="--zookeeper was removed in Kafka 3.0, and Kafka 4.0 has no ZooKeeper: name the "
-            "brokers with --bootstrap-server HOST:PORT",
+            refusal="--zookeeper was removed in Kafka 3.0, and Kafka 4.0 has no ZooKeeper: name "
+            "the brokers with --bootstrap-server HOST:PORT",
         ),
     ),
 )

@@ -14,17 +14,20 @@ from ktui.cli.context.terminal import has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.plan_report import finding_line
-from ktui.cli.rehearse.options import RehearseOptions, TwinSource, rehearse_options
-from ktui.cli.rehearse.start_command import StartCommand, options_as_given
+from ktui.cli.rehearse.options import (
+    RehearseOptions,
+    StartCommand,
+    TwinSource,
+    options_as_given,
+    rehearse_options,
+)
 from ktui.cli.twin.report import Report, rehearsal_json, rehearsal_text
 from ktui.cli.twin.taking import twin_notes, twin_of_cluster
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 from ktui.quantities import as_count
-from ktui.rehearsal.prepare import Prepared, prepare
-from ktui.rehearsal.thresholds import Thresholds, check
 from ktui.rehearsal.twin import Twin, load_twin, twin_of
-from ktui.rehearsal.twins import rehearse
+from ktui.rehearsal.twins import Prepared, Thresholds, check, prepare, rehearse
 from ktui.simulated.scenario.record import FASTEST
 
 DOES_NOT_HOLD = 3

@@ -15,7 +15,7 @@ from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.record.sources import ClusterRecording
-from ktui.cli.rehearse.start_command import StartCommand
+from ktui.cli.rehearse.options import StartCommand
 from ktui.cli.twin.rehearser import ShownTwin
 from ktui.cli.twin.report import Report, rehearsal_text
 from ktui.cli.watch.demo_launcher import SimulatedEngines
@@ -32,12 +32,10 @@ from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Finding
 from ktui.progress.timeline import Timeline
 from ktui.recording.recorder import Recorder
-from ktui.rehearsal.live import LiveRehearsal
-from ktui.rehearsal.play import Rehearsal
+from ktui.rehearsal.play import LiveRehearsal, Rehearsal
 from ktui.rehearsal.summary import summarise
-from ktui.rehearsal.thresholds import Thresholds, check
 from ktui.rehearsal.twin import Pace, Twin
-from ktui.rehearsal.twins import rehearsed_twin, twin_recorder
+from ktui.rehearsal.twins import Thresholds, check, rehearsed_twin, twin_recorder
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import FASTEST

@@ -34,8 +34,7 @@ from ktui.recording.replay_tape import ReplayClock, Tape
 from ktui.rehearsal.branch.compare import Happening, RunMoment, WhatWas, comparison, moment_of
 from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
 from ktui.rehearsal.branch.twin import twin_at
-from ktui.rehearsal.live import LiveRehearsal
-from ktui.rehearsal.play import Rehearsal
+from ktui.rehearsal.play import LiveRehearsal, Rehearsal
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import FASTEST

@@ -18,16 +18,13 @@ from ktui.execution.host.launch import NewRun
 from ktui.inputfile import FileProblem
 from ktui.planning.plan import Plan
 from ktui.quantities import as_duration
-from ktui.rehearsal.background import rehearse_in_background
 from ktui.rehearsal.faults import FAULT_VERBS, Fault, FaultProblem
-from ktui.rehearsal.live import LiveRehearsal
-from ktui.rehearsal.thresholds import Thresholds, check
+from ktui.rehearsal.play import LiveRehearsal
 from ktui.rehearsal.twin import Pace, twin_of
-from ktui.rehearsal.twins import RehearsedTwin
+from ktui.rehearsal.twins import RehearsedTwin, Thresholds, check, rehearse_in_background
 from ktui.simulated.twin.make import ClusterTwin
 from ktui.simulated.twin.scope import CannotSnapshot
-from ktui.tui.run_view.rehearsing import RehearsedPlan
-from ktui.tui.run_view.run_verbs import BadCommand
+from ktui.tui.run_view.launchers import BadCommand, RehearsedPlan
 
 T = TypeVar("T")
 

@@ -16,9 +16,8 @@ from ktui.planning.check.findings import Finding
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.rehearsal.summary import BrokerUse, FaultOutcome, Stop, Summary
-from ktui.rehearsal.thresholds import Checked
 from ktui.rehearsal.twin import Pace, Twin
-from ktui.rehearsal.twins import RehearsedTwin
+from ktui.rehearsal.twins import Checked, RehearsedTwin
 
 _MOST_STALLS = 10
 _Cells = Callable[[Summary], str]

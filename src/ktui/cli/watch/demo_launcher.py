@@ -40,7 +40,7 @@ from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.timeline import Timeline
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.producers import Producers
-from ktui.tui.run_view.rehearsing import PlanRehearser
+from ktui.tui.run_view.launchers import PlanRehearser
 
 ENGINE_POLLS = 10.0
 """The most polls of an engine in one real second."""

@@ -34,7 +34,7 @@ from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
 from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.tui.run_view.rehearsing import PlanRehearser
+from ktui.tui.run_view.launchers import PlanRehearser
 
 
 class ProcessEngines:

@@ -28,7 +28,7 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import CHOICES, KIP_435_NAMES, LETTERS, NUMBERS, PACE, PACES
-from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange
+from ktui.tui.run_view.launchers import BadCommand, OpenGate, RunChange
 
 _OPTION_OF = {letter: option for option, letter in LETTERS.items()} | dict(KIP_435_NAMES)
 _MOST_NAMES = 50

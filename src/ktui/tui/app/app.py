@@ -59,9 +59,7 @@ from ktui.tui.poll.overview import Overview
 from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
 from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.rehearsing import RehearsalInView
-from ktui.tui.run_view.run_verbs import BadCommand, RunVerbs
+from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInView, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.command_line import Action, CommandScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun

@@ -12,7 +12,7 @@ from ktui.captions import Caption
 from ktui.cluster.observer import Observer
 from ktui.progress.timeline import Progress
 from ktui.tui.app.rehearsal import RehearsalApp
-from ktui.tui.run_view.rehearsing import BranchInView
+from ktui.tui.run_view.launchers import BranchInView
 from ktui.tui.widgets.branch_lines import BranchLines
 from ktui.tui.widgets.header import StatusHeader, line_under
 

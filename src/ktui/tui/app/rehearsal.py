@@ -16,7 +16,7 @@ from ktui.tui.app.simulated import (
     QUIT_BINDING,
     SimulatedApp,
 )
-from ktui.tui.run_view.rehearsing import RehearsalInView
+from ktui.tui.run_view.launchers import RehearsalInView
 from ktui.tui.screens.brokers.breaking import (
     BreakChoice,
     BreakList,

@@ -20,9 +20,8 @@ from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
+from ktui.tui.run_view.launchers import BadCommand, OpenGate, RehearsalInView, RunChange, RunVerbs
 from ktui.tui.run_view.plan_request import parse_plan_words
-from ktui.tui.run_view.rehearsing import RehearsalInView
-from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange, RunVerbs
 from ktui.tui.screens.command_line import Action, last_word
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
 from ktui.tui.screens.watch.screen import WatchScreen

@@ -13,8 +13,7 @@ from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event
 from ktui.recording.replay_tape import Tape
 from ktui.rehearsal.branch.compare import Happening
-from ktui.rehearsal.branch.point import RecordedEntries
-from ktui.rehearsal.branch.rates import ShownRates
+from ktui.rehearsal.branch.point import RecordedEntries, ShownRates
 from ktui.tui.replay.walk import Checkpoint, Walk
 
 AT_ONCE_S = 0.1

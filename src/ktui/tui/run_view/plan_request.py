@@ -30,7 +30,7 @@ from ktui.planning.intents.wishes import Wishes
 from ktui.planning.names import closest_names
 from ktui.planning.plan import Plan
 from ktui.quantities import as_bytes, as_count
-from ktui.tui.run_view.run_verbs import BadCommand
+from ktui.tui.run_view.launchers import BadCommand
 
 FILE = "file"
 SOURCES = (FILE, *INTENTS)

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ktui.tui.run_view.run_verbs import BadCommand
+from ktui.tui.run_view.launchers import BadCommand
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import HistoryField
 

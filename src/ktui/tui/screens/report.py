@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.tui.draw.titled_rule import panel_title, titled_rule
-from ktui.tui.run_view.rehearsing import RehearsalInView
+from ktui.tui.run_view.launchers import RehearsalInView
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.run.status_lines import PROGRESS_S, RunLines
+from ktui.cli.run.status import PROGRESS_S, RunLines
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir

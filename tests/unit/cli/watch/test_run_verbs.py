@@ -10,7 +10,7 @@ from ktui.execution.journal.commands import CancelMoves, Continue, Pause
 from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind
-from ktui.tui.run_view.run_verbs import BadCommand
+from ktui.tui.run_view.launchers import BadCommand
 from support.journals.journals import planned, started
 from support.simulated.observations import START
 

@@ -37,10 +37,9 @@ from ktui.tui.run_view.plan_choice import (
 from ktui.tui.run_view.plan_request import FILE, GeneratedPlan, PlanRequest, generate_plan
 from ktui.tui.run_view.recent_layout import RecentLayout
 from ktui.tui.screens.forms.allowances import PlanAllowances
-from ktui.tui.screens.plan.once_typed import OnceTyped
 from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section
-from ktui.tui.screens.plan.source import SourceForm
+from ktui.tui.screens.plan.source import OnceTyped, SourceForm
 from ktui.tui.screens.plan.step_screen import StepScreen, show_lines
 from ktui.tui.screens.plan.steps import CHECK, PLAN, findings_of, worst_of
 from ktui.tui.widgets.choices import Choices, FormChoices

@@ -16,8 +16,13 @@ from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import Paint
 from ktui.tui.run_view.plan_choice import ColouredLine
 from ktui.tui.run_view.plan_request import GeneratedPlan
-from ktui.tui.screens.plan.change_lines import Line, change_lines
-from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
+from ktui.tui.screens.plan.preview_lines import (
+    EVERYTHING,
+    Line,
+    Section,
+    change_lines,
+    preview_lines,
+)
 
 _LEAST_ROWS = 6
 _SKETCH_LINES, _PREVIEW_LINES = 18, 20

@@ -1,32 +1,140 @@
-"""What a plan does to each broker, drawn before and after; and what its run costs."""
+"""The lines of a plan's preview: its figures, its findings, and what changes."""
 
 from __future__ import annotations
 
 import enum
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ktui.planning.check.disks import LOW
 from ktui.planning.check.findings import Severity
-from ktui.planning.intents.before_after import BeforeAfter
+from ktui.planning.intents.before_after import BeforeAfter, BrokerBeforeAfter, Holding
+from ktui.planning.intents.layout import UNKNOWN_BYTES
 from ktui.preview import text
-from ktui.preview.preview import BrokerPreview, PlanPreview
+from ktui.preview.preview import BrokerPreview, PlanPreview, sizes_phrase
 from ktui.quantities import as_bytes, as_count
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.change_bar import change_bar, change_legend
-from ktui.tui.screens.plan.change_lines import Line, change_lines
 from ktui.tui.screens.plan.steps import step_of
+
+Line = list[Piece]
+
+_MOST_BAR, _LEAST_BAR = 24, 3
+_GAP = Piece("  ")
+_ARROW = Piece(" → ", "dim")
+_NO_ARROW = "   "
+
+
+def change_lines(change: BeforeAfter, width: int, rows: int) -> Iterator[Line]:
+    """Draw a line for each broker, after a heading.
+
+    Args:
+        change: what all brokers have.
+        width: the width in cells.
+        rows: how many brokers fit; those that change most are shown then.
+    """
+    shown = _most_changed(change.brokers, rows)
+    if not shown:
+        return
+    ids = max(len("broker"), *(len(str(each.broker)) for each in shown))
+    columns = [
+        _column("bytes", shown, lambda each: each.bytes, as_bytes),
+        _column("replicas", shown, lambda each: each.replicas, _number),
+        _column("leaders", shown, lambda each: each.leaders, _number),
+    ]
+    figures = sum(2 + sum(map(len, (piece.text for piece in column[0]))) for column in columns)
+    bar = min(_MOST_BAR, max(_LEAST_BAR, width - ids - figures - 2))
+    most = max(max(each.before.bytes, each.after.bytes) for each in change.brokers)
+    yield [
+        Piece(f"{'broker':<{ids}}", "header"),
+        _GAP,
+        Piece(" " * bar),
+        *(part for column in columns for part in (_GAP, *column[0])),
+    ]
+    for place, each in enumerate(shown, 1):
+        now, then = each.before.bytes, each.after.bytes
+        yield [
+            Piece(f"{each.broker:<{ids}}", bold=each.before != each.after),
+            _GAP,
+            *change_bar(min(now, then), max(0, then - now), max(0, now - then), most, bar),
+            *(part for column in columns for part in (_GAP, *column[place])),
+        ]
+    yield from _rest(change.brokers, shown)
+    if change.sizes_unknown:
+        unknown = sizes_phrase(change.sizes_unknown)
+        yield [Piece(f"{unknown} not known: each counts as {as_bytes(UNKNOWN_BYTES)}", "dim")]
+    yield change_legend()
+
+
+def _most_changed(brokers: Sequence[BrokerBeforeAfter], rows: int) -> Sequence[BrokerBeforeAfter]:
+    """Return all brokers by id if they fit; else those that change most, these first."""
+    if len(brokers) <= rows:
+        return brokers
+    return sorted(brokers, key=_change)[:rows]
+
+
+def _change(each: BrokerBeforeAfter) -> tuple[int, int, int, int]:
+    before, after = each.before, each.after
+    return (
+        -abs(after.bytes - before.bytes),
+        -abs(after.replicas - before.replicas),
+        -abs(after.leaders - before.leaders),
+        each.broker,
+    )
+
+
+def _rest(
+    brokers: Sequence[BrokerBeforeAfter], shown: Sequence[BrokerBeforeAfter]
+) -> Iterator[Line]:
+    """Count the brokers that are not shown."""
+    if len(shown) == len(brokers):
+        return
+    changed = sum(each.before != each.after for each in brokers)
+    less = changed - sum(each.before != each.after for each in shown)
+    same = len(brokers) - len(shown) - less
+    parts = [
+        (less, "changes less" if less == 1 else "change less"),
+        (same, "does not change" if same == 1 else "do not change"),
+    ]
+    words = " and ".join(f"{count:,} more that {what}" for count, what in parts if count)
+    yield [Piece(f"and {words}", "dim")]
+
+
+def _column(
+    name: str,
+    shown: Sequence[BrokerBeforeAfter],
+    figure: Callable[[Holding], int],
+    text: Callable[[int], str],
+) -> list[Line]:
+    """Draw the figures of brokers before and after, after a heading: all of one width."""
+    now = [text(figure(each.before)) for each in shown]
+    then = [text(figure(each.after)) for each in shown]
+    left, right = max(map(len, now)), max(map(len, then))
+    width = max(len(name), left + len(_NO_ARROW) + right)
+    lines = [[Piece(f"{name:<{width}}", "header")]]
+    for before, after in zip(now, then, strict=True):
+        changes = before != after
+        lines.append(
+            [
+                Piece(f"{before:>{left}}", "" if changes else "dim"),
+                _ARROW if changes else Piece(_NO_ARROW, "dim"),
+                Piece(f"{after if changes else '':<{width - left - len(_NO_ARROW)}}", bold=True),
+            ]
+        )
+    return lines
+
+
+def _number(count: int) -> str:
+    return f"{count:,}"
+
 
 _MOST_BROKERS = 40
 """With more brokers than this, those that do not change are left out."""
 _SIDE_BY_SIDE = 128
 """The width in cells from which counts and disks share a line."""
-_BAR, _LEAST_BAR = 24, 3
 _FIRST_FINDINGS, _LINES_OF_FINDING = 2, 2
 _ROLES = {Severity.PROBLEM: "stalled", Severity.WARNING: "falling-behind", Severity.NOTE: "dim"}
 _TIME_INDENT = len("time  ")
-_GAP = Piece("  ")
-_ARROW = Piece(" → ", "dim")
 _SIZE = len("999 GiB")
 _SIGNED = _SIZE + 1
 _NOT_KNOWN = "size not known"
@@ -210,7 +318,7 @@ def _leaders(share: BrokerPreview) -> Line:
 
 
 def _bar_cells(spare: int) -> int:
-    return min(_BAR, max(_LEAST_BAR, spare))
+    return min(_MOST_BAR, max(_LEAST_BAR, spare))
 
 
 # ------------------------------------------------------------------------------------- disks

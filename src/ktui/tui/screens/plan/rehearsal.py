@@ -18,7 +18,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.titled_rule import panel_title, titled_rule
-from ktui.tui.run_view.rehearsing import PlanRehearser, RehearsedPlan
+from ktui.tui.run_view.launchers import PlanRehearser, RehearsedPlan
 from ktui.tui.screens.report import report_content
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys

@@ -1,24 +1,96 @@
-"""The fields that name a plan: a file's path, or what a plan that is made is to do."""
+"""The step that chooses a plan: a file, or what it is made from."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.screen import Screen
+from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.intents.registry import FIELDS, Field, WrongField
 from ktui.tui.run_view.plan_request import FILE, SOURCES, PlanRequest
-from ktui.tui.screens.plan.path_suggester import PathSuggester
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.text_field import TextField
+
+_PAUSE_S = 0.2
+"""Seconds without a change after which typing has paused."""
+
+
+class OnceTyped:
+    """Acts once typing pauses: one act at a time, until nothing more has been typed.
+
+    Args:
+        screen: the screen that is typed on.
+        group: the group of the worker that acts.
+        act: acts on what is typed.
+    """
+
+    def __init__(self, screen: Screen[Any], group: str, act: Callable[[], Awaitable[None]]) -> None:
+        self._screen, self._group, self._act = screen, group, act
+        self._changes = 0
+        """How many times something was typed or chosen."""
+
+    def soon(self) -> None:
+        """Note that something was typed or chosen."""
+        self._changes += 1
+        if not self.is_busy:
+            self._screen.run_worker(self._later(), group=self._group, exit_on_error=False)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something was typed that was not acted on yet."""
+        return self._group in {worker.group for worker in self._screen.workers}
+
+    async def _later(self) -> None:
+        done = -1
+        while done != self._changes:
+            done = self._changes
+            await asyncio.sleep(_PAUSE_S)
+            if done == self._changes:
+                await self._act()
+
+
+class PathSuggester(Suggester):
+    """Suggests the first folder or file whose path begins with the text typed.
+
+    Args:
+        suffixes: how the names of the files end.
+    """
+
+    def __init__(self, suffixes: tuple[str, ...]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._suffixes = suffixes
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return await asyncio.to_thread(_completed, value, self._suffixes) if value else None
+
+
+def _completed(value: str, suffixes: tuple[str, ...]) -> str | None:
+    folder, _, start = value.rpartition("/")
+    try:
+        entries = sorted(Path(f"{folder}/" if "/" in value else ".").expanduser().iterdir())
+    except (OSError, RuntimeError):  # no such folder; no such user's home
+        return None
+    for path in entries:
+        if path.name.startswith(start) and (start or not path.name.startswith(".")):
+            if path.is_dir():
+                return f"{value[: len(value) - len(start)]}{path.name}/"
+            if path.suffix in suffixes:
+                return f"{value[: len(value) - len(start)]}{path.name}"
+    return None
+
 
 _LINES = [
     (label, [*fields])

@@ -27,6 +27,7 @@ from ktui.planning.objective import canary_in_words
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.preview.preview import PlanPreview
 from ktui.tui.run_view import messages
+from ktui.tui.run_view.launchers import RehearsedPlan
 from ktui.tui.run_view.plan_choice import (
     MEASURING,
     ChosenPlan,
@@ -34,7 +35,6 @@ from ktui.tui.run_view.plan_choice import (
     finding_lines,
     plan_problem,
 )
-from ktui.tui.run_view.rehearsing import RehearsedPlan
 from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm

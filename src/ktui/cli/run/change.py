@@ -1,0 +1,222 @@
+"""The verbs that change a run a little: limits, schedule, pause and continue, and a note."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
+from ktui.cli.options.limits import (
+    GivenLimits,
+    check_limits,
+    limit_changes,
+    limits_brokers_option,
+    limits_change,
+)
+from ktui.cli.options.schedule import schedule_options
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode, encode_record
+from ktui.cli.output.table import table
+from ktui.cli.process.send_command import send_command
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.client import RunClient, write_note
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.undo import undo_limits
+from ktui.execution.journal.commands import Continue, Pause, SetSchedule
+from ktui.execution.run.run import Run
+from ktui.execution.run.text import chosen_text, schedule_text
+from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, Limits, limit_text
+
+
+class LimitsJson(msgspec.Struct, frozen=True):
+    """The output of `ktui limits RUN --json` without a change."""
+
+    schema_version: int
+    run: str
+    limits: Limits
+    since_batch: int
+    """The first decision that the limits bind."""
+
+
+@click.command("limits")
+@common.run_argument
+@limits_brokers_option
+@limit_changes
+@click.option("--undo", is_flag=True, help="Put back the limits from before your last change.")
+@common.state_dir_option
+@common.json_option
+def limits_command(
+    name: str,
+    *,
+    limits: GivenLimits,
+    brokers: tuple[int, ...],
+    undo: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Show or change the limits of RUN; unnamed ones keep their value.
+
+    New limits bind from the next decision on. Steps in flight stay as they are. Waits up to 30 s
+    for the engine's answer, which names that decision. Without an engine nothing changes: resume
+    the run first.
+
+    With --broker, limits are set for one broker alone, and the run's stay as they are.
+    """
+    if undo and (limits or brokers):
+        raise BadInput("--undo: takes no other limits. Give one of the two")
+    if not brokers:
+        check_limits(limits)
+    client = RunClient.find(state, name)
+    if undo:
+        send_command(client, undo_limits(client.read_live()).command, json=json)
+        return
+    if limits or brokers:
+        send_command(client, limits_change(client.read_live(), limits, brokers), json=json)
+        return
+    run = client.read().run
+    click.echo(_limits_json(run) if json else _limits_text(run))
+
+
+def _limits_json(run: Run) -> str:
+    return encode(LimitsJson(SCHEMA_VERSION, run.name, run.limits, run.limits_changed_at + 1))
+
+
+def _limits_text(run: Run) -> str:
+    rows = [(f"--{option}", _value(run.limits, option)) for option in (*NUMBERS, *CHOICES)]
+    own = (
+        (f"--broker {broker} --{option}", limit_text(option, value))
+        for option in OF_ONE_BROKER
+        for broker, value in run.limits.own_of(option).items()
+    )
+    return table((f"LIMITS OF {run.name}", "IN FORCE"), [*rows, *own])
+
+
+def _value(limits: Limits, option: str) -> str:
+    return limit_text(option, getattr(limits, option.replace("-", "_")))
+
+
+@click.command("schedule")
+@common.run_argument
+@schedule_options
+@common.state_dir_option
+@common.json_option
+def schedule_command(name: str, *, schedule: SetSchedule, state: StateDir, json: bool) -> None:
+    """Show or change when the steps of RUN may begin, and by when it is done.
+
+    What is not named stays.
+
+    A change holds at once. Steps in flight finish whenever they do. Waits up to 30 s for the
+    engine's answer. Without an engine nothing changes: resume the run first.
+    """
+    client = RunClient.find(state, name)
+    if schedule != SetSchedule():
+        live = client.read_live()
+        if isinstance(schedule.by, datetime):
+            # only this asks a cluster: the other verbs load no Kafka client
+            from ktui.cli.doctor.permissions import check_throttle_permitted  # noqa: PLC0415
+
+            check_throttle_permitted(live)
+        send_command(client, schedule, json=json)
+        return
+    run = client.read().run
+    click.echo(_schedule_json(run) if json else _schedule_text(run))
+
+
+def _schedule_json(run: Run) -> str:
+    begins_at = run.schedule.begins_at(SystemClock().now())
+    return encode_record({"run": run.name, "schedule": run.schedule, "begins_at": begins_at})
+
+
+def _schedule_text(run: Run) -> str:
+    begins_at = run.schedule.begins_at(SystemClock().now())
+    now = "" if begins_at is None or run.ended else f"\nnow: {run.schedule.reason(begins_at)}"
+    chosen = run.throttled.chosen
+    rate = "" if chosen is None or run.ended else f"\n{chosen_text(chosen)}"
+    return f"steps of {run.name} begin {schedule_text(run.schedule)}{now}{rate}"
+
+
+_only_topics = common.topics_option("Only this topic; may be repeated.")
+_only_partitions = common.partitions_option("Only this partition; may be repeated.")
+_only_brokers = common.brokers_option(
+    "Only partitions that hold, gain or lose a replica on this broker now; may be repeated."
+)
+
+
+@click.command("continue")
+@common.run_argument
+@_only_topics
+@_only_partitions
+@_only_brokers
+@common.state_dir_option
+@common.json_option
+def continue_(
+    name: str,
+    *,
+    topics: tuple[str, ...],
+    partitions: tuple[TopicPartition, ...],
+    brokers: tuple[int, ...],
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Lift pauses of RUN: those of the named topics, partitions and brokers, or else all.
+
+    --broker lifts the pause of each partition that has ever had to do with the broker in RUN.
+
+    Waits up to 30 s for the engine's answer. A run without an engine is not paused: start one with
+    `ktui resume`.
+    """
+    client = RunClient.find(state, name)
+    run = _checked(client, topics, partitions)
+    scope = (*partitions, *common.find_on_brokers(run, brokers, ever=True))
+    send_command(client, Continue(topics=topics, partitions=scope), json=json)
+
+
+@click.command("pause")
+@common.run_argument
+@_only_topics
+@_only_partitions
+@_only_brokers
+@common.state_dir_option
+@common.json_option
+def pause(
+    name: str,
+    *,
+    topics: tuple[str, ...],
+    partitions: tuple[TopicPartition, ...],
+    brokers: tuple[int, ...],
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Pause RUN: steps in flight finish, and no new ones are submitted.
+
+    `ktui continue` lifts the pause. Waits up to 30 s for the engine's answer.
+    """
+    client = RunClient.find(state, name)
+    run = _checked(client, topics, partitions)
+    scope = (*partitions, *common.find_on_brokers(run, brokers))
+    send_command(client, Pause(topics=topics, partitions=scope), json=json)
+
+
+def _checked(
+    client: RunClient, topics: tuple[str, ...], partitions: tuple[TopicPartition, ...]
+) -> Run:
+    run = client.read_live()
+    common.check_scope(run, topics, partitions)
+    return run
+
+
+@click.command("note")
+@common.run_argument
+@click.argument("text", metavar="TEXT", nargs=-1, required=True)
+@common.state_dir_option
+def note_command(name: str, text: tuple[str, ...], *, state: StateDir) -> None:
+    """Write TEXT among the events of RUN, with your name and the time.
+
+    `ktui status` and `ktui runs` show notes, and so does `e` in the view. The run may be live, wait
+    for resume or have ended. Nothing is sent to the cluster.
+    """
+    write_note(RunClient.find(state, name), " ".join(text))
+    click.echo(f"run {name}: noted")
