@@ -250,7 +250,7 @@ def test_two_concurrent_runs_cannot_write_the_same_lake(
 def test_a_lake_of_a_newer_ktui_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / NAME).write_text('{"schema_version": 99}', encoding="utf-8")
 
-    with pytest.raises(PipelineProblem, match="written by a newer ktui"):
+    with pytest.raises(PipelineProblem, match="written by another ktui"):
         Lake.open(spark, str(tmp_path))
 
 

@@ -1,9 +1,8 @@
-"""Write a journal that all later versions have to read.
+"""Write the golden journal of the present format, with every kind of event and command.
 
 Run `python -m support.journals.golden_journal`.
 
-The journal has every kind of event and command, and a written one never changes. For a new kind or
-a new field add it here, and write one more journal.
+For a new kind or a new field add it here, and write the journal again.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from support.journals.throttled_journals import BROKER_4, ORDERS
 
-FOLDER = Path(__file__).parents[2] / "unit" / "execution" / "journal" / "golden"
+FILE = Path(__file__).parents[2] / "unit" / "execution" / "journal" / "golden" / "journal.json"
 WHO = "ada@ops1 (4711)"
 LIMITS = Limits(
     replicas=1, partitions=2, per_broker=3, per_leader=4, cuts_per_minute=600,
@@ -143,14 +142,13 @@ class Golden(msgspec.Struct, frozen=True):
         connection.close()
 
 
-def goldens() -> list[Golden]:
-    """Return all golden journals that were ever written."""
-    files = sorted(FOLDER.glob("journal-*.json"))
-    return [msgspec.json.decode(file.read_bytes(), type=Golden) for file in files]
+def kept() -> Golden:
+    """Return the golden journal as it was written."""
+    return msgspec.json.decode(FILE.read_bytes(), type=Golden)
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """Return the summary of a run, in words that do not change from one version to the next."""
+    """Return the summary of a run, as plain JSON values."""
     made = {
         "seq": run.seq,
         "ended": run.ended,
@@ -323,13 +321,8 @@ def golden() -> Golden:
 
 
 def main() -> None:
-    """Write one more golden journal beside the existing ones."""
-    made, number = golden(), 1
-    path = FOLDER / f"journal-{made.version}.json"
-    while path.exists():
-        number += 1
-        path = FOLDER / f"journal-{made.version}-{number}.json"
-    path.write_text(_a_row_a_line(made), encoding="utf-8")
+    """Write the golden journal."""
+    FILE.write_text(_a_row_a_line(golden()), encoding="utf-8")
 
 
 def _a_row_a_line(made: Golden) -> str:

@@ -311,8 +311,8 @@ def _take_back(
 
 
 def _is_cut_off(run_dir: RunDir) -> bool:
-    """Whether a killed import left this folder: it contains nothing but a lock."""
-    return all(each == run_dir.lock_in_folder for each in run_dir.path.iterdir())
+    """Whether a killed import left this folder: it is empty."""
+    return not any(run_dir.path.iterdir())
 
 
 def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:

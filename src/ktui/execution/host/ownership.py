@@ -8,7 +8,7 @@ import getpass
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
@@ -80,17 +80,19 @@ class LiveRun(msgspec.Struct, frozen=True):
 
 
 class Ownership:
-    """A run's locks, held by this process until they are released or the process ends.
+    """A run's lock, held by this process until it is released or the process ends.
 
-    Programs that this process starts do not inherit the locks.
+    Programs that this process starts do not inherit the lock.
     """
 
-    def __init__(self, run: RunDir, locks: Mapping[Path, int], holder: Holder) -> None:
+    def __init__(self, run: RunDir, lock: int, holder: Holder) -> None:
         self.run = run
         self.holder = holder
-        self._locks = dict(locks)
-        self._seen = {path: _identity(os.fstat(file)) for path, file in locks.items()}
-        self._seen[run.path] = _identity(run.path.stat())
+        self._lock: int | None = lock
+        self._seen = {
+            run.lock: _identity(os.fstat(lock)),
+            run.path: _identity(run.path.stat()),
+        }
         self._watch(run.journal)
 
     def watch_journal(self) -> None:
@@ -124,11 +126,11 @@ class Ownership:
 
     def release(self) -> None:
         """Let another process take the run. Only the first call does anything."""
-        while self._locks:
-            os.close(self._locks.popitem()[1])
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def __enter__(self) -> Self:
-        """Return the ownership itself, which is released at the end of the block."""
         return self
 
     def __exit__(
@@ -137,7 +139,6 @@ class Ownership:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let another process take the run."""
         self.release()
 
 
@@ -166,19 +167,15 @@ def own_run(run: RunDir, me: Holder | None = None) -> Ownership:
     state_dir = StateDir(run.path.parent.parent)
     state_dir.check()
     state_dir.make(run.lock.parent)
-    locks: dict[Path, int] = {}
+    lock = _lock_or_refuse(run)
     try:
-        for path in (run.lock, run.lock_in_folder):
-            locks[path] = _lock_or_refuse(run, path)
         me = me or this_process()
         note = msgspec.json.encode(me) + b"\n"
-        for file in locks.values():
-            os.pwrite(file, note, 0)
-            os.ftruncate(file, len(note))
-        return Ownership(run, locks, me)
+        os.pwrite(lock, note, 0)
+        os.ftruncate(lock, len(note))
+        return Ownership(run, lock, me)
     except BaseException as error:
-        for file in locks.values():
-            os.close(file)
+        os.close(lock)
         if isinstance(error, OSError):
             raise RunProblem(f"{run.path}: cannot be owned: {error.strerror}") from None
         raise
@@ -190,7 +187,19 @@ def holder(run: RunDir) -> Holder | None:
     Raises:
         RunProblem: the lock's file cannot be read, or its holder does not name itself.
     """
-    return _holder_by(run.lock) or _holder_by(run.lock_in_folder)
+    path = run.lock
+    try:
+        file = open_regular(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # no run can have this name, so it was never locked
+            return None
+        raise RunProblem(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        return _holder(file, path)
+    finally:
+        os.close(file)
 
 
 def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
@@ -232,13 +241,13 @@ def lock_starts(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]
         os.close(file)
 
 
-def _lock_or_refuse(run: RunDir, path: Path) -> int:
-    """Lock one of a run's locks.
+def _lock_or_refuse(run: RunDir) -> int:
+    """Lock a run.
 
     Raises:
         OwnedElsewhere: another process has the lock.
     """
-    while (file := lock_file(path, _PATIENCE_S)) is None:
+    while (file := lock_file(run.lock, _PATIENCE_S)) is None:
         other = holder(run)
         if other is not None:
             raise OwnedElsewhere(run.name, other)
@@ -281,21 +290,6 @@ def _try_lock(file: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _holder_by(path: Path) -> Holder | None:
-    try:
-        file = open_regular(path, os.O_RDONLY)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # no run can have this name, so it was never locked
-            return None
-        raise RunProblem(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        return _holder(file, path)
-    finally:
-        os.close(file)
 
 
 def _holder(file: int, path: Path) -> Holder | None:

@@ -119,11 +119,6 @@ class RunDir(msgspec.Struct, frozen=True):
         """The lock of the run's owner; it is outside the folder, so that it outlasts the folder."""
         return self.path.parent.parent / _LOCKS / f"{_RUN_LOCK}{self.name}.lock"
 
-    @property
-    def lock_in_folder(self) -> Path:
-        """A second lock of the run's owner: older versions of ktui know only this one."""
-        return self.path / "lock"
-
 
 class StateDir(msgspec.Struct, frozen=True):
     """The folder in which ktui remembers its runs. It is made when a run needs it."""

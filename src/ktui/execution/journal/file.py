@@ -58,11 +58,9 @@ def write_tail_marker(journal: Path, head: TailMarker) -> None:
 SCHEMA_VERSION = 1
 """The version of the layout, and of the meaning of events and commands.
 
-Raise this version when a meaning changes, so that an older ktui refuses the whole journal. Then
-`connect` is also the place to migrate a journal of an older version. A new kind of event does not
-raise the version, nor does a field with a default that keeps the old meaning: an older ktui
-refuses by name the events that have one. Every release has its journal in
-tests/unit/execution/journal/golden, which all later releases have to read.
+Raise it when a meaning changes: a ktui reads journals of its own version only. Before the first
+release nothing raises it. After that a new kind of event does not raise it either, nor does a field
+with a default that keeps the old meaning: a ktui that does not know them refuses them by name.
 """
 BUSY_TIMEOUT_S = 5.0
 """How long to wait for another process that writes; a run's owner waits without limit."""
@@ -171,7 +169,7 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     """Open an existing file.
 
     Raises:
-        JournalProblem: the file is missing, is not a journal, or is one of a newer ktui.
+        JournalProblem: the file is missing, is not a journal, or is one of another version.
     """
     try:
         check_regular(path)
@@ -276,11 +274,11 @@ def _lay_out(connection: sqlite3.Connection) -> None:
 
 def _check_version(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("SELECT seq, at, body, hash FROM events LIMIT 0")
-    version = min(_versions(connection))  # damage more often makes a version too large
-    if version > SCHEMA_VERSION:
+    versions = set(_versions(connection))  # one of them may be damaged
+    if SCHEMA_VERSION not in versions:
         raise JournalProblem(
-            f"{path}: a journal of version {version}; this ktui reads up to {SCHEMA_VERSION}. "
-            "Use the ktui that wrote it, or a newer one"
+            f"{path}: a journal of version {min(versions)}; this ktui reads version "
+            f"{SCHEMA_VERSION}. Use the ktui that wrote it"
         )
 
 

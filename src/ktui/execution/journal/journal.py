@@ -178,7 +178,7 @@ class Journal:
             patience: for the run's owner, which waits for as long as the journal is locked.
 
         Raises:
-            JournalProblem: the file is missing, is not a journal, or is one of a newer ktui.
+            JournalProblem: the file is missing, is not a journal, or is one of another version.
         """
         return cls(file.connect(path, read_only=read_only), path, clock, patience)
 

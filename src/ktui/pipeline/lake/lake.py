@@ -33,7 +33,7 @@ from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.schema import Table, fit_to_table, require_columns
 from ktui.pipeline.lake.sizing import Sizing, as_one_partition, by_folder, computed_once, keeps_rows
-from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED, VIEWS
+from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED
 from ktui.pipeline.lake.truths import SOURCES, with_truth
 
 WRITTEN_BY = "lake_version"
@@ -332,8 +332,6 @@ class NewVersion:
 
     def _tables(self) -> dict[str, dict[str, TablePart]]:
         tables = {name: dict(parts) for name, parts in self._before.tables.items()}
-        for view in VIEWS:  # an older ktui wrote files for them
-            tables.pop(view.name, None)
         for name, parts in self._written.items():
             tables[name] = tables.get(name, {}) | parts
         for name in self._dropped:

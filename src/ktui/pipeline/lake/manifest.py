@@ -110,12 +110,12 @@ def decode(content: bytes) -> Manifest:
     """Decode and check a manifest.
 
     Raises:
-        ValueError: the content is no manifest, or a newer ktui wrote it, or one of its entries
+        ValueError: the content is no manifest, or of another version, or one of its entries
             leaves the lake; names which.
     """
     version = msgspec.json.decode(content, type=_Version).schema_version
-    if version > SCHEMA_VERSION:
-        raise ValueError(f"written by a newer ktui, as version {version}; use that ktui")
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"written by another ktui, as version {version}; use that ktui")
     found = msgspec.json.decode(content, type=Manifest)
     for place, part in found.entries():
         _check(place, part)

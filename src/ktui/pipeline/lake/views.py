@@ -72,7 +72,7 @@ def views_sql(manifest: Manifest, uri: str) -> bytes:
 def create_views(manifest: Manifest, source: Source) -> str:
     """Return SQL that creates a view of each table, with its columns, types and comments.
 
-    A table without rows is an empty view. A column that an older ktui did not write is null.
+    A table without rows is an empty view.
     """
     computed_last = sorted(TABLES, key=lambda table: table in tables.VIEWS)
     return "".join(_view(table, manifest, source) for table in computed_last)

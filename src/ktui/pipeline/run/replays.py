@@ -17,7 +17,7 @@ from ktui.pipeline.ingest.segments import read_contents_again
 from ktui.pipeline.lake.growing import marked, write_grown
 from ktui.pipeline.lake.lake import NewVersion
 from ktui.pipeline.lake.manifest import SegmentRead
-from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_ERRORS, FORECASTS, LINES, REPLAYS
+from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_ERRORS, FORECASTS, REPLAYS
 from ktui.pipeline.lake.truths import with_truth
 from ktui.pipeline.run.recorded_tables import OnStep, Sessions
 
@@ -78,20 +78,9 @@ def drop_states(version: NewVersion, lines: DataFrame) -> None:
         version.write(REPLAYS, version.table(REPLAYS).join(sessions, [*SESSION], "left_anti"))
 
 
-def _unreplayed(version: NewVersion, written: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the new lines, and all lines where an older ktui wrote the forecasts."""
-    columns = (*SESSION, "seq", "segment")
-    lines = written["new"].select(*columns)
-    older = version.known(FORECASTS) - version.known(REPLAYS)
-    if not older:
-        return lines
-    old = written[LINES.name].where(F.col("cluster_id").isin(*sorted(older)))
-    return lines.unionByName(old.select(*columns))
-
-
 def _grown(version: NewVersion, sessions: Sessions, written: Mapping[str, DataFrame]) -> _Grown:
     """Find the sessions with new lines, and those of them that go on from a state."""
-    lines = _unreplayed(version, written)
+    lines = written["new"].select(*SESSION, "seq", "segment")
     found = lines.groupBy(*SESSION, "segment").agg(F.min("seq").alias("first")).collect()
     first: dict[tuple[str, str], int] = {}
     for cluster, session, _, seq in found:

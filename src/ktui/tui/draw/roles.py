@@ -54,12 +54,6 @@ TROUBLE = ("stalled", "out-of-sync", "falling-behind")
 """The roles that must be seen first, also without colour."""
 
 
-REPLACED: Mapping[str, str] = MappingProxyType(
-    {"adding": "moving", "done": "in-sync", "gone": "dim"}
-)
-"""Roles of earlier versions, and those that have their meaning now."""
-
-
 def role_defaults(theme: Theme) -> dict[str, str]:
     """Return every role's colour in a theme that may define none.
 

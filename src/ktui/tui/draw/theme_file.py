@@ -11,7 +11,7 @@ import msgspec
 from textual.color import Color, ColorParseError
 
 from ktui.inputfile import FileProblem, unknown_key
-from ktui.tui.draw.roles import REPLACED, ROLES
+from ktui.tui.draw.roles import ROLES
 from ktui.yamlfile import KeyPath, YamlFile, read_yaml
 
 REQUIRED_COLORS = (
@@ -91,9 +91,7 @@ class _Reader:
             self._problem(keys, f"{what} is made of `key: value` lines")
             return {}
         for key in data.keys() - set(allowed):
-            new = REPLACED.get(str(key)) if keys == ("roles",) else None
-            what = unknown_key(str(key), allowed) if new is None else f"`{key}` is now `{new}`"
-            self._problem((*keys, str(key)), what)
+            self._problem((*keys, str(key)), unknown_key(str(key), allowed))
         return {key: value for key, value in data.items() if key in allowed}
 
     def _name(self, parts: Mapping[str, Any]) -> str:

@@ -79,7 +79,6 @@ def test_a_copied_journal_that_was_not_exported_is_not_imported(hosts: TwoHosts)
 def test_a_copy_of_a_live_run_is_not_resumed(hosts: TwoHosts) -> None:
     run = hosts.run()
     shutil.copytree(run.path, hosts.here.run("copy").path)
-    (hosts.here.run("copy").path / "lock").unlink(missing_ok=True)
 
     with own_run(run):
         refused = words(hosts.resume(hosts.here, "copy", "--concurrent"))
@@ -273,7 +272,7 @@ def test_unanswered_commands_travel_with_an_exported_run(hosts: TwoHosts) -> Non
 def test_a_killed_import_can_be_repeated(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
-    (hosts.there.create_run("drain").path / "lock").touch()
+    hosts.there.create_run("drain")
 
     assert hosts.take().exit_code == 0, hosts.take().output
 

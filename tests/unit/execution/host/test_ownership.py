@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -138,7 +137,6 @@ def test_a_lock_whose_holder_does_not_name_itself_is_reported(
     monkeypatch.setattr(ownership, "_PATIENCE_S", 0.0)
     with own_run(run):
         run.lock.write_text("", encoding="utf-8")
-        run.lock_in_folder.write_text("", encoding="utf-8")
 
         with pytest.raises(RunProblem, match="locked by a process that does not name itself"):
             holder(run)
@@ -151,27 +149,8 @@ def test_a_lock_that_cannot_be_opened_is_named(run: RunDir) -> None:
         own_run(run)
 
 
-def test_a_process_of_the_previous_version_is_seen_as_the_owner(run: RunDir) -> None:
-    with own_run(run) as owned:
-        note = run.lock_in_folder.read_bytes()
-    with run.lock_in_folder.open("r+b") as before:
-        fcntl.flock(before, fcntl.LOCK_EX)
-
-        assert before.read() == note
-        assert holder(run) == owned.holder
-        with pytest.raises(OwnedElsewhere):
-            own_run(run)
-    assert holder(run) is None
-
-
-def test_the_previous_version_sees_a_process_of_this_one_as_the_owner(run: RunDir) -> None:
-    with own_run(run), run.lock_in_folder.open("rb") as before, pytest.raises(BlockingIOError):
-        fcntl.flock(before, fcntl.LOCK_SH | fcntl.LOCK_NB)
-
-
 PARTS: dict[str, Callable[[RunDir], Path]] = {
     "its lock": lambda run: run.lock,
-    "the lock in its folder": lambda run: run.lock_in_folder,
     "its journal": lambda run: run.journal,
     "its journal's log": lambda run: sqlite_side_files(run.journal)[0],
     "its folder": lambda run: run.path,
@@ -233,7 +212,7 @@ def test_a_run_whose_folder_was_removed_counts_as_live_while_its_owner_lives(
     assert all_runs(here) == []
 
 
-@pytest.mark.parametrize("part", ["its lock", "the lock in its folder", "its journal"])
+@pytest.mark.parametrize("part", ["its lock", "its journal"])
 def test_a_pipe_or_a_link_in_place_of_a_file_is_reported_without_waiting(
     here: StateDir, part: str
 ) -> None:

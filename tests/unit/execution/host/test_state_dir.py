@@ -64,7 +64,7 @@ def test_everything_created_is_private_whatever_the_umask(tmp_path: Path) -> Non
 
     made = [path for path in (tmp_path / "home").rglob("*") if path.exists()]
     modes = {path.name: oct(path.stat().st_mode & 0o077) for path in made}
-    assert {"state", "rollback.json", "journal.db", "lock", "gates", "cluster.json"} <= set(modes)
+    assert {"state", "rollback.json", "journal.db", "gates", "cluster.json"} <= set(modes)
     assert set(modes.values()) == {"0o0"}
 
 

@@ -133,7 +133,7 @@ def test_a_journal_of_a_newer_ktui_is_refused_with_its_version(
     connection.commit()
     connection.close()
 
-    with pytest.raises(JournalProblem, match="a journal of version 2; this ktui reads up to 1"):
+    with pytest.raises(JournalProblem, match="a journal of version 2; this ktui reads version 1"):
         Journal.open(path, clock)
 
 
