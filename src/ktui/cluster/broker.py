@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -15,6 +15,11 @@ class Broker(msgspec.Struct, frozen=True):
     port: int = -1
     rack: str | None = None
     alive: bool = True
+
+
+def racks_of(brokers: Iterable[Broker]) -> dict[int, str]:
+    """Return the racks of brokers, by id; those without a rack are left out."""
+    return {broker.id: broker.rack for broker in brokers if broker.rack is not None}
 
 
 def online_brokers(brokers: Mapping[int, Broker]) -> frozenset[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -46,7 +47,10 @@ class WantedPartition(msgspec.Struct, frozen=True):
 
 
 Place = int | str | None
-"""Where a limit is counted: a broker, by name, or None for the cluster."""
+"""Where a limit is counted: a broker by its id, a rack by its name, or None for the cluster."""
+Racks = Mapping[int, str]
+"""The rack of each broker that has one."""
+NO_RACKS: Racks = MappingProxyType({})
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
@@ -61,6 +65,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """The broker that the step copies from; None if it adds none, or that is not known."""
     brokers: Brokers = ()
     """The brokers that the step adds, sorted."""
+    racks: tuple[str, ...] = ()
+    """The racks of these brokers, sorted, each once; those of brokers without one are left out."""
     among_urgent: bool = False
     """Whether the partition is urgent: for it, limits count only what urgent ones have in flight.
     """
@@ -71,7 +77,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def less(self) -> Demand | None:
-        """The same demand with one broker less: if that does not fit, this does not either.
+        """The same demand with one broker or rack less: if that does not fit, this does not either.
 
         The leader goes first: mostly the brokers that get the copies are full, not those that send.
         """
@@ -79,18 +85,20 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
             return msgspec.structs.replace(self, leader=None)
         if self.brokers:
             return msgspec.structs.replace(self, brokers=self.brokers[:-1])
-        return None
+        return msgspec.structs.replace(self, racks=self.racks[:-1]) if self.racks else None
 
 
 def demand_of(
     tp: TopicPartition,
     step: Step,
     leader: int | None,
+    racks: Racks = NO_RACKS,
     *,
     among_urgent: bool = False,
     weight: int = 1,
 ) -> Demand:
     """Return the demand of a step of a partition, which has this leader."""
+    named = {racks[broker] for broker in step.adds if broker in racks} if racks else ()
     return Demand(
         step.moves_leader,
         step.urgent,
@@ -98,9 +106,23 @@ def demand_of(
         raises_epoch(step),
         leader if step.adds else None,
         tuple(sorted(step.adds)),
+        tuple(sorted(named)),
         among_urgent,
         moves_coordinator(tp, step),
         weight,
+    )
+
+
+def added_by_others(adding: Brokers, leader: int | None, racks: Racks) -> Demand:
+    """Return what someone else's reassignment of a partition takes, as far as others count."""
+    named = {racks[broker] for broker in adding if broker in racks}
+    return Demand(
+        moves_leader=False,
+        urgent=False,
+        adds=len(adding),
+        leader=leader,
+        brokers=adding,
+        racks=tuple(named),
     )
 
 

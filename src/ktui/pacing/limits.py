@@ -79,6 +79,7 @@ class At(enum.Enum):
     CLUSTER = "the cluster"
     RECEIVER = "each broker that adds a replica"
     LEADER = "each broker that sends one"
+    RACK = "each rack in which one is added"
     REQUEST = "each request"
 
 
@@ -422,6 +423,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         return self._counted_at(At.LEADER)
 
     @property
+    def by_rack(self) -> bool:
+        """Whether the racks of the brokers that copies go to matter."""
+        return self._counted_at(At.RACK)
+
+    @property
     def by_place(self) -> bool:
         """Whether a limit of each broker is set."""
         return any(limit.per_place and self.is_set(field) for field, limit in COUNTED)
@@ -445,6 +451,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             of.raises_epoch and self.cuts_per_minute is not None,
             of.leader if self.by_leader else None,
             of.brokers if self.by_receiver else (),
+            of.racks if self.by_rack else (),
             of.among_urgent,
             coordinates,
         )

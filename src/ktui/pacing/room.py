@@ -220,18 +220,22 @@ class _Share:
         self._used = used
         self._taken = Usage()
         self.others = others
-        self._full: dict[At, set[Place]] = {At.RECEIVER: set(), At.LEADER: set()}
-        """The brokers found to be full: a decision makes no room again."""
+        self._full: dict[At, set[Place]] = {At.RECEIVER: set(), At.LEADER: set(), At.RACK: set()}
+        """The brokers and racks found to be full: a decision makes no room again."""
 
     def is_known_full(self, demand: Demand) -> bool:
-        """Whether a broker of a step was found to be full before."""
+        """Whether a broker or rack of a step was found to be full before."""
         if demand.urgent:
             return False
-        full = demand.leader in self._full[At.LEADER]
-        return full or not self._full[At.RECEIVER].isdisjoint(demand.brokers)
+        if demand.leader in self._full[At.LEADER]:
+            return True
+        return not (
+            self._full[At.RECEIVER].isdisjoint(demand.brokers)
+            and self._full[At.RACK].isdisjoint(demand.racks)
+        )
 
     def note_full(self, full: Full) -> None:
-        """Remember a full broker, if it has no room for any step that adds."""
+        """Remember a full broker or rack, if it has no room for any step that adds."""
         if full.at is not None and full.used >= full.most:
             for place in FIELDS[full.limit].at:
                 self._full[place].add(full.at)

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Decision, Demand, Move, WantedPartition, demand_of
+from ktui.pacing.decision import (
+    NO_RACKS,
+    Decision,
+    Demand,
+    Move,
+    Racks,
+    WantedPartition,
+    demand_of,
+)
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.queue import (
     Demands,
@@ -52,10 +60,14 @@ class Roster:
     Args:
         limits: the limits in force.
         urgent_first: whether partitions with too few replicas in sync go before all others.
+        racks: those of the cluster's brokers, as far as they are known.
     """
 
-    def __init__(self, limits: Limits, *, urgent_first: bool = False) -> None:
+    def __init__(
+        self, limits: Limits, *, urgent_first: bool = False, racks: Racks = NO_RACKS
+    ) -> None:
         self.limits = limits
+        self.racks = racks
         self.urgent_first = urgent_first
         self.queue = Queue()
         """Partitions not begun, with a first step."""
@@ -190,9 +202,19 @@ class Roster:
         before, self.limits = self.limits, limits
         self.changes += 1
         if _filing(before) != _filing(limits):
-            in_flight = self.in_flight
-            self.queue = Queue()
-            self._file_all([e for tp, e in self._entries.items() if tp not in in_flight])
+            self._file_again()
+
+    def set_racks(self, racks: Racks) -> None:
+        """Note the racks of brokers, as they are from now on; what is in flight stays counted."""
+        if racks != self.racks:
+            self.racks = racks
+            self.changes += 1
+            if self.limits.by_rack:
+                self._file_again()
+
+    def _file_again(self) -> None:
+        self.queue = Queue()
+        self._file_all([e for tp, e in self._entries.items() if tp not in self.in_flight])
 
     def submitted(self, decision: Decision) -> None:
         """Record a submitted decision; refused moves are withdrawn afterwards."""
@@ -253,7 +275,7 @@ class Roster:
     def _whole_demand(self, tp: TopicPartition, step: Step, weight: int = 1) -> Demand:
         entry = self._entries[tp]
         leader, urgent = entry.situation.leader, entry.urgent
-        return demand_of(tp, step, leader, among_urgent=urgent, weight=weight)
+        return demand_of(tp, step, leader, self.racks, among_urgent=urgent, weight=weight)
 
     def cost(self, tp: TopicPartition, step: Step) -> Demand:
         """Return all that a step takes of limits, with the bytes of its partition."""
@@ -377,6 +399,11 @@ class Roster:
 
 def _filing(limits: Limits) -> tuple[object, ...]:
     """The limits that decide where partitions are filed."""
-    counted = (limits.by_receiver, limits.by_leader, limits.cuts_per_minute is not None)
+    counted = (
+        limits.by_receiver,
+        limits.by_leader,
+        limits.by_rack,
+        limits.cuts_per_minute is not None,
+    )
     order = (limits.order, limits.internal)
     return (limits.replicas, limits.extra_replicas, limits.shape, *order, *counted)

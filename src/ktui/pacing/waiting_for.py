@@ -85,7 +85,9 @@ def waiting_for(
     if room.is_closed(among_urgent=urgent):
         return WaitsForLoneStep(_lone_step(roster, among_urgent=urgent))
     demands = [
-        roster.limits.relevant(demand_of(tp, step, situation.leader, among_urgent=urgent))
+        roster.limits.relevant(
+            demand_of(tp, step, situation.leader, roster.racks, among_urgent=urgent)
+        )
         for step in steps
     ]
     if tp in roster.ready:

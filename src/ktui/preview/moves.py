@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.cluster.broker import TopicConfig
+from ktui.cluster.broker import TopicConfig, racks_of
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.pacing.decision import WantedPartition
+from ktui.pacing.decision import NO_RACKS, Racks, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.long_first import put_long_first
 from ktui.pacing.situation import Situation, Step
@@ -205,6 +205,7 @@ class Moves(msgspec.Struct):
     """By broker, the replicas gained or lost of partitions with unknown size."""
     sizes_unknown: int = 0
     bytes_to_copy: int = 0
+    racks: Racks = NO_RACKS
 
 
 def moves_of(plan: Plan, snapshot: ClusterSnapshot) -> Moves:
@@ -215,6 +216,7 @@ def moves_of(plan: Plan, snapshot: ClusterSnapshot) -> Moves:
         if now is not None and state is not None and not at_target(known.target, state):
             _count(moved, state.tp, now, snapshot.size(state.tp))
     moved.wanted = put_long_first(moved.wanted)
+    moved.racks = racks_of(snapshot.brokers.values())
     return moved
 
 

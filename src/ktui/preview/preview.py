@@ -221,7 +221,9 @@ class PreviewBase:
         inbound = snapshot.inbound if throttle else None
         if roughly := roughly and len(self._moves.wanted) > _EXACT:
             joining_s = self.known.joining_s
-            run = simulate_in_bundles(self._moves.wanted, limits, rates, joining_s, inbound)
+            run = simulate_in_bundles(
+                self._moves.wanted, limits, rates, joining_s, inbound, self._moves.racks
+            )
         else:
             run = self._simulate(self._moves.wanted, limits, rates, on_decision, inbound)
         brokers = tuple(self._brokers(run, rates))
@@ -289,7 +291,7 @@ class PreviewBase:
         on_decision: OnDecision | None = None,
         inbound: Mapping[TopicPartition, int] | None = None,
     ) -> SimulatedOutcome:
-        whole = RestOfRun((), wanted)
+        whole = RestOfRun((), wanted, self._moves.racks)
         return simulate_rest_of_run(
             whole, limits, StepOverhead(self.known.joining_s), rates.copies(), on_decision, inbound
         )

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import WantedPartition
+from ktui.pacing.decision import NO_RACKS, Racks, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.speed.capacity import Rates
 from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair, leader_or_first
@@ -86,6 +86,7 @@ def simulate_in_bundles(
     rates: Rates,
     joining_s: int,
     inbound: Mapping[TopicPartition, int] | None = None,
+    racks: Racks = NO_RACKS,
 ) -> SimulatedOutcome:
     """Simulate a run roughly, in a time that does not grow with the number of partitions.
 
@@ -95,6 +96,7 @@ def simulate_in_bundles(
         rates: the rates of copies.
         joining_s: the seconds of a step that adds, beside copying.
         inbound: bytes a second written to partitions, where known.
+        racks: those of the brokers.
     """
     together = go_together([one.size for one in wanted], limits)
     bundles, written = bundled(wanted, _size, _onto), dict(inbound or {})
@@ -112,7 +114,7 @@ def simulate_in_bundles(
         {} if together else {tp: 1 + len(of) for tp, of in others.items()},
         1.0 if together else times,
     )
-    rest, beside = RestOfRun((), parts), StepOverhead(joining_s)
+    rest, beside = RestOfRun((), parts, racks), StepOverhead(joining_s)
     run = simulate_stand_ins(
         rest, limits, beside, rates, stand, to_cut=len(wanted), inbound=written
     )

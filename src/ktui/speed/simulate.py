@@ -16,7 +16,7 @@ import msgspec
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, Move, WantedPartition, raises_epoch
+from ktui.pacing.decision import NO_RACKS, Decision, Move, Racks, WantedPartition, raises_epoch
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.queue import first_by
 from ktui.pacing.roster import Roster
@@ -64,6 +64,7 @@ class RestOfRun(msgspec.Struct, frozen=True):
     in_flight: Sequence[StepInFlight]
     waiting: Sequence[WantedPartition]
     """The other partitions, in the plan's order; those with earlier steps are `begun`."""
+    racks: Racks = NO_RACKS
 
 
 class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +112,9 @@ def simulate_rest_of_run(
         on_decision: called for each decision.
         inbound: bytes a second written to partitions, where known.
     """
-    simulated = _SimulatedRun(limits, overhead, copying, on_decision, inbound)
+    simulated = _SimulatedRun(
+        Roster(limits, racks=left.racks), overhead, copying, on_decision, inbound
+    )
     if left.in_flight:
         simulated.resume(left.in_flight)
     simulated.take_on(left.waiting)
@@ -123,7 +126,7 @@ class _SimulatedRun:
 
     def __init__(
         self,
-        limits: Limits,
+        roster: Roster,
         overhead: StepOverhead,
         copying: CopiesOfBothEnds,
         on_decision: OnDecision | None = None,
@@ -132,7 +135,7 @@ class _SimulatedRun:
         self._on_decision = on_decision
         self._to_come: Iterator[WantedPartition] = iter(())
         self._waiting = 0
-        self._roster = Roster(limits)
+        self._roster = roster
         self._under_way: dict[TopicPartition, WantedPartition] = {}
         """Partitions on the roster, including those in the queue."""
         self._overhead = overhead

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from ktui.cluster.broker import racks_of
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
@@ -257,6 +258,7 @@ class Decider:
         events += pause_after_failure(events, self.run)
         events += self._gate(observed, unowned or forbidden)
         self._others = observed.others(self._roster.in_flight)
+        self._roster.set_racks({**self.run.racks, **racks_of(seen.brokers.values())})
         self._to_poll = self._next_to_poll(observed) | self._perhaps_urgent(seen.census)
         return events
 

@@ -8,12 +8,12 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from ktui.cluster.broker import TopicConfig
+from ktui.cluster.broker import TopicConfig, racks_of
 from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.track import OpenStep, Track, find_goal
-from ktui.pacing.decision import Demand
+from ktui.pacing.decision import added_by_others
 from ktui.pacing.situation import Situation
 from ktui.pacing.usage import Usage
 
@@ -108,11 +108,10 @@ class Observed:
 
     def others(self, ours: Collection[TopicPartition]) -> Usage:
         """Count what other people's reassignments take of the limits."""
-        used = Usage()
+        used, racks = Usage(), racks_of(self.seen.brokers.values())
         for tp, state in self.seen.partitions.items():
             if state.adding and tp not in ours:
-                adding, leader = state.adding, state.leader
-                used.count(Demand(False, False, len(adding), leader=leader, brokers=adding))  # noqa: FBT003 - no leader movement, nothing urgent
+                used.count(added_by_others(state.adding, state.leader, racks))
         return used
 
     def only(self, partitions: Collection[TopicPartition]) -> Observation:

@@ -134,7 +134,7 @@ class WorkingState:
 
     def __init__(self, run: Run, heard: LastHeard = always_heard) -> None:
         self.run = run
-        self.roster = Roster(run.limits, urgent_first=run.options.urgent_first)
+        self.roster = Roster(run.limits, urgent_first=run.options.urgent_first, racks=run.racks)
         self.doubts = Debounce()
         self.cordons = Cordons()
         self.unanswered = Unanswered(left_open(run), heard)

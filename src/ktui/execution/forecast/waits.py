@@ -9,6 +9,7 @@ from functools import cached_property
 
 import msgspec
 
+from ktui.cluster.broker import racks_of
 from ktui.cluster.observation import Observation
 from ktui.execution.engine.observed import Observed
 from ktui.execution.run.run import Run
@@ -16,7 +17,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track, is_queued, queue_rank
 from ktui.execution.time_left.forecast import TimeNeeded
 from ktui.execution.time_left.simulate_rest import expected_situation
-from ktui.pacing.decision import Decision, WantedPartition
+from ktui.pacing.decision import Decision, Racks, WantedPartition
 from ktui.pacing.queue import Precedence
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
@@ -155,10 +156,16 @@ class Waits:
         return self._observed.others(self._run.tracks_in_flight)
 
     @cached_property
+    def _racks(self) -> Racks:
+        """Prefer the racks that were polled: brokers may have come since the start of the run."""
+        seen = {} if self._observed is None else self._observed.seen.brokers
+        return {**self._run.racks, **racks_of(seen.values())}
+
+    @cached_property
     def _roster(self) -> Roster:
         """The partitions that have begun; the others take no room."""
         run = self._run
-        roster = Roster(run.limits, urgent_first=run.options.urgent_first)
+        roster = Roster(run.limits, urgent_first=run.options.urgent_first, racks=self._racks)
         roster.cuts_lately = run.cuts.count(self._now.timestamp())
         in_flight = {
             track.tp: track.step

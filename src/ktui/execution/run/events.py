@@ -333,6 +333,13 @@ class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
     """How the cluster was named: bootstrap_server, command_config, context. Never a secret."""
     version: str
     """The version of ktui."""
+    racks: dict[str, tuple[int, ...]] = {}
+    """The brokers of each rack of the cluster, for limits that count by rack."""
+
+    @property
+    def rack_of(self) -> dict[int, str]:
+        """The rack of each broker that has one."""
+        return {broker: rack for rack, brokers in self.racks.items() for broker in brokers}
 
 
 class PlannedPart(RunEvent, frozen=True, kw_only=True, tag="planned"):

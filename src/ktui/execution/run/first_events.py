@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ktui import __version__
+from ktui.cluster.broker import racks_of
 from ktui.cluster.partition import PartitionState
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started
 from ktui.execution.run.options import RunOptions
@@ -46,8 +47,14 @@ def first_events(
         options=options,
         connection=dict(connection or {}),
         version=__version__,
+        racks=_brokers_by_rack(cluster),
     )
     return [started, *planned_parts(planned)]
+
+
+def _brokers_by_rack(cluster: ClusterSnapshot) -> dict[str, tuple[int, ...]]:
+    racks = sorted(racks_of(cluster.brokers.values()).items())
+    return {rack: tuple(b for b, of in racks if of == rack) for _, rack in racks}
 
 
 def planned_partitions(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:

@@ -133,6 +133,8 @@ class Run(msgspec.Struct, eq=False):
     started: Started | None = None
     started_at: datetime | None = None
     limits: Limits = Limits()
+    racks: dict[int, str] = {}
+    """The racks of the cluster's brokers at the start."""
     limits_changed_at: int = 0
     """The last batch before the present limits."""
     limits_change: Change[LimitsChanged] | None = None
@@ -302,6 +304,7 @@ class Run(msgspec.Struct, eq=False):
                 self._plan(event.partitions, at)
             case Started():
                 self.started, self.started_at, self.limits = event, at, event.limits
+                self.racks = event.rack_of
                 self.schedule = event.options.schedule
                 self.throttled.set_rates(event.options.throttle)
             case LimitsChanged():

@@ -106,6 +106,7 @@ def simulate_remaining(
             *(wanted_after(track, track.planned.size * grown) for track in rest.begun),
             *(_wanted(each, grown, rest.together) for each in rest.fresh),
         ],
+        run.racks,
     )
     stand = StandIns(
         {tp: Counter(map(_leader, others)) for tp, others in rest.together.items()},

@@ -53,6 +53,7 @@ class PlayableRun(msgspec.Struct):
     """Whether the run kept its limits and was never paused, held up, resumed or added to."""
     driven_by: str = ""
     """The promises that chose its rates: by, objective, or both; empty for none."""
+    racks: dict[int, str] = {}
     owned: bool = False
     """Whether an engine has taken the run on."""
 
@@ -61,6 +62,7 @@ class PlayableRun(msgspec.Struct):
         if isinstance(event, Started):
             throttle = msgspec.structs.replace(event.options.throttle, objective=None)
             self.cell, self.known = GridCell(event.limits, throttle), True
+            self.racks = event.rack_of
         elif isinstance(event, Owned):
             self.steady, self.owned = self.steady and not self.owned, True
         elif isinstance(event, PlannedPart):
@@ -76,7 +78,7 @@ class PlayableRun(msgspec.Struct):
             Plan(tuple(targets)),
             ClusterSnapshot(
                 partitions={p.tp: _state(p) for p in self.planned},
-                brokers={broker: Broker(broker) for broker in brokers},
+                brokers={id_: Broker(id_, rack=self.racks.get(id_)) for id_ in brokers},
                 sizes={Replica(p.tp, _leader(p)): p.size for p in self.planned},
             ),
         )
@@ -127,7 +129,7 @@ def simulate_cell(
     """Simulate a run under some limits and a throttle."""
     throttle = cell.throttle.shared_evenly(moves.bytes_in)
     copies = _Copies(model, cell.driven or (RateSpan(math.inf, throttle),))
-    rest = RestOfRun((), moves.wanted)
+    rest = RestOfRun((), moves.wanted, moves.racks)
     run = simulate_rest_of_run(rest, cell.limits, model.overhead, copies)
     use = SimulatedUse(
         throttle=throttle,

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import msgspec
 
-from ktui.cluster.broker import cordoned_brokers
+from ktui.cluster.broker import cordoned_brokers, racks_of
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
@@ -69,8 +69,7 @@ class PlanRules:
     @cached_property
     def racks(self) -> dict[int, str]:
         """The rack of each broker that has one."""
-        brokers = self._cluster.brokers.values()
-        return {broker.id: broker.rack for broker in brokers if broker.rack is not None}
+        return racks_of(self._cluster.brokers.values())
 
     @cached_property
     def rack_count(self) -> int:
