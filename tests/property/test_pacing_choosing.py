@@ -37,6 +37,8 @@ from support.runs.pacing import (
 )
 
 BROKERS = range(7)
+RACKS = {broker: "abc"[broker // 2] for broker in range(6)}
+"""Broker 6 has none."""
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
 MIB = 1024 * 1024
 SIZES = st.sampled_from((None, 1, MIB, 3 * MIB))
@@ -57,6 +59,7 @@ def all_limits(draw: st.DrawFn) -> Limits:
         replica_movements=draw(COUNTS),
         per_broker=draw(COUNTS),
         per_leader=draw(COUNTS),
+        per_rack=draw(COUNTS),
         cuts_per_minute=draw(COUNTS),
         bytes_in_flight=draw(SIZES),
         bytes_per_broker=draw(SIZES),
@@ -77,6 +80,10 @@ def tp(number: int) -> TopicPartition:
 
 def moves_coordinator(move: Move) -> bool:
     return move.step.moves_leader and move.tp.topic == "__consumer_offsets"
+
+
+def racks_of_step(move: Move) -> set[str]:
+    return {RACKS[broker] for broker in move.step.adds if broker in RACKS}
 
 
 def below(count: int, limit: int | None) -> bool:
@@ -111,7 +118,7 @@ class RunMachine(RuleBasedStateMachine):
     ) -> None:
         self.limits = limits
         self.urgent_first = urgent_first
-        self.roster = Roster(limits, urgent_first=urgent_first)
+        self.roster = Roster(limits, urgent_first=urgent_first, racks=RACKS)
         chance = random.Random(len(plan))  # noqa: S311 - sizes, not secrets
         for n, one in enumerate(plan):
             situation = on_the_way(*one, min_isr=n % 3 + 1)
@@ -311,7 +318,7 @@ class RunMachine(RuleBasedStateMachine):
             taken.append(move)
 
     def has_room(self, move: Move, counted: list[Move]) -> bool:
-        """Whether L, B, M, S, V and W let a move go beside those that they count for it."""
+        """Whether L, B, M, S, V, W and Z let a move go beside those that they count for it."""
         limits, adds = self.limits, move.step.adds
         others = NOTHING_FOREIGN if move.among_urgent else self.others
         moving = sum(each.step.moves_leader for each in counted)
@@ -323,7 +330,9 @@ class RunMachine(RuleBasedStateMachine):
             Counter(others.taken["per_leader"]),
             0,
         )
+        in_racks = Counter(others.taken["per_rack"])
         for each in counted:
+            in_racks.update(racks_of_step(each))
             there, leader = each.step.adds, self.situations[each.tp].leader or 0
             size = max(LEAST, self.sizes[each.tp])
             on.update(there)
@@ -339,6 +348,7 @@ class RunMachine(RuleBasedStateMachine):
             or move.step.urgent
             or (
                 below(on.total() + len(adds), limits.replica_movements)
+                and all(below(in_racks[r] + 1, limits.per_rack) for r in racks_of_step(move))
                 and below(sent[leader] + len(adds), most_at(limits, "per_leader", leader))
                 and whole < (limits.bytes_in_flight or inf)
                 and all(

@@ -30,7 +30,7 @@ def _a_run(seed: int, folder: Path, at: set[int]) -> KilledRun:
     replicas = [tuple(chance.sample(BROKERS, 3)) for _ in range(chance.randint(1, 5))]
     spec = ClusterSpec(
         version=chance.choice(VERSIONS),
-        brokers=tuple(BrokerSpec(id=b, net_in=1e6) for b in BROKERS),
+        brokers=tuple(BrokerSpec(id=b, net_in=1e6, rack="ab"[b % 2]) for b in BROKERS),
         topics=(
             TopicSpec(
                 name="orders",
@@ -55,6 +55,7 @@ def _a_run(seed: int, folder: Path, at: set[int]) -> KilledRun:
         per_broker=chance.choice((None, None, 1)),
         shape=chance.choice(SHAPES),
         mode=chance.choice(tuple(Mode)),
+        per_rack=1 if seed % 3 == 0 else None,
     )
     cluster = SimulatedCluster(spec, VirtualClock(leaping=True), seed=seed)
     return KilledRun(cluster, folder, targets, limits, seed=seed, at=at)

@@ -203,6 +203,10 @@ def _sends(of: Demand) -> Iterable[tuple[Place, int]]:
     return ((of.leader, of.adds),) if of.leader is not None else ()
 
 
+def _adds_in_racks(of: Demand) -> Iterable[tuple[Place, int]]:
+    return [(rack, 1) for rack in of.racks]
+
+
 def _bytes(of: Demand) -> Iterable[tuple[Place, int]]:
     return ((None, of.adds * of.weight),) if of.adds else ()
 
@@ -331,6 +335,21 @@ NUMBERS: Mapping[str, Limit] = {
             short=", broker {at}",
         ),
     ),
+    "per-rack": Limit(
+        letter="Z",
+        meaning="partitions with a replica being added in one rack",
+        at=(At.RACK,),
+        costs=_adds_in_racks,
+        counts_others=True,
+        bounds_copies=True,
+        full=FullWords(
+            "Its next step adds a replica in rack {at}",
+            "partition",
+            "be adding",
+            one=" in one rack",
+            short=", rack {at}",
+        ),
+    ),
     "extra-replicas": Limit(
         letter="E",
         meaning="replicas beyond a partition's final number",
@@ -384,6 +403,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """V: bytes of replicas being added in the cluster, from which on no further step adds."""
     bytes_per_broker: int | None = None
     """W: bytes of replicas being copied to and from one broker, from which on nothing more is."""
+    per_rack: int | None = None
+    """Z: partitions with a replica being added in one rack."""
     extra_replicas: int | None = None
     """E: replicas that a partition holds after a step beyond its final number. Gentle only."""
     cut_together: int | None = None

@@ -161,6 +161,8 @@ class Queue:
             self._grow(above)
 
     def _prune(self, demand: Demand) -> None:
+        if demand in self._tree or demand in self._kinds:
+            return  # demands below it are left, or partitions of its own
         above = demand.less
         beside = self._tree[above]
         del beside[demand]

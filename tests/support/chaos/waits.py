@@ -191,8 +191,24 @@ class Waits:
         most, alone = limits.replica_movements, not (moving or self._steps)
         if most is not None and not step.urgent and moving + adds > most and not alone:
             return True
+        if not step.urgent and self._rack_is_full(step):
+            return True
         here = {b: self._adding[b] + self._others[b] + kept[b] for b in step.adds}
         return any(_reached(most_at(limits, "per_broker", b), now) for b, now in here.items())
+
+    def _rack_is_full(self, step: Step) -> bool:
+        """Return whether a rack in which a step adds has no room under Z."""
+        racks, ours = {b.id: b.rack for b in self._run.cluster.spec.brokers}, self._run.folded
+        moving = [each.adding for each in self._steps]
+        moving += [each.adds for each in self._kept.values() if each is not step]
+        moving += [
+            known.adding
+            for tp, known in self._controller.reassigning.items()
+            if tp not in ours.tracks_in_flight
+        ]
+        count = Counter(rack for adds in moving for rack in {racks.get(b) for b in adds})
+        mine = {racks.get(b) for b in step.adds} - {None}
+        return any(_reached(ours.limits.per_rack, count[rack]) for rack in mine)
 
     def _sends_too_many(self, track: Track, step: Step) -> bool:
         """Return whether the leader of a partition has no room under S for what a step copies."""

@@ -103,7 +103,7 @@ from support.journals.throttled_journals import BROKER_4, ORDERS
 FILE = Path(__file__).parents[2] / "unit" / "execution" / "journal" / "golden" / "journal.json"
 WHO = "ada@ops1 (4711)"
 LIMITS = Limits(
-    replicas=1, partitions=2, per_broker=3, per_leader=4, cuts_per_minute=600,
+    replicas=1, partitions=2, per_broker=3, per_leader=4, per_rack=5, cuts_per_minute=600,
     bytes_in_flight=2**30, bytes_per_broker=2**25, internal=InternalOrder.LAST,
     brokers=(BrokerLimits(broker=3, per_broker=1, bytes_per_broker=None),),
 )  # fmt: skip
@@ -357,6 +357,7 @@ def _started() -> Started:
         options=options,
         connection={"context": "prod"},
         version=__version__,
+        racks={"a": (4,), "b": (5, 6)},
     )
 
 

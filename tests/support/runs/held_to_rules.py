@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -217,6 +217,7 @@ class _Decision:
             most = most_at(self._limits, "per_broker", broker)
             assert most is None or adding[broker] <= most, broker
         self._check_senders(bound, flying, among_urgent=among_urgent)
+        self._check_racks(bound, flying, among_urgent=among_urgent)
 
     def _check_senders(
         self, bound: Sequence[StepBegun], flying: Sequence[StepBegun], *, among_urgent: bool
@@ -231,6 +232,21 @@ class _Decision:
         for leader in {step.leader for step in bound if step.leader is not None}:
             most = most_at(self._limits, "per_leader", leader)
             assert most is None or sent[leader] <= most, leader
+
+    def _check_racks(
+        self, bound: Sequence[StepBegun], flying: Sequence[StepBegun], *, among_urgent: bool
+    ) -> None:
+        """Check Z: partitions that add in a rack, those of others included."""
+        most, ours = self._limits.per_rack, self._before.tracks_in_flight
+        others = [s.adding for tp, s in self._seen.partitions.items() if tp not in ours]
+        adding = [step.adding for step in flying] + ([] if among_urgent else others)
+        count = Counter(rack for brokers in adding for rack in self._racks(brokers))
+        for rack in {rack for step in bound for rack in self._racks(step.adding)}:
+            assert most is None or count[rack] <= most, rack
+
+    def _racks(self, brokers: Iterable[int]) -> set[str]:
+        racks = {spec.id: spec.rack for spec in self._run.cluster.spec.brokers}
+        return {rack for broker in brokers if (rack := racks.get(broker)) is not None}
 
     def _others(self) -> Counter[int]:
         flying = self._before.tracks_in_flight

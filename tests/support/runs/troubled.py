@@ -41,6 +41,8 @@ from support.runs.held_to_rules import Rules
 from support.runs.killed import KilledRun
 
 BROKERS = range(1, 8)
+_RACKS = {broker: "ab"[broker % 2] for broker in list(BROKERS)[1:]}
+"""The first broker has none."""
 OURS, THEIRS = ("orders", "__transaction_state"), "audit"
 TROUBLED_S = 100.0
 LONGEST_S = 3_000.0
@@ -108,7 +110,9 @@ class TroubledRun(KilledRun):
         }
         return ClusterSpec(
             version=dice.choice(VERSIONS),
-            brokers=tuple(BrokerSpec(id=b, net_in=1e6, disk_bytes=10**9) for b in BROKERS),
+            brokers=tuple(
+                BrokerSpec(id=b, net_in=1e6, disk_bytes=10**9, rack=_RACKS.get(b)) for b in BROKERS
+            ),
             topics=tuple(
                 TopicSpec(
                     name=name,
@@ -141,9 +145,12 @@ class TroubledRun(KilledRun):
             mode=dice.choice(tuple(Mode)),
             order=dice.choice(tuple(Order)),
         )
-        others = random.Random(str(limits))  # noqa: S311 - so that the dice go on as without it
+        seed = str(limits).replace("per_rack=None, ", "")
+        others = random.Random(seed)  # noqa: S311 - so that the dice go on as without it
         internal = others.choice(tuple(InternalOrder)) if gentle else InternalOrder.NONE
-        return replace(limits, internal=internal, brokers=self._broker_limits(others))
+        own = self._broker_limits(others)
+        per_rack = others.choice((None, None, 1, 2))
+        return replace(limits, internal=internal, brokers=own, per_rack=per_rack)
 
     def _broker_limits(self, dice: random.Random) -> tuple[BrokerLimits, ...]:
         """Return limits of one broker's own, in one of three draws."""

@@ -30,6 +30,7 @@ def a_cluster(  # noqa: PLR0913 - each by its name, and a test passes only what 
     inbound_s: float = 0.0,
     copied_s: float = 1_000.0,
     configs: Mapping[str, str] | None = None,
+    racks: Mapping[int, str] | None = None,
     **more: Any,
 ) -> SimulatedCluster:
     """Return a healthy cluster, in virtual time, in which some partitions have begun to move.
@@ -43,12 +44,16 @@ def a_cluster(  # noqa: PLR0913 - each by its name, and a test passes only what 
         inbound_s: messages per second written to each partition.
         copied_s: messages per second that each broker can receive, over all its copies.
         configs: the settings of every topic.
+        racks: the racks of brokers; the others have none.
         more: further fields of the cluster's specification.
     """
     moved = [tp(name) for name in moving]
     layout = _layout(topics or {}, [*moved, *(tp(name) for name in resting)])
     spec = ClusterSpec(
-        brokers=tuple(BrokerSpec(id=b, net_in=copied_s * MESSAGE_BYTES) for b in brokers),
+        brokers=tuple(
+            BrokerSpec(id=b, net_in=copied_s * MESSAGE_BYTES, rack=(racks or {}).get(b))
+            for b in brokers
+        ),
         topics=tuple(
             TopicSpec(
                 name=name,

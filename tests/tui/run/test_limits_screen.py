@@ -31,7 +31,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
         await watch.type("2")
         await watch.press("down")
         await watch.type("none")
-        await watch.press(*["down"] * 10)
+        await watch.press(*["down"] * 11)
         await watch.type("kip-435")
         await watch.press("enter", "enter")  # twice, as P is lifted
         await watch.pass_until("in force: they bind")
@@ -42,7 +42,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
 async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path) -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), limits) as watch:
-        await watch.press("l", *["down"] * 9)
+        await watch.press("l", *["down"] * 10)
         await watch.type("2")
         assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
 
@@ -88,7 +88,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
 ) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=size) as watch:
         await watch.press("l")
-        for letter in "RPLMBEC":
+        for letter in "RPLMBECZ":
             assert any(line.split()[:1] == [letter] for line in watch.dialog)
         # the line below explains the limit that is typed
         assert "R replicas: replicas of one partition added at once." in watch.text
@@ -154,7 +154,7 @@ async def test_each_limit_that_would_change_is_shown_as_old_and_new_before_enter
     tmp_path: Path,
 ) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
-        await watch.press("l", "2", "down", "1", *["down"] * 12)
+        await watch.press("l", "2", "down", "1", *["down"] * 13)
         await watch.type("size-asc")
         assert "1 -> 2" in watch.dialog_line("R replicas")
         assert "->" not in watch.dialog_line("P partitions")  # as it was

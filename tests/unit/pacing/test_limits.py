@@ -45,8 +45,9 @@ def test_every_limit_has_the_name_of_its_option() -> None:
         cuts_per_minute=7,
         bytes_in_flight=2 * 1024**3,
         bytes_per_broker=50_000_000,
-        extra_replicas=10,
-        cut_together=11,
+        per_rack=10,
+        extra_replicas=11,
+        cut_together=12,
         mode=Mode.WAVE,
         order=Order.SIZE_DESC,
     )

@@ -178,11 +178,7 @@ def _busiest(limit: Limit, taken: Mapping[Place, int]) -> str:
     """Return the most of a limit that is in use at one place, and which place that is."""
     place = max(taken, key=taken.__getitem__, default=None)
     most = taken.get(place, 0)
-    where = (
-        ""
-        if place is None or not most
-        else f" at {place}"
-        if limit.in_bytes
-        else f" on broker {place}"
-    )
-    return f"{limit.figure(most)}{where}"
+    if place is None or not most:
+        return limit.figure(most)
+    at = "at" if limit.in_bytes else "in rack" if isinstance(place, str) else "on broker"
+    return f"{limit.figure(most)} {at} {place}"
