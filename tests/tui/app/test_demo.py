@@ -190,8 +190,8 @@ async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low(
 
 async def throttles_of(demo: Demo) -> dict[str, object]:
     """Return the throttles that are set on brokers and topics."""
-    assert isinstance(demo.app._runs.engines, SimulatedEngines)
-    reader = demo.app._runs.engines._cluster.reader()
+    assert isinstance(demo.app.run_catalog.engines, SimulatedEngines)
+    reader = demo.app.run_catalog.engines._cluster.reader()
     resources = [
         *(ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 6)),
         *(ConfigResource(ConfigScope.TOPIC, topic) for topic in ("orders", "clicks", "audit")),

@@ -347,7 +347,7 @@ async def test_the_start_screen_names_a_live_run_that_is_not_shown_and_how_to_re
 ) -> None:
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        watch.app._run.close()
+        watch.app.run_controller.close()
         await watch.press("n")
         assert isinstance(watch.app.screen, StartScreen)
         await watch.until(

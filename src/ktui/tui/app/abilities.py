@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ktui.execution.host.catalog import RunState
-from ktui.tui.app.broker_controller import BrokerController
-from ktui.tui.app.cancel_controller import CancelController
-from ktui.tui.app.feed import Permission
-from ktui.tui.app.run_catalog import RunCatalog
-from ktui.tui.app.run_controller import RunController
-from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.run_view import messages
 from ktui.tui.screens.watch.views import View
+
+if TYPE_CHECKING:
+    from ktui.tui.app.app import KtuiApp
+
+
+class Permission(msgspec.Struct):
+    """Whether the operator may change anything from this view."""
+
+    write: bool
+    why: str | None = None
+    """Why not, where the usual text does not apply."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be changed from here; None if it can."""
+        return None if self.write else self.words
+
+    @property
+    def words(self) -> str:
+        """The text for a view from which nothing can be changed."""
+        return self.why or messages.READ_ONLY
 
 
 class Abilities:
@@ -20,16 +39,10 @@ class Abilities:
     An action that can do nothing keeps its key, and says why when it is pressed.
     """
 
-    def __init__(
-        self,
-        run: RunController,
-        runs: RunCatalog,
-        cancels: CancelController,
-        brokers: BrokerController,
-        watch: WatchScreen,
-        permission: Permission,
-    ) -> None:
-        self._run, self._runs, self._cancels = run, runs, cancels
+    def __init__(self, app: KtuiApp) -> None:
+        run, runs, cancels = app.run_controller, app.run_catalog, app.cancel_controller
+        brokers, watch, permission = app.broker_controller, app.watch_screen, app.permission
+        self._run, self._runs = run, runs
         self._watch, self._permission = watch, permission
         self._judges: dict[str, Callable[[], bool]] = {
             "show_limits": self._goes_on,

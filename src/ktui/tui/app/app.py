@@ -34,12 +34,11 @@ from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
-from ktui.tui.app.abilities import Abilities
+from ktui.tui.app.abilities import Abilities, Permission
 from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
-from ktui.tui.app.feed import Permission
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.theme_reload import ThemeReload
@@ -170,25 +169,15 @@ class KtuiApp(App[None], Services):
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._typed_ahead = TypedAhead(self)
-        self._permission = Permission(write=not read_only, why=why_read_only)
+        self.permission = Permission(write=not read_only, why=why_read_only)
         self._alerts = Alerts(self.bell, self._write, on=alerts, on_death=on_engine_death)
-        self._run = RunController(self, self._clock, self, self._permission, self._alerts)
-        self._runs = RunCatalog(
-            self, self, self._permission, self._run,
-            state_dir=state_dir, engines=engines, place=place_of_runs,
-        )  # fmt: skip
-        self._cancels = CancelController(
-            self, self._clock, feed=self, selection=self,
-            permission=self._permission, run=self._run, runs=self._runs,
-        )  # fmt: skip
-        self._brokers = BrokerController(
-            self, feed=self, permission=self._permission,
-            run=self._run, runs=self._runs, cancels=self._cancels, access=brokers,
-        )  # fmt: skip
-        self._commands = ViewCommands(
-            self, self._run, self._cancels, verbs,
-            runs=self._runs, brokers=self._brokers, twin=twin,
-        )  # fmt: skip
+        self.run_controller = RunController(self, self._clock, self._alerts)
+        self.run_catalog = RunCatalog(
+            self, state_dir=state_dir, engines=engines, place=place_of_runs
+        )
+        self.cancel_controller = CancelController(self, self._clock)
+        self.broker_controller = BrokerController(self, brokers)
+        self._commands = ViewCommands(self, verbs, twin)
         self._twin = twin
         self._grey = GreyFilter(lambda: self.current_theme)
         self._first_run, self._finds_runs = run, finds_runs
@@ -202,14 +191,7 @@ class KtuiApp(App[None], Services):
             pane=DetailPane(),
             filter_text=filter_text,
         )
-        self._abilities = Abilities(
-            self._run,
-            self._runs,
-            self._cancels,
-            self._brokers,
-            self.watch_screen,
-            self._permission,
-        )
+        self._abilities = Abilities(self)
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
         self._recorder = recorder
@@ -225,7 +207,7 @@ class KtuiApp(App[None], Services):
                 poll_interval_s,
                 interest=self._interest,
                 post=self.post_message,
-                complete=self._run.with_requests,
+                complete=self.run_controller.with_requests,
             )
         )
 
@@ -264,7 +246,7 @@ class KtuiApp(App[None], Services):
 
     def on_ready(self) -> None:
         if self._first_run is not None:
-            self._runs.attach_first(self._first_run)
+            self.run_catalog.attach_first(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
@@ -301,13 +283,13 @@ class KtuiApp(App[None], Services):
         """Read what has changed in the run, and have every screen draw the last poll."""
         self.refresh_run()
         if self.progress.last is not None:
-            self._stale_throttles.note(self.progress.last, self._run.throttles)
+            self._stale_throttles.note(self.progress.last, self.run_controller.throttles)
             self._down.note(self.overview.down, self.progress.last.monotonic_s)
         if self.attached is None or self.attached.run.ended:
             self._alerts.note_stalls(self.overview.totals.stalled)
         self.draw_screens()
         self._set_terminal_title(
-            terminal_title.title(self.overview, self.run_status, self._run.others)
+            terminal_title.title(self.overview, self.run_status, self.run_controller.others)
         )
 
     def forget_polls(self) -> None:
@@ -317,9 +299,9 @@ class KtuiApp(App[None], Services):
 
     def refresh_run(self) -> None:
         """Read new events of the run, and look for new runs."""
-        self._run.refresh()
+        self.run_controller.refresh()
         if self._finds_runs:
-            self._runs.find_runs()
+            self.run_catalog.find_runs()
 
     def draw_screens(self) -> None:
         """Have every screen draw what is known."""
@@ -360,7 +342,7 @@ class KtuiApp(App[None], Services):
 
     @property
     def events(self) -> Sequence[Event]:
-        return self._run.merge_events(self._poll_loop.outages.merge(self.progress.events))
+        return self.run_controller.merge_events(self._poll_loop.outages.merge(self.progress.events))
 
     @property
     def notification(self) -> Notification | None:
@@ -419,20 +401,20 @@ class KtuiApp(App[None], Services):
 
     @property
     def attached(self) -> AttachedRun | None:
-        return self._run.attached
+        return self.run_controller.attached
 
     @property
     def cancel_gate(self) -> str:
-        return self._cancels.gate
+        return self.cancel_controller.gate
 
     async def check_permitted(self, run: Run, command: Command) -> None:
-        engines = self._runs.engines
+        engines = self.run_catalog.engines
         if isinstance(command, SetThrottle) and command.rates and engines is not None:
             await engines.check_throttle(run, command.rates)
 
     @property
     def why_read_only(self) -> str | None:
-        return self._permission.why
+        return self.permission.why
 
     @property
     def selected(self) -> TopicPartition | None:
@@ -455,19 +437,19 @@ class KtuiApp(App[None], Services):
         return self._abilities.helps(action)
 
     def pause_partition(self, tp: TopicPartition | None) -> None:
-        self._run.pause_partition(tp)
+        self.run_controller.pause_partition(tp)
 
     def write_note(self) -> None:
-        self._run.write_note()
+        self.run_controller.write_note()
 
     def attach_to(self, folder: RunDir) -> None:
-        self._runs.attach_to(folder)
+        self.run_catalog.attach_to(folder)
 
     def resume_run(self, folder: RunDir) -> None:
-        self._runs.resume(folder)
+        self.run_catalog.resume(folder)
 
     def roll_back_run(self, folder: RunDir) -> None:
-        self._cancels.roll_back_all(folder)
+        self.cancel_controller.roll_back_all(folder)
 
     @property
     def cluster_id(self) -> str | None:
@@ -495,6 +477,7 @@ class KtuiApp(App[None], Services):
         self._poll_loop.settings_changed(topics, brokers)
 
     def cluster_status(self) -> Status:
+        run = self.run_controller
         return Status(
             cluster_name=self.watch_screen.cluster_name,
             read_only=self._read_only,
@@ -504,12 +487,12 @@ class KtuiApp(App[None], Services):
             now_s=self._clock.monotonic(),
             last=self.progress.last,
             overview=self.overview,
-            run=self._run.status,
-            others=self._run.others,
-            foreign=len(self._run.foreign),
-            foreign_of_runs=self._run.foreign_of_runs,
-            foreign_stalled=tuple(t.tp for t in self._run.foreign if t.phase is Phase.STALLED),
-            movers=self._run.movers,
+            run=run.status,
+            others=run.others,
+            foreign=len(run.foreign),
+            foreign_of_runs=run.foreign_of_runs,
+            foreign_stalled=tuple(t.tp for t in run.foreign if t.phase is Phase.STALLED),
+            movers=run.movers,
             down_since_s=self._down.since_s,
             left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,
@@ -541,7 +524,7 @@ class KtuiApp(App[None], Services):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
         if action == "resume_run":
-            status = self._run.status
+            status = self.run_controller.status
             return status is not None and status.state is RunState.RESUMABLE
         own = _OPENS.get(action)
         return own is None or not isinstance(self.screen, own)
@@ -559,31 +542,31 @@ class KtuiApp(App[None], Services):
     # -------------------------------------------------------------------- the keys
 
     async def action_show_limits(self) -> None:
-        await self._run.show_limits()
+        await self.run_controller.show_limits()
 
     async def action_show_throttle(self) -> None:
-        await self._run.show_throttle()
+        await self.run_controller.show_throttle()
 
     async def action_undo(self) -> None:
-        await self._run.undo()
+        await self.run_controller.undo()
 
     def action_pause(self) -> None:
-        self._run.pause()
+        self.run_controller.pause()
 
     async def action_show_runs(self) -> None:
-        await self._runs.show_runs()
+        await self.run_catalog.show_runs()
 
     async def action_show_insights(self) -> None:
-        await self._runs.show_insights()
+        await self.run_catalog.show_insights()
 
     async def action_show_tool_commands(self) -> None:
-        await self._run.show_tool_commands()
+        await self.run_controller.show_tool_commands()
 
     async def action_start_plan(self) -> None:
-        await self._runs.choose_plan()
+        await self.run_catalog.choose_plan()
 
     async def action_cancel(self) -> None:
-        await self._cancels.cancel()
+        await self.cancel_controller.cancel()
 
     async def action_command_line(self) -> None:
         async def typed(action: Action | None) -> None:
@@ -611,14 +594,14 @@ class KtuiApp(App[None], Services):
             self.poll_now()
 
     def action_open_gate(self) -> None:
-        self._cancels.open_gate()
+        self.cancel_controller.open_gate()
 
     def action_resume_run(self) -> None:
         if self.attached is not None:
-            self._runs.resume(self.attached.folder)
+            self.run_catalog.resume(self.attached.folder)
 
     def action_cancel_foreign(self) -> None:
-        self._cancels.cancel_foreign()
+        self.cancel_controller.cancel_foreign()
 
     def help_groups(self) -> list[HelpGroup]:
         """Return every key of every screen, by group."""
@@ -629,22 +612,22 @@ class KtuiApp(App[None], Services):
 
     @property
     def proven_empty(self) -> Mapping[int, datetime]:
-        return self._brokers.proven_empty
+        return self.broker_controller.proven_empty
 
     def prove_empty(self, broker: int) -> None:
-        self._brokers.prove_empty(broker)
+        self.broker_controller.prove_empty(broker)
 
     async def show_broker_status(self, broker: int) -> None:
-        await self._brokers.show_status(broker)
+        await self.broker_controller.show_status(broker)
 
     async def manage_broker(self, broker: int) -> None:
-        await self._brokers.manage(broker)
+        await self.broker_controller.manage(broker)
 
     def filter_by_broker(self, broker: int) -> None:
         self.watch_screen.filter_by(f"broker:{broker}")
 
     def action_quit_view(self) -> None:
-        words = terminal_title.closed(self.overview, self.run_status, write=self._permission.write)
+        words = terminal_title.closed(self.overview, self.run_status, write=self.permission.write)
         self.exit(message=Text(words))
 
     def _set_terminal_title(self, words: str) -> None:
@@ -655,5 +638,5 @@ class KtuiApp(App[None], Services):
             self._driver.write(sequence)
 
     def on_unmount(self) -> None:
-        self._run.close()
+        self.run_controller.close()
         self._write(terminal_title.RESTORE_TITLE)

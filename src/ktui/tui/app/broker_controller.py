@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
-
-from textual.app import App
+from typing import TYPE_CHECKING
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
@@ -19,16 +17,16 @@ from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.journal.commands import Continue, Pause
 from ktui.execution.run.scope import partitions_on
 from ktui.planning.intents.registry import INTENTS
-from ktui.tui.app.cancel_controller import CancelController
-from ktui.tui.app.feed import Feed, Permission
-from ktui.tui.app.run_catalog import RunCatalog
-from ktui.tui.app.run_controller import RunController
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.brokers.manage import BrokerAct, BrokerChoice, ManageBrokerScreen
 from ktui.tui.screens.brokers.status import BrokerStatusScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
+
+if TYPE_CHECKING:
+    from ktui.tui.app.app import KtuiApp
+
 
 _DOWN = "the broker is down, and has to answer for its own setting"
 _EFFECTS = {
@@ -45,28 +43,15 @@ class BrokerController:
     """Reads one broker, opens the plans for it, and changes its cordon and its part of the run.
 
     Args:
-        app: shows screens and notifications.
-        feed: the polling side of the app.
-        permission: whether anything may be changed from here.
-        run: the controller of the attached run.
-        runs: all runs, and the screen that starts one.
-        cancels: the controller of cancels.
+        app: the view.
         access: reads and cordons brokers; None where no cluster can be asked.
     """
 
-    def __init__(
-        self,
-        app: App[Any],
-        *,
-        feed: Feed,
-        permission: Permission,
-        run: RunController,
-        runs: RunCatalog,
-        cancels: CancelController,
-        access: BrokerAccess | None,
-    ) -> None:
-        self._app, self._feed, self._permission = app, feed, permission
-        self._run, self._runs, self._cancels, self._access = run, runs, cancels, access
+    def __init__(self, app: KtuiApp, access: BrokerAccess | None) -> None:
+        self._app, self._access = app, access
+        self._run, self._runs, self._cancels = (
+            app.run_controller, app.run_catalog, app.cancel_controller
+        )  # fmt: skip
         self.proven_empty: dict[int, datetime] = {}
         """The brokers that were last proven to be empty, with the time of the proof."""
         self._tried: tuple[int, datetime] | None = None
@@ -82,7 +67,7 @@ class BrokerController:
     async def show_status(self, broker: int) -> None:
         """Show what a broker holds, and what keeps it."""
         if self._access is None:
-            words = self._permission.why or "There is no cluster here to ask."
+            words = self._app.permission.why or "There is no cluster here to ask."
             self._app.notify(words, severity="warning")
             return
         access = self._access
@@ -119,7 +104,7 @@ class BrokerController:
 
     def prove_empty(self, broker: int) -> None:
         """Prove that a broker is empty, of which the census counts nothing: once a census."""
-        last = self._feed.progress.last
+        last = self._app.progress.last
         census = None if last is None else last.census
         if self._access is None or last is None or census is None:
             return
@@ -135,14 +120,14 @@ class BrokerController:
             await self._read(access, broker)
         except (ClusterError, RunProblem):  # then it is not proven, and the status says why
             self.proven_empty.pop(broker, None)
-        self._feed.draw_screens()
+        self._app.draw_screens()
 
     # ------------------------------------------------------------------ what is done to it
 
     @property
     def why_not(self) -> str | None:
         """Why nothing can be done to a broker from here; None if something can."""
-        return self._permission.problem
+        return self._app.permission.problem
 
     async def manage(self, broker: int) -> None:
         """Ask what is to be done to a broker, and do that."""
@@ -157,7 +142,7 @@ class BrokerController:
         await self._app.push_screen(ManageBrokerScreen(broker, self._choices(broker)), chosen)
 
     def _choices(self, broker: int) -> Sequence[BrokerChoice]:
-        last = self._feed.progress.last
+        last = self._app.progress.last
         up = last is not None and broker in last.online
         no_plan, no_cordon = self._runs.resume_problem or "", self._no_cordon(up=up)
         of_run, no_run = self._of_run(broker)
@@ -222,8 +207,8 @@ class BrokerController:
 
     def change_cordon(self, broker: int, *, lift: bool) -> None:
         """Cordon a broker, or lift its cordon, once the operator has confirmed."""
-        if self._permission.problem is not None or self._access is None:
-            problem = self._permission.problem or messages.NO_ENGINES
+        if self._app.permission.problem is not None or self._access is None:
+            problem = self._app.permission.problem or messages.NO_ENGINES
             self._app.notify(problem, severity="warning")
             return
         asking = self._ask_about_cordon(self._access, broker, lift=lift)
@@ -261,7 +246,7 @@ class BrokerController:
             self._app.notify(str(problem), title=what, severity="error")
         else:
             self._app.notify(now.outcome, title=what)
-        self._feed.refresh_screens()
+        self._app.refresh_screens()
 
     # --------------------------------------------------------------------- its part of the run
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from textual.app import App
 from textual.notifications import SeverityLevel
 
 from ktui.cluster.clock import Clock
@@ -20,9 +19,6 @@ from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.scope import partitions_on
-from ktui.tui.app.feed import Feed, Permission, Selection
-from ktui.tui.app.run_catalog import RunCatalog
-from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import (
@@ -37,41 +33,23 @@ from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
 
+if TYPE_CHECKING:
+    from ktui.tui.app.app import KtuiApp
+
 
 class CancelController:
-    """Opens the cancel dialogs, and carries out what the operator chooses.
+    """Opens the cancel dialogs, and carries out what the operator chooses."""
 
-    Args:
-        app: shows screens and notifications.
-        clock: the clock.
-        feed: the polling side of the app.
-        selection: the partitions that the operator has selected.
-        permission: whether anything may be changed from here.
-        run: the controller of the attached run.
-        runs: all runs, and the way to start their engines.
-    """
-
-    def __init__(
-        self,
-        app: App[Any],
-        clock: Clock,
-        *,
-        feed: Feed,
-        selection: Selection,
-        permission: Permission,
-        run: RunController,
-        runs: RunCatalog,
-    ) -> None:
-        self._app, self._clock, self._feed = app, clock, feed
-        self._selection, self._permission = selection, permission
-        self._run, self._runs = run, runs
+    def __init__(self, app: KtuiApp, clock: Clock) -> None:
+        self._app, self._clock = app, clock
+        self._run, self._runs = app.run_controller, app.run_catalog
 
     # -------------------------------------------------------- partitions of the run
 
     async def cancel(self) -> None:
         """Open the cancel dialog for the current selection."""
-        attached, marked = self._run.attached, self._selection.marked
-        selected = self._selection.selected
+        attached, marked = self._run.attached, self._app.marked
+        selected = self._app.selected
         foreign = None if selected is None else self._foreign_reassignments().get(selected)
         if attached is None:
             hint = f" {messages.foreign_hint(None)}" if foreign is not None else ""
@@ -120,13 +98,13 @@ class CancelController:
             action: the action chosen at first.
             whole: whether it covers the whole run, whatever is selected.
         """
-        choices = scopes(attached.run, self._selection.selected, self._selection.marked)
+        choices = scopes(attached.run, self._app.selected, self._app.marked)
         await self._show_dialog(attached, choices[-1:] if whole else choices, action)
 
     async def _show_dialog(
         self, attached: AttachedRun, choices: Sequence[Scope], action: CancelAction
     ) -> None:
-        problem = self._permission.problem
+        problem = self._app.permission.problem
 
         def answered(chosen: DialogChoice | None) -> None:
             if chosen is not None and self._run.attached is not None:
@@ -199,9 +177,9 @@ class CancelController:
 
     @property
     def _gate_file(self) -> CancelGateFile | None:
-        if self._runs.state_dir is None or self._feed.cluster_id is None:
+        if self._runs.state_dir is None or self._app.cluster_id is None:
             return None
-        return CancelGateFile(self._runs.state_dir, self._feed.cluster_id)
+        return CancelGateFile(self._runs.state_dir, self._app.cluster_id)
 
     def _shut_gate_for(self, attached: AttachedRun, chosen: DialogChoice) -> None:
         if chosen.shuts_gate(attached.status):
@@ -214,8 +192,8 @@ class CancelController:
     def open_gate(self) -> None:
         """Open the cancel gate, once the operator has confirmed."""
         gate = self._gate_file
-        if not self._permission.write:
-            self._app.notify(self._permission.words, severity="warning")
+        if not self._app.permission.write:
+            self._app.notify(self._app.permission.words, severity="warning")
         elif gate is None or gate.words() is None:
             self._app.notify("The cancel gate of this cluster is open.")
         else:
@@ -239,7 +217,7 @@ class CancelController:
 
     def _foreign_reassignments(self) -> dict[TopicPartition, ListedReassignment]:
         """Return all listed reassignments that are no step of the run."""
-        seen, attached = self._feed.progress.last, self._run.attached
+        seen, attached = self._app.progress.last, self._run.attached
         if seen is None:
             return {}
         tracks = {} if attached is None else attached.run.tracks
@@ -249,7 +227,7 @@ class CancelController:
 
     def _chosen_foreign(self) -> list[ListedReassignment]:
         """Return what X is about: the foreign ones of the marked, else that under the cursor."""
-        chosen = self._selection.marked or (self._selection.selected,)
+        chosen = self._app.marked or (self._app.selected,)
         return [move for tp, move in self._foreign_reassignments().items() if tp in chosen]
 
     def _why_not_foreign(self, move: ListedReassignment) -> str | None:
@@ -260,7 +238,7 @@ class CancelController:
     @property
     def may_cancel_foreign(self) -> bool:
         """Whether a chosen partition has a foreign reassignment that can be cancelled here."""
-        if not self._permission.write or self._runs.engines is None:
+        if not self._app.permission.write or self._runs.engines is None:
             return False
         return any(self._why_not_foreign(move) is None for move in self._chosen_foreign())
 
@@ -268,8 +246,8 @@ class CancelController:
         """Cancel the chosen foreign reassignments, once the operator has confirmed."""
         found, engines = self._chosen_foreign(), self._runs.engines
         moves = [move for move in found if self._why_not_foreign(move) is None]
-        if not self._permission.write or engines is None:
-            problem = self._permission.problem or messages.NO_ENGINES
+        if not self._app.permission.write or engines is None:
+            problem = self._app.permission.problem or messages.NO_ENGINES
             self._app.notify(problem, severity="warning")
         elif not found:
             self._app.notify(messages.NOT_FOREIGN, severity="warning")
@@ -284,7 +262,7 @@ class CancelController:
                     cancelling = self._cancel_foreign(engines, moves, f"cancel {what}")
                     self._app.run_worker(cancelling, group="asking", exit_on_error=False)
 
-            left_out = len(self._selection.marked) - len(moves) if self._selection.marked else 0
+            left_out = len(self._app.marked) - len(moves) if self._app.marked else 0
             words = messages.cancel_consequences(moves, left_out)
             self._app.push_screen(ConfirmScreen(f"Cancel {what}?", words), answered)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from textual.app import App
 from textual.worker import WorkType
 
 from ktui.execution.engine.add_plan import CheckedExtraPlan
@@ -15,8 +14,6 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.tui.app.feed import Feed, Permission
-from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest
@@ -27,15 +24,15 @@ from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.resume_offer import ResumeChoice, ResumeOfferScreen
 from ktui.tui.screens.runs import RunsScreen
 
+if TYPE_CHECKING:
+    from ktui.tui.app.app import KtuiApp
+
 
 class RunCatalog:
     """Finds and lists the cluster's runs, and has engines started for them.
 
     Args:
-        app: shows screens and notifications.
-        feed: the polling side of the app.
-        permission: whether anything may be changed from here.
-        run: the controller of the attached run.
+        app: the view.
         state_dir: the state directory with the runs; None for none.
         engines: starts and resumes runs; None where this view cannot.
         place: how the Runs screen names the place of the runs; None for the state directory.
@@ -43,16 +40,13 @@ class RunCatalog:
 
     def __init__(
         self,
-        app: App[Any],
-        feed: Feed,
-        permission: Permission,
-        run: RunController,
+        app: KtuiApp,
         *,
         state_dir: StateDir | None,
         engines: EngineLauncher | None,
         place: str | None = None,
     ) -> None:
-        self._app, self._feed, self._permission, self._run = app, feed, permission, run
+        self._app, self._run = app, app.run_controller
         self.state_dir, self.engines = state_dir, engines
         self._place = place
         self._first: RunDir | None = None
@@ -78,8 +72,8 @@ class RunCatalog:
 
     def find_runs(self) -> None:
         """Attach to the cluster's live run, offer one without an engine, and report newcomers."""
-        self._offer(self._feed.cluster_id)
-        self._find_new_runs(self._feed.cluster_id)
+        self._offer(self._app.cluster_id)
+        self._find_new_runs(self._app.cluster_id)
 
     def _offer(self, cluster_id: str | None) -> None:
         if self._offered or self.state_dir is None or cluster_id is None:
@@ -93,16 +87,16 @@ class RunCatalog:
         try:
             live, waiting = await asyncio.to_thread(live_and_resumable, state_dir, cluster_id)
         except RunProblem as error:
-            self._feed.report_news(str(error), "warning")
+            self._app.report_news(str(error), "warning")
             return
         if live:
             more = f" of {len(live)} live ones; r shows all" if len(live) > 1 else ""
-            self._feed.report_news(f"Attached to run {live[0].name}{more}.")
+            self._app.report_news(f"Attached to run {live[0].name}{more}.")
             await self.attach(state_dir.run(live[0].name))
             for left in waiting:
                 if left.extra_replicas is not None:
                     words = f"Run {left.name} has no engine: {left.extra_replicas}."
-                    self._feed.report_news(words, "warning")
+                    self._app.report_news(words, "warning")
         elif waiting:
             run, problem = state_dir.run(waiting[0].name), self.resume_problem
 
@@ -128,7 +122,7 @@ class RunCatalog:
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
         for name in await self._new_runs(state_dir, cluster_id):
-            self._feed.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
+            self._app.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
 
     async def _new_runs(self, state_dir: StateDir, cluster_id: str) -> list[str]:
         """Return the cluster's runs that went live since the last call, except the attached one."""
@@ -145,7 +139,7 @@ class RunCatalog:
     @property
     def resume_problem(self) -> str | None:
         """Why no run can be started or resumed from here; None if one can."""
-        if (problem := self._permission.problem) is not None:
+        if (problem := self._app.permission.problem) is not None:
             return problem
         return None if self.engines is not None else messages.NO_ENGINES
 
@@ -184,7 +178,7 @@ class RunCatalog:
             words = "There is no state directory here, so there are no insights to show."
             self._app.notify(words, severity="warning")
         else:
-            await self._app.push_screen(InsightsScreen(self.state_dir, self._feed.cluster_id))
+            await self._app.push_screen(InsightsScreen(self.state_dir, self._app.cluster_id))
 
     async def choose_plan(self, *, adds: bool = True, request: PlanRequest | None = None) -> None:
         """Open the screen to choose a plan, check it, and add or start it.

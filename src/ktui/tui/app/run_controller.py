@@ -6,9 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
-from textual.app import App
 from textual.notifications import SeverityLevel
 
 from ktui.cluster.clock import Clock
@@ -26,7 +25,6 @@ from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.inputfile import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.app.alerts import Alerts
-from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
@@ -39,26 +37,19 @@ from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.widgets.services import services
 
+if TYPE_CHECKING:
+    from ktui.tui.app.app import KtuiApp
+
+
 _OTHERS_EVERY_S = 5.0
 """Seconds between two reads of the journals of other runs."""
 
 
 class RunController:
-    """Follows one run, sends commands to its engine, and reports the answers.
+    """Follows one run, sends commands to its engine, and reports the answers."""
 
-    Args:
-        app: shows screens and notifications.
-        clock: the clock.
-        feed: the polling side of the app.
-        permission: whether anything may be changed from here.
-        alerts: alerts an operator who looks elsewhere.
-    """
-
-    def __init__(
-        self, app: App[Any], clock: Clock, feed: Feed, permission: Permission, alerts: Alerts
-    ) -> None:
-        self._app, self._clock, self._feed, self._alerts = app, clock, feed, alerts
-        self._permission = permission
+    def __init__(self, app: KtuiApp, clock: Clock, alerts: Alerts) -> None:
+        self._app, self._clock, self._alerts = app, clock, alerts
         self.attached: AttachedRun | None = None
         """The run that the view follows."""
         self._status: RunStatus | None = None
@@ -91,7 +82,7 @@ class RunController:
         if attached is None:
             return ()
         if self._foreign is None:
-            self._foreign = foreign_moves(attached.run, self._feed.progress)
+            self._foreign = foreign_moves(attached.run, self._app.progress)
         return self._foreign
 
     async def attach(self, folder: RunDir) -> None:
@@ -108,14 +99,14 @@ class RunController:
             touched = set()
         self._show_run(touched)
         self._app.screen.refresh_bindings()
-        self._feed.refresh_screens()
+        self._app.refresh_screens()
         if self.attached is not None:
             loading = self._load_history(self.attached)
             self._app.run_worker(loading, group="history", exit_on_error=False)
 
     def _wrong_cluster(self) -> str:
         """Return why the run does not belong to this view; empty where it does."""
-        attached, seen = self.attached, self._feed.cluster_id
+        attached, seen = self.attached, self._app.cluster_id
         started = None if attached is None else attached.run.started
         if attached is None or started is None or seen in (None, started.cluster_id):
             return ""
@@ -123,18 +114,18 @@ class RunController:
 
     async def _load_history(self, attached: AttachedRun) -> None:
         """Read what was recorded before: first for what is drawn, then for the estimate."""
-        self._feed.expect_history()
+        self._app.expect_history()
         attached.expect_estimate()
         past = estimate = None
         try:
             past = await asyncio.to_thread(load_history, attached.folder, self._clock)
         except (FileProblem, RunProblem) as problem:
             words = f"What was seen of run {attached.name} before is not shown: {problem}"
-            self._feed.report_news(words, "warning")
+            self._app.report_news(words, "warning")
         if attached is self.attached:
-            self._feed.add_history(past)
+            self._app.add_history(past)
         elif self.attached is None:  # else the history of another run is being read
-            self._feed.add_history(None)
+            self._app.add_history(None)
         if past is not None:
             with suppress(RunProblem):  # the journal has just been read
                 estimate = await asyncio.to_thread(attached.recorded_estimate)
@@ -177,12 +168,12 @@ class RunController:
         entries, touched = attached.refresh()
         self._changes += bool(entries)
         self._alerts.take(attached.run, entries, owned=attached.status.owned)
-        attached.note_poll(self._feed.progress)
+        attached.note_poll(self._app.progress)
         self._find_movers(attached)
         self._status, self._foreign = None, None
         self._show_run(touched)
         self._report_answers(attached)
-        self._feed.settings_changed(*attached.throttle_news.changed())
+        self._app.settings_changed(*attached.throttle_news.changed())
 
     def _find_movers(self, attached: AttachedRun) -> None:
         """Find out now and then which other run of the state directory moves what is foreign.
@@ -208,7 +199,7 @@ class RunController:
         if movers != attached.rows.movers or touched or alive != self.others:
             attached.rows.movers, self.others = movers, alive
             self._show_run(touched | set(movers))
-            self._feed.draw_screens()
+            self._app.draw_screens()
 
     @property
     def movers(self) -> Movers:
@@ -308,7 +299,7 @@ class RunController:
         unchangeable = None if without_engine else messages.why_unchangeable(status)
         if unchangeable and (elsewhere := self.elsewhere):
             unchangeable = elsewhere
-        return self._permission.problem or unchangeable
+        return self._app.permission.problem or unchangeable
 
     @property
     def elsewhere(self) -> str:
@@ -329,11 +320,11 @@ class RunController:
 
     async def show_limits(self) -> None:
         """Open the Limits screen."""
-        await self._open(LimitsScreen(write=self._permission.write))
+        await self._open(LimitsScreen(write=self._app.permission.write))
 
     async def show_throttle(self) -> None:
         """Open the Throttle screen."""
-        await self._open(ThrottleScreen(write=self._permission.write))
+        await self._open(ThrottleScreen(write=self._app.permission.write))
 
     async def undo(self) -> None:
         """Open the dialog of what was changed last, with the values from before typed in."""
@@ -389,7 +380,7 @@ class RunController:
     def write_note(self) -> None:
         """Ask for a note on the run, and write it among its events."""
         attached = self.attached
-        problem = messages.NO_RUN if attached is None else self._permission.problem
+        problem = messages.NO_RUN if attached is None else self._app.permission.problem
         if attached is None or problem is not None:
             self._app.notify(problem or messages.NO_RUN, severity="warning")
             return

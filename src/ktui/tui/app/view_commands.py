@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ktui.execution.journal.commands import (
     CancelMoves,
@@ -16,17 +16,16 @@ from ktui.execution.journal.commands import (
 )
 from ktui.planning.intents.registry import INTENTS
 from ktui.planning.names import closest_names
-from ktui.tui.app.broker_controller import BrokerController
-from ktui.tui.app.cancel_controller import CancelController
-from ktui.tui.app.run_catalog import RunCatalog
-from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view.launchers import BadCommand, OpenGate, RehearsalInView, RunChange, RunVerbs
 from ktui.tui.run_view.plan_request import parse_plan_words
 from ktui.tui.screens.command_line import Action, last_word
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
-from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.screens.watch.sort import SORTS, Ordering
 from ktui.tui.screens.watch.views import View
+
+if TYPE_CHECKING:
+    from ktui.tui.app.app import KtuiApp
+
 
 _SCREENS = {
     "brokers": "show_brokers",
@@ -56,56 +55,21 @@ _USAGE = {
 }
 
 
-class CommandTarget(Protocol):
-    """The app, as its commands use it."""
-
-    theme: str
-    watch_screen: WatchScreen
-
-    @property
-    def available_themes(self) -> Mapping[str, object]:
-        """The themes by name."""
-        ...
-
-    async def run_action(self, action: str) -> object:
-        """Do what a key does."""
-        ...
-
-    async def show_watch_screen(self) -> None:
-        """Close what is open over the list."""
-        ...
-
-    def let_happen(self, event: str) -> None:
-        """Let something happen to the twin of a rehearsal."""
-        ...
-
-
 class ViewCommands:
     """Parses a line, and carries it out.
 
     Args:
         app: the view.
-        run: the controller of the attached run.
-        cancels: the controller of cancels.
         verbs: the verbs that change the run; None where this view cannot.
-        runs: all runs, and the screen that starts one.
-        brokers: the controller of brokers.
         twin: the rehearsal that is shown; None for none.
     """
 
     def __init__(
-        self,
-        app: CommandTarget,
-        run: RunController,
-        cancels: CancelController,
-        verbs: RunVerbs | None,
-        *,
-        runs: RunCatalog,
-        brokers: BrokerController,
-        twin: RehearsalInView | None = None,
+        self, app: KtuiApp, verbs: RunVerbs | None, twin: RehearsalInView | None = None
     ) -> None:
-        self._app, self._run, self._cancels, self._verbs = app, run, cancels, verbs
-        self._runs, self._brokers, self._twin = runs, brokers, twin
+        self._app, self._verbs, self._twin = app, verbs, twin
+        self._run, self._cancels = app.run_controller, app.cancel_controller
+        self._runs, self._brokers = app.run_catalog, app.broker_controller
         self.history: list[str] = []
         """The lines of this view, oldest first."""
 

@@ -161,7 +161,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             return
         self._newest = newest
         if newest is None:
-            self._run.detach()
+            self.run_controller.detach()
         else:
             self.attach_to(newest)
 
