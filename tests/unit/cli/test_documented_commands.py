@@ -178,6 +178,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.json": '{"version": 1}',
         **dict.fromkeys(("mine.yaml", "prod.yaml"), scenario),
         "limits.yaml": _first_block("insights.md", "yaml"),
+        "rules.yaml": _first_block("intents.md", "yaml"),
         "prod.yaml": _first_block("rehearsing.md", "yaml"),
         "twin.yaml": (SCENARIOS / "drain-a-broker.yaml").read_text(encoding="utf-8"),
         "drain.run": "",
