@@ -62,7 +62,6 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all_partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are named, and those that brokers select."""
         return (*self.partitions, *self.on_brokers)
 
 
@@ -97,7 +96,6 @@ class RunOnCluster:
 
     @property
     def words(self) -> str:
-        """The run's response to the cancel, as a sentence."""
         if not self.live:
             return (
                 f"run {self.name} has no engine. The cancel is written into its journal, and takes "
@@ -124,7 +122,6 @@ class RunOnCluster:
 
     @property
     def settled(self) -> Mapping[TopicPartition, Settled]:
-        """The outcomes of the listed reassignments, as far as they are known."""
         if self.answer is None or not self.live:
             return {}
         tracks = self._follower.run.tracks
@@ -132,7 +129,6 @@ class RunOnCluster:
         return {tp: settled for tp, settled in known.items() if settled is not None}
 
     def find_own(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
-        """Find the run's own reassignments among those that are listed and in the scope."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
         unfinished = [track.tp for track in self._in_scope() if not track.state.ended]
@@ -159,7 +155,6 @@ class RunOnCluster:
             self.problem = str(problem)
 
     def refresh(self) -> None:
-        """Read the run's new events, and its answer."""
         try:
             if self.live and self.number is not None and self.answer is None:
                 self._read_answer(self.number)
@@ -178,7 +173,6 @@ class RunOnCluster:
             )
 
     def stop_waiting(self) -> None:
-        """Stop waiting; note it if the answer is still missing."""
         if not self.is_settled and self.answer is None:
             self.problem = (
                 "no answer yet. Your command is in the journal, and takes effect when the engine "
@@ -186,7 +180,6 @@ class RunOnCluster:
             )
 
     def close(self) -> None:
-        """Close the run's journal."""
         self._follower.close()
 
 
@@ -231,7 +224,6 @@ class ClusterCancel:
         self.interrupted = False
 
     async def look(self) -> Observation:
-        """Poll the cluster for what the request names."""
         request = self.request
         return await self._observer.poll(
             Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
@@ -273,30 +265,25 @@ class ClusterCancel:
             self._settled, self.not_written = cancel.settled, cancel.not_written
 
     def close(self) -> None:
-        """Close the journals."""
         for run in self._runs:
             run.close()
 
     @property
     def runs(self) -> list[RunOnCluster]:
-        """The runs that have something in the scope."""
         return [run for run in self._runs if run.unfinished]
 
     def outcome(self, tp: TopicPartition) -> Settled:
-        """Return the outcome of a reassignment that no live run has begun."""
         why = f"not sent: {self._lost or 'the command was interrupted'}"
         return self._settled.get(tp, Settled(ForeignOutcome.REFUSED, detail=why))
 
     @property
     def outcomes(self) -> Iterator[Settled]:
-        """Every outcome that is known."""
         yield from map(self.outcome, self.foreign)
         for run in self.runs:
             yield from run.settled.values()
 
     @property
     def as_asked(self) -> bool:
-        """Whether everything happened as requested."""
         return (
             all(run.answered_well for run in self.runs)
             and not self.begun_meanwhile
@@ -390,11 +377,6 @@ async def cancel_foreign(
 def _check_nobody_runs(
     state: StateDir, cluster_id: str, moves: Collection[ListedReassignment]
 ) -> None:
-    """Check that no live run has begun a reassignment; it would not know whose cancel this is.
-
-    Raises:
-        RunProblem: a live run has; names the run.
-    """
     for follower, owner in unfinished_journals(state, cluster_id):
         with follower:
             in_flight = follower.run.tracks_in_flight

@@ -108,7 +108,6 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def where(self) -> str:
-        """The broker or topic."""
         return f"{self.resource.scope} {self.resource.name}"
 
     @property

@@ -164,7 +164,6 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _taken(self, cluster_id: str) -> str:
-        """Return why another run keeps a new one from a throttle; empty if none does."""
         try:
             check_one_throttle(self.state, cluster_id, "")
         except RunRefused as refused:

@@ -36,12 +36,10 @@ class Undo(msgspec.Struct, frozen=True):
 
     @property
     def lists(self) -> dict[TopicPartition, Brokers]:
-        """The replicas that the partitions get back."""
         return {tp: self.run.tracks[tp].original for tp in self.partitions}
 
     @property
     def text(self) -> str:
-        """How much of the run is undone, in one line."""
         begun = sum(self.run.tracks[tp].begun for tp in self.partitions)
         rest = len(self.partitions) - begun
         words = f"undo run {self.run.name}: {as_count(begun, 'partition')} put back as before"

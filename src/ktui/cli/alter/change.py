@@ -125,17 +125,14 @@ class TopicNow(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str | None:
-        """The id of the topic."""
         return next(iter(self.partitions.values())).topic_id
 
     @property
     def moving(self) -> list[TopicPartition]:
-        """The partitions that are being reassigned."""
         return [tp for tp, state in self.partitions.items() if state.reassigning]
 
     @property
     def factors(self) -> Counter[int]:
-        """How many partitions have each number of replicas."""
         return Counter(len(state.replicas) for state in self.partitions.values())
 
     @property
@@ -203,16 +200,13 @@ class TopicChange(msgspec.Struct, frozen=True):
 
     @property
     def adds(self) -> int:
-        """The number of new partitions."""
         return self.count - self.before
 
     @property
     def added(self) -> list[TopicPartition]:
-        """The new partitions."""
         return [TopicPartition(self.topic, n) for n in range(self.before, self.count)]
 
     def lines(self) -> Iterator[str]:
-        """Describe the change, a line for each part."""
         if self.adds:
             yield f"{self.topic}: {as_count(self.adds, 'partition')} to add, {self.count:,} in all"
         sizes = {len(target.replicas) for target in self.plan.partitions}

@@ -155,7 +155,6 @@ class PartitionAdder:
         return after
 
     def _still_holds(self, now: TopicNow) -> bool:
-        """Whether the change would be the same for the topic as it is now."""
         seen = self._seen
         if now.id != seen.id or len(now.partitions) != self._change.before:
             return False
@@ -164,7 +163,6 @@ class PartitionAdder:
         return self._change.placed is None or now.replicas == seen.replicas
 
     async def _known_within(self, seconds: float) -> TopicNow | None:
-        """Wait until brokers show the partitions; None if they do not."""
         until_s = self._clock.monotonic() + seconds
         while True:
             try:
@@ -284,13 +282,6 @@ class _Alteration:
         """The run that moves replicas; None if only partitions are added."""
 
     def read(self, name: str | None) -> None:
-        """Read the topic, and check the change. End the program with nothing to do.
-
-        Raises:
-            BadInput: the request does not fit the topic or the cluster.
-            RunRefused: the principal may not add partitions.
-            ClusterError: the cluster cannot be read.
-        """
         self._topic, pool = asyncio.run(_read(self._target.cluster, self._request))
         self._change = change_of(self._request, self._topic, pool)
         if not self._change.adds and not self._change.plan.partitions:
@@ -305,7 +296,6 @@ class _Alteration:
             asyncio.run(_check_permitted(self._target.cluster, self._topic.name))
 
     def _check_run(self, name: str) -> None:
-        """Check the run that moves replicas. End the program on a problem."""
         if not self._how.dry_run:
             self._how.state.free_name(name)
         new = self._how.new_run(
@@ -330,7 +320,6 @@ class _Alteration:
         return f"alter-{self._topic.name}"[: LONGEST_NAME - len(end)] + end
 
     def show(self) -> NoReturn:
-        """Print what would be sent, and end the program."""
         dry_run = None if self._start is None else dry_run_of(self._start)
         if self._how.json:
             click.echo(dry_run_json(self._target.cluster.name, self._change, dry_run))
@@ -372,7 +361,6 @@ class _Alteration:
             sys.exit(BAD_INPUT)
 
     def _add(self) -> None:
-        """Add the partitions, if there are any to add, and report them."""
         if not self._change.adds:
             return
         try:
@@ -404,7 +392,6 @@ async def _read(cluster: Cluster, request: AlterRequest) -> tuple[TopicNow, Brok
 
 
 async def _check_permitted(cluster: Cluster, topic: str) -> None:
-    """Check that the principal may add partitions to a topic, without asking Kafka for any."""
     with suppress(Unsupported):  # Kafka refuses the request itself then
         permitted = (await cluster.permissions([topic])).topics.get(topic)
         if permitted is not None and ADDING_NEEDS not in permitted:

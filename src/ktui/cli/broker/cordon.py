@@ -123,7 +123,6 @@ def _run(
     take_over: bool,
     dry_run: bool,
 ) -> None:
-    """Act on the cluster, unless another state directory owns it."""
     cluster = choice.target(changes=not dry_run).cluster
     warn_of_tls(cluster)
 
@@ -254,7 +253,6 @@ def command(
 
 
 def _confirm(broker: int) -> None:
-    """Let the operator type the broker's id, or end the program."""
     if not can_ask():
         raise BadInput(f"nothing was sent: there is no one to ask. Give {YES}")
     if not typed_id(broker):

@@ -244,7 +244,6 @@ class _CommandLine:
             raise Stopped(BAD_INPUT, "nothing was sent")
 
     def report(self, place: str, words: str) -> None:
-        """Print what came of a stage, apart from the events of --json."""
         click.echo(clean(f"{place}: {words}" if place else words), err=self._how.json)
 
 
@@ -280,7 +279,6 @@ def _undoing(request: RemovalRequest) -> UndoRemoval:
 
 
 def _undo(request: RemovalRequest) -> bool:
-    """Undo a removal, and return whether all is as before."""
     complete = _undoing(request).go_on()
     as_before = "all is as before" if complete else "the rest is as before"
     click.echo(f"the removal of broker {request.broker} is undone: {as_before}")
@@ -300,7 +298,6 @@ def _preview(request: RemovalRequest, *, undo: bool) -> None:
 
 
 def _show(request: RemovalRequest) -> bool:
-    """Print what each stage would do, and return whether one of them could not begin."""
     preview = RemovalPreview(request)
     for line in preview.lines():
         click.echo(line)

@@ -76,7 +76,6 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, target: Target, how: StartOptions) -> Self:
-        """Return the same for the options with which a run is started."""
         return cls(
             target=target,
             state=how.state,
@@ -127,7 +126,6 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
     def _carry_on(
         self, client: RunClient, found: BegunRun, ask: Callable[[], None] = lambda: None
     ) -> int:
-        """Follow the engine of a run, which is started if there is none."""
 
         def attached() -> AttachedEngine | None:
             owner = client.owner

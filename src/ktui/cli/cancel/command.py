@@ -132,11 +132,6 @@ def cancel_run(
 
 
 def _check(run: Run, request: CancelRequest) -> None:
-    """Check that a run in its present state can take a cancel.
-
-    Raises:
-        BadInput: the scope is missing or unknown, or an ended run is to be stopped.
-    """
     check_scope(run, request.topics, request.partitions)
     if not run.ended:
         check_scope_given(request)
@@ -203,7 +198,6 @@ class _Cancel(msgspec.Struct, frozen=True):
         return CancelMoves(self.request.kind, self.request.topics, self.request.all_partitions)
 
     def report_only(self) -> None:
-        """Report that nothing was changed, and what the cancel would also have done."""
         if self.json:
             self._print_json()
             return
@@ -217,16 +211,10 @@ class _Cancel(msgspec.Struct, frozen=True):
         click.echo("Nothing was changed.")
 
     def ask(self) -> None:
-        """Send the cancel to the run's engine, and report the answer."""
         self._shut_gate()
         self._print_answer(*RunClient(self.run_dir).send(self._command))
 
     def launch(self) -> None:
-        """Start an engine for the cancel, with the rest of the run paused.
-
-        Raises:
-            RunProblem: the engine could not be started.
-        """
         name, pauses = self.run_dir.name, self._has_rest
         if self.found.run.ended:
             print_note(f"run {name} has ended. Starting an engine that continues from there")
@@ -285,7 +273,6 @@ class _Cancel(msgspec.Struct, frozen=True):
             gate.shut(SystemClock().now(), this_process().short, what)
 
     def _print_answer(self, number: int, answer: Answer) -> None:
-        """Print the engine's answer; a refusal ends the program."""
         if self.json:
             self._print_json(number, answer)
             end_if_refused(answer)
@@ -361,11 +348,6 @@ def command(
 
 
 def _check_on_cluster(request: CancelRequest) -> None:
-    """Check that a cancel works without a run, and that its scope was given.
-
-    Raises:
-        BadInput: --trim was given, or no scope was.
-    """
     if request.kind is CancelKind.TRIM:
         raise BadInput(
             "--trim needs a run. Only the run's journal has the original number of replicas. "

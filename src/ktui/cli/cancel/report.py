@@ -46,7 +46,6 @@ def preview_text(preview: CancelPreview, request: CancelRequest, state: StateDir
 
 
 def _rows(partitions: Iterable[PartitionPreview]) -> Iterator[str]:
-    """Show the partitions that matter most first, and count the rest."""
     ranked = sorted(partitions, key=_rank)
     rows = [
         (
@@ -81,7 +80,6 @@ def _rank(each: PartitionPreview) -> int:
 
 
 def _grouped(word: str, reasons: Iterable[tuple[TopicPartition, str | None]]) -> Iterator[str]:
-    """Name the partitions of each reason once."""
     groups: dict[str, list[TopicPartition]] = defaultdict(list)
     for tp, reason in reasons:
         if reason:

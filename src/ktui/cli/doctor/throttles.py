@@ -229,12 +229,10 @@ class ClearResult(msgspec.Struct, frozen=True):
 
     @property
     def stray(self) -> list[FoundThrottle]:
-        """The throttles that nobody needs."""
         return [t for t in self.scan.throttles if t.reason is ThrottleReason.LEFT_BEHIND]
 
     @property
     def kept(self) -> list[FoundThrottle]:
-        """The throttles that are not stray."""
         return [t for t in self.scan.throttles if t.reason is not ThrottleReason.LEFT_BEHIND]
 
     @property
@@ -312,7 +310,6 @@ def outcome_text(cleared: ClearResult) -> str:
 
 
 def _unseen_outcomes(cleared: ClearResult) -> Iterator[str]:
-    """Say of each broker that is down whether its rates are deleted."""
     left = {throttle.where: why for throttle, why in cleared.left.items() if throttle.down}
     for broker in dict.fromkeys(throttle.where for throttle in cleared.stray if throttle.down):
         if broker in left:

@@ -100,7 +100,6 @@ def clear_throttles(
 
 
 def _settled(place: RunsPlace, listed: Collection[TopicPartition]) -> set[SettingKey]:
-    """Settle the left runs with something to end; return the settings that were put back."""
     put_back: set[SettingKey] = set()
     for run in [*left_runs(place)]:
         if _all_go_on(run, listed):
@@ -160,7 +159,6 @@ def _going(
     over: Over,
     foreign: Foreign,
 ) -> frozenset[SettingKey]:
-    """Return which of the settings of others may go."""
     match foreign:
         case Foreign.KEPT:
             return frozenset()
@@ -195,7 +193,6 @@ async def _set_now(
 
 
 def _of_runs(place: RunsPlace) -> set[SettingKey]:
-    """Return the settings that unfinished runs of this state directory have made."""
     runs = unfinished_runs(place.state, place.cluster_id)
     of_log_dirs = LogDirThrottle(place.state, place.cluster_id).set_on
     rates = {(broker_resource(broker), LOG_DIR_RATE) for broker in of_log_dirs}
@@ -235,7 +232,6 @@ async def _remove(
 
 
 async def _may_change(place: RunsPlace) -> bool:
-    """Whether no other state directory owns the cluster."""
     try:
         await place.check_owner()
     except RunRefused as owned:

@@ -59,12 +59,10 @@ class StopCondition(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> bool:
-        """Whether the recording stops by itself at all."""
         return self.seconds is not None or self.idle
 
     @property
     def words(self) -> str:
-        """The condition as text, to follow the place of the recording."""
         time = "" if self.seconds is None else f" for {as_duration(self.seconds)}"
         idle = f" until nothing has moved for {as_duration(IDLE_S)}" if self.idle else ""
         either = f"{time} or" if time and idle else time
@@ -100,7 +98,6 @@ class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """The progress as one line of text."""
         lost = f", {self.lost:,} lost" if self.lost else ""
         moving = as_count(self.moving, "partition")
         looks, written = as_count(self.looks, "poll"), as_bytes(self.written_bytes)
@@ -151,7 +148,6 @@ class RecordLoop:
             await wait_for_first(self._clock.sleep(max(0.0, pause_s)), stop.wait())
 
     def recorded(self) -> RecordedJson:
-        """Return the progress so far."""
         recorder = self._source.recorder
         return RecordedJson(
             at=utc(self._clock.now()),

@@ -35,11 +35,9 @@ class EngineRecording:
         self._events = None if recorder is None else RunRecording(recorder, name)
 
     def through(self, source: ObservationSource) -> ObservationSource:
-        """Return a source that also records every observation."""
         return source if self._recorder is None else RecordingSource(source, self._recorder)
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
-        """Record entries of the journal, from its first on."""
         if self._events is not None:
             self._events.take(entries)
 
@@ -111,7 +109,6 @@ class ClusterRecording(RecordingSource):
             prune_as_configured(self._state, self._limits)
 
     async def aclose(self) -> None:
-        """Finish the recording; the caller closes the source."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
         await asyncio.to_thread(self.runs.close)

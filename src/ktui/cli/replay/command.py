@@ -42,12 +42,10 @@ class Playable(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> str:
-        """The id that --session takes."""
         return self.sessions[0].head.session[:8]
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The row of the recording in a table."""
         head = self.sessions[0].head
         began = from_wall_ms(head.at).astimezone()
         return (

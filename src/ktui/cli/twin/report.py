@@ -40,12 +40,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether every partition comes to its target, and every threshold holds."""
         return all(each.holds for each in self.checks)
 
     @property
     def usual(self) -> Summary:
-        """The summary of the usual twin."""
         return next(each.summary for each in self.twins if each.pace is Pace.USUAL)
 
     @property

@@ -52,7 +52,6 @@ class TwinReading(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> str | None:
-        """An option that is given; None without any."""
         if self.measure is not None:
             return "--measure"
         return None if self.insights is None else "--insights"

@@ -59,17 +59,14 @@ class CordonState(msgspec.Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The log dirs, in order."""
         return tuple(sorted(each.path for each in self.log_dirs))
 
     @property
     def cordoned(self) -> frozenset[str]:
-        """The log dirs that are cordoned in fact."""
         return frozenset(each.path for each in self.log_dirs if each.cordoned)
 
     @property
     def relative(self) -> tuple[str, ...]:
-        """The log dirs that the properties file names by relative paths."""
         return tuple(path for path in self.configured if not path.startswith("/"))
 
     @property
@@ -92,13 +89,11 @@ class CordonState(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """How many log dirs are cordoned, and which."""
         few = f"{len(self.cordoned)} of {as_count(len(self.paths), 'log dir')} cordoned"
         return f"{few}: {join_all(sorted(self.cordoned))}"
 
     @property
     def outcome(self) -> str:
-        """The sentence about what the broker reports after a change."""
         if not self.cordoned:
             return (
                 f"broker {self.broker} reports no cordoned log dir: new partitions may come to it"
@@ -107,7 +102,6 @@ class CordonState(msgspec.Struct, frozen=True):
 
     @property
     def by_file(self) -> str:
-        """The sentence that the broker's properties file cordons log dirs, and the fix."""
         return (
             f"the properties file of broker {self.broker} cordons "
             f"{join_all(sorted(self.cordoned))}: change {CORDONED} there, and restart the broker"
@@ -125,7 +119,6 @@ class CordonState(msgspec.Struct, frozen=True):
         return tuple(sorted(cordoned_paths(value, working) - self.cordoned))
 
     def has(self, value: str) -> bool:
-        """Return whether a value is set already, and in force."""
         return value == self.setting.value and not self.missing(value)
 
 
@@ -298,7 +291,6 @@ class BrokerAccess:
 
     @property
     def may_change(self) -> bool:
-        """Whether cordons can be changed."""
         return self._change is not None
 
     async def read(self, broker: int) -> tuple[BrokerFacts, bool]:
@@ -365,7 +357,6 @@ class BrokerAccess:
 
 
 async def _unchanged(cordoner: Cordoner, seen: CordonState) -> CordonState:
-    """Read the cordon again, and return it if the setting is the one that was seen."""
     now = await cordoner.read()
     if now.setting != seen.setting:
         raise RunRefused(

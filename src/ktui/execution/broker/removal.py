@@ -56,14 +56,12 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     unregistered_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        """Refuse times that cannot be shown."""
         checked_moment(self.begun_at)
         if self.unregistered_at is not None:
             checked_moment(self.unregistered_at)
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """All its runs, oldest first."""
         return (*self.demotes, *self.drains)
 
 

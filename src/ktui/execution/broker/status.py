@@ -41,7 +41,6 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def broker(self) -> Broker | None:
-        """The broker as it is registered; None where it is not."""
         return self.brokers.get(self.id)
 
     @property
@@ -51,7 +50,6 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log_dirs(self) -> tuple[LogDir, ...]:
-        """The log dirs; empty where the broker does not answer."""
         return () if self.on_disk is None else self.on_disk.log_dirs
 
 
@@ -181,7 +179,6 @@ class Holdings(msgspec.Struct, frozen=True):
         return total(each.size for each in self.replicas)
 
     def count(self, *whys: Stay) -> int:
-        """Return how many replicas are there for one of these reasons."""
         return sum(each.why in whys for each in self.replicas)
 
     def split(self, exclude: Collection[str]) -> tuple[Holdings, Holdings]:
@@ -195,7 +192,6 @@ class Holdings(msgspec.Struct, frozen=True):
         return Holdings(leaving), Holdings(tuple(e for e in self.replicas if e.tp in out))
 
     def topics(self) -> list[TopicHoldings]:
-        """Return the replicas by topic: most bytes first, then most replicas."""
         by_topic: dict[str, list[HeldReplica]] = {}
         for each in self.replicas:
             by_topic.setdefault(each.tp.topic, []).append(each)

@@ -96,7 +96,6 @@ class ForeignCancel:
 
     @property
     def pending(self) -> Collection[TopicPartition]:
-        """The partitions whose outcome is not yet known."""
         return self._pending.keys()
 
     async def cancel(self, moves: Collection[ListedReassignment], seen: Observation) -> None:

@@ -81,11 +81,6 @@ class CancelLog:
         self._settled: list[ForeignCancelLine] = []
 
     def write_asked(self, moves: Iterable[ListedReassignment]) -> None:
-        """Write that these reassignments are about to be cancelled.
-
-        Raises:
-            RunProblem: the file cannot be written.
-        """
         self._write_settled()
         self._write([self._line(move, ASKED) for move in moves])
 

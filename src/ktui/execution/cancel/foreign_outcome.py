@@ -67,7 +67,6 @@ class Settled(msgspec.Struct, frozen=True):
 
     @property
     def as_asked(self) -> bool:
-        """Whether the partition is as the operator asked."""
         return self.outcome in {ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK}
 
 

@@ -75,12 +75,10 @@ class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_trouble(self) -> bool:
-        """Whether the cancel is refused, or puts something at risk."""
         return self.refused is not None or self.danger is not None
 
     @property
     def sent(self) -> str:
-        """What is sent for the partition, in a few words."""
         if self.refused is not None and not self.cancels:
             return "nothing for now"
         steps = as_count(len(self.steps), "step") if self.steps else ""
@@ -104,12 +102,10 @@ class CancelPreview:
 
     @property
     def rest(self) -> int:
-        """The number of partitions that are not previewed one by one."""
         return len(self.scope.effects) - len(self.concerned)
 
     @property
     def summary(self) -> str:
-        """The number of partitions by effect, and how many are refused or at risk."""
         refused = sum(each.refused is not None for each in self.partitions)
         danger = sum(each.danger is not None for each in self.partitions)
         words = [self.scope.words]
@@ -120,7 +116,6 @@ class CancelPreview:
         return ", ".join(words)
 
     def update(self, seen: Observation) -> None:
-        """Preview each partition again by a read of the cluster."""
         run, observed = self.scope.run, Observed(seen)
         self.partitions = [
             preview_partition(

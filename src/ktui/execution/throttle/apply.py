@@ -100,7 +100,6 @@ class ThrottleManager:
         """When each setting that the run relies on was last read back."""
 
     def update(self, timelines: CopyTimelines) -> None:
-        """Update the progress of the replicas that are being added."""
         self._near.update(timelines)
 
     def share(self, seen: Observation, flows: Flows) -> list[BudgetShared]:
@@ -126,7 +125,6 @@ class ThrottleManager:
         return [BudgetShared(shares=tuple(BrokerRate(*each) for each in sorted(shares.items())))]
 
     def _most_of_use(self, rates: ThrottleRates) -> Mapping[int, float | None]:
-        """Return the most that is of use to each broker that receives copies."""
         own = msgspec.structs.replace(rates, budget=None)
         bounds = {b: (own.of(b), self._usable.get(b)) for b in self._received_s}
         return {
@@ -206,7 +204,6 @@ class ThrottleManager:
         return self._settings.unanswered.silent
 
     async def _set(self, seen: Observation, *, begins_step: bool) -> None:
-        """Set the missing rates first, and then the missing list entries."""
         asked_s = self._clock.monotonic()
         clear = await self._look_at_rates(seen)
         # one that rested when the read began may rest no longer, and was not read
@@ -297,7 +294,6 @@ class ThrottleManager:
             self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
 
     def _note_rate(self, key: SettingKey, own: str | None) -> None:
-        """Note that the run's rate is set again, in place of someone else's."""
         if own != self._throttled.foreign[key]:
             self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
 
@@ -357,7 +353,6 @@ class ThrottleManager:
         ]
 
     async def _put_back(self, keys: Sequence[SettingKey]) -> None:
-        """Restore settings, unless someone has changed them since."""
         for key in [key for key in keys if not self._throttled.ours[key].touched]:
             self._settings.give_up(key[0], [key[1]], "")
         asked_s = self._clock.monotonic()

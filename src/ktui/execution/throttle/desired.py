@@ -119,7 +119,6 @@ class NearlyInSync:
         self.replicas: frozenset[Replica] = frozenset()
 
     def update(self, timelines: CopyTimelines) -> None:
-        """Update `replicas` by the progress of the replicas that are being added."""
         throttled = bool(self._run.throttled.in_force)
         self.replicas = frozenset(self._near(timelines)) if throttled else frozenset()
 
@@ -179,7 +178,6 @@ class ThrottleChanges:
 
     @property
     def receiving(self) -> set[int]:
-        """The brokers to which replicas are being copied."""
         key = FOLLOWER_REPLICAS
         lists = (wanted for (_, name), wanted in self._wanted.items() if name == key)
         return {broker for wanted in lists for brokers in wanted.values() for broker in brokers}
@@ -310,7 +308,6 @@ class ThrottleChanges:
         }
 
     def _needed_later(self, key: SettingKey) -> bool:
-        """Whether copies that are still to come need a setting."""
         resource, name = key
         if resource.scope is ConfigScope.TOPIC:
             return self._run.copies.topics[resource.name] > 0
@@ -366,7 +363,6 @@ def throttle_resources(move: Move, states: States, *, leaders: bool = False) -> 
 
 
 def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
-    """Return the replicas that each list should name."""
     lists: defaultdict[SettingKey, dict[TopicPartition, BrokerSet]] = defaultdict(dict)
     rates = run.throttled.in_force
     for tp, track in run.tracks_in_flight.items() if rates else ():

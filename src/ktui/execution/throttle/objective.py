@@ -150,7 +150,6 @@ class RateControl:
             self._felt = deque(newest, maxlen=_MEAN_OF)
 
     def _over(self, aim: float) -> float | None:
-        """Return the mean figure as a part of what is aimed at; None with too few windows."""
         if not self._felt:
             return None
         over = exp(fmean(self._felt)) / aim
@@ -170,7 +169,6 @@ class RateControl:
         return RateCause.UNDER, self.rate * min(_UP_MOST, max(_UP_LEAST, asked))
 
     def _lower(self, part: float, used: float | None) -> float:
-        """Return a part of the rate that is in use."""
         self._power = _POWER
         in_use = self.rate if used is None else min(float(self.rate), max(used, FLOOR))
         return in_use * part
@@ -316,7 +314,6 @@ class ObjectiveRates:
         return unused or alone.rate >= self._all.rate
 
     def _move(self, felt: Mapping[int, _Felt], flows: Flows) -> None:
-        """Move the common rate, and those of brokers that have their own."""
         together = [broker for broker in felt if self._of[broker].alone is None]
         self._margin.learners = len(felt) - len(together) + bool(together)
         for broker, (value, of) in felt.items():
@@ -369,10 +366,6 @@ class ObjectiveKeeper:
         self._windows = self._kept = 0
 
     def update(self, seen: Observation, flows: Flows) -> list[RateHeld]:
-        """Return the rates from now on, once a window; nothing if they stay as they are.
-
-        Windows in which nothing is copied do not count.
-        """
         objective, now_s = self._run.throttled.rates.objective, self._clock.monotonic()
         if objective != self._objective:
             self._begin(objective, now_s)

@@ -209,7 +209,6 @@ class SettingsWriter:
         await self._learn(known, results)
 
     def give_up(self, resource: ConfigResource, keys: Sequence[str], reason: str) -> None:
-        """Journal that the run gives settings up as they are."""
         self._record([SettingsGivenUp(resource=resource, keys=tuple(keys), reason=reason)])
 
     def _forget(self, resource: ConfigResource) -> None:
@@ -271,7 +270,6 @@ class SettingsWriter:
                 self.late.pop((change.resource, change.key), None)
 
     def _refresh_settings(self, changed: Iterable[ConfigResource]) -> None:
-        """Have the changed settings read again in the next poll."""
         by_scope: dict[ConfigScope, list[str]] = {scope: [] for scope in ConfigScope}
         for resource in changed:
             by_scope[resource.scope].append(resource.name)

@@ -236,7 +236,6 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.broker in self.cluster.brokers else removal
 
     def act(self, what: Callable[[ClusterPorts], Awaitable[T]]) -> T:
-        """Open the cluster, do something with it, and return what came of it."""
 
         async def acted() -> T:
             async with self.program.ports() as ports:
@@ -245,11 +244,9 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return asyncio.run(acted())
 
     def layout(self) -> Layout:
-        """Read what plans are made from."""
         return self.act(lambda ports: read_plan_layout(ports.reader, self.program.note))
 
     def make(self, purpose: Purpose, layout: Layout) -> MadePlan:
-        """Return the plan of a purpose. Raises: as `make`."""
         options = self.options
         racks, exclude = options.rack_aware, options.exclude
         return make(purpose, self.broker, layout, rack_aware=racks, exclude=exclude)
@@ -361,7 +358,6 @@ class Removing:
     # --------------------------------------------------------------- demote
 
     def _demote(self, *, closed: bool) -> None:
-        """Move leadership away from the broker, unless its replicas are leaving already."""
         if not self._options.demote:
             self._say(Stage.DEMOTE, "left out")
         elif not self._is_up:
@@ -544,7 +540,6 @@ class Removing:
         return view
 
     def _answers(self, view: BrokerStatus) -> bool:
-        """Return whether the broker answers, or is known to be down."""
         return view.facts.on_disk is not None or not self._is_up
 
     def _view(self) -> BrokerStatus:
@@ -570,11 +565,6 @@ class Removing:
     # --------------------------------------------------------------- stop and unregister
 
     def _wait_for_stop(self, view: BrokerStatus) -> None:
-        """Return once the broker is stopped, or holds something again.
-
-        Raises:
-            Stopped: nobody can be waited for.
-        """
         words = f"stop broker {self._broker} now{_left_there(view)}"
         if not self._program.attended:
             self._say(Stage.STOP, f"{words}. Then call this again: {self._program.again}")
@@ -667,7 +657,6 @@ class Removing:
 
 
 def _has_all(cordon: CordonState) -> bool:
-    """Return whether a cordon of all log dirs is set, and in force."""
     return cordon.has(cordon.with_cordons(()))
 
 

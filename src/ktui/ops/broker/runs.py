@@ -37,7 +37,6 @@ class Purpose(msgspec.Struct, frozen=True):
     intent: Intent
 
     def words(self, broker: int) -> str:
-        """Return the purpose with its broker: "demote broker 4"."""
         return f"{self.verb} broker {broker}"
 
     def words_in_removal(self, broker: int) -> str:

@@ -152,7 +152,6 @@ class UndoRemoval:
         return not self._request.state.run(name).path.exists()
 
     async def _restore(self, ports: ClusterPorts, cordon: CordonMemory) -> None:
-        """Put the earlier cordon back, unless somebody else has changed it since."""
         await self._program.check_owner(self._removal.cluster_id)
         cordoner = Cordoner(ports, self._broker, self._program.clock)
         now = (await cordoner.read()).setting.own
