@@ -14,9 +14,9 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign import ForeignCancel
-from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import (
+from ktui.execution.cancel.foreign import (
+    CancelLog,
+    ForeignCancel,
     ForeignOutcome,
     ListedReassignment,
     Settled,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign_outcome import ListedReassignment
+from ktui.execution.cancel.foreign import ListedReassignment
 from ktui.tui.run_view.messages import cancel_consequences
 
 

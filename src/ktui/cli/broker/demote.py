@@ -43,7 +43,7 @@ from ktui.ops.broker.runs import (
     make,
     plan_text,
 )
-from ktui.ops.undo import Undo, find_undo, left_as_is_lines
+from ktui.ops.broker.undo import Undo, find_undo, left_as_is_lines
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.made_plan import CannotMake
 

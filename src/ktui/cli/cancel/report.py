@@ -12,7 +12,7 @@ from ktui.cli.output.table import table
 from ktui.cli.process.send_command import AnswerJson, answer_json
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
+from ktui.execution.cancel.foreign import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.host.state_dir import StateDir

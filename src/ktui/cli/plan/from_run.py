@@ -24,7 +24,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.tool_plans import UndoPlan
-from ktui.ops.undo import left_as_is_lines, read_undo_plan
+from ktui.ops.broker.undo import left_as_is_lines, read_undo_plan
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_count
 

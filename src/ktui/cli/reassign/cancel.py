@@ -30,9 +30,13 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.settings import SettingKey
-from ktui.execution.cancel.foreign import ForeignCancel
-from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import ForeignOutcome, Settled, listed_reassignments
+from ktui.execution.cancel.foreign import (
+    CancelLog,
+    ForeignCancel,
+    ForeignOutcome,
+    Settled,
+    listed_reassignments,
+)
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile, shut_gate_in_words
 from ktui.execution.host.ownership import this_process

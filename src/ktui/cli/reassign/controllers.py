@@ -23,8 +23,7 @@ from ktui.cli.reassign.reading import reassignment_file, state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
+from ktui.execution.cancel.foreign import CancelLog, ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.ownership import this_process
 from ktui.kafka.controllers import Controllers

@@ -31,8 +31,7 @@ from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign_log import ForeignCancelLine, read_cancels
-from ktui.execution.cancel.foreign_outcome import ForeignOutcome
+from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome, read_cancels
 from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir

@@ -17,7 +17,7 @@ from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.cancel.foreign import ListedReassignment, Settled
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile

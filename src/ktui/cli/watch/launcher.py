@@ -21,7 +21,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
-from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.cancel.foreign import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run

@@ -2,26 +2,270 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import enum
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
-from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import (
-    ForeignOutcome,
-    ListedReassignment,
-    Settled,
-    judge_cancel,
-    listed_reassignments,
-)
+from ktui.durable import sync_folder
+from ktui.execution.cancel.preview import min_isr_danger
 from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
-from ktui.execution.engine.requests import READ_STALE_S, stale_read_reason
+from ktui.execution.engine.requests import LAST_IN_SYNC, READ_STALE_S, stale_read_reason
 from ktui.execution.engine.working_state import Debounce
-from ktui.execution.run.parts import NOTHING_TO_CANCEL
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.regular_files import open_regular
+from ktui.execution.run.parts import NOTHING_TO_CANCEL, refusal_text
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.json_text import decode_untrusted
+
+
+class ListedReassignment(msgspec.Struct, frozen=True, kw_only=True):
+    """A reassignment as the cluster lists it (KIP-455), and the effects of cancelling it."""
+
+    tp: TopicPartition
+    topic_id: str | None
+    original: Brokers
+    """The replicas that a cancel leaves, in that order. Kafka has forgotten their earlier order."""
+    target: Brokers
+    refused: str | None = None
+    """Why the reassignment cannot be cancelled."""
+    danger: str | None = None
+    """What a cancel puts at risk."""
+
+
+class ForeignOutcome(enum.StrEnum):
+    """The outcome of a cancelled reassignment."""
+
+    STOPPED = "stopped"
+    ROLLING_BACK = "rolling back"
+    """The live run that began the reassignment is rolling it back."""
+    COMPLETED = "completed"
+    """The partition was at its target before the cancel arrived."""
+    REFUSED = "refused"
+    CHANGED = "changed elsewhere"
+    """Someone has begun another reassignment, or the same one again."""
+    GONE = "topic gone"
+    UNKNOWN = "unknown"
+
+
+_OF_STATE = {
+    State.STOPPED: ForeignOutcome.STOPPED,
+    State.ROLLED_BACK: ForeignOutcome.ROLLING_BACK,
+    State.ROLLING_BACK: ForeignOutcome.ROLLING_BACK,
+    State.DONE: ForeignOutcome.COMPLETED,
+    State.REFUSED: ForeignOutcome.REFUSED,
+    State.FAILED: ForeignOutcome.REFUSED,
+    State.CHANGED_ELSEWHERE: ForeignOutcome.CHANGED,
+    State.TOPIC_GONE: ForeignOutcome.GONE,
+}
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """An outcome, with its details."""
+
+    outcome: ForeignOutcome
+    replicas: Brokers = ()
+    """The present replicas of the partition, in order; empty if they are not known."""
+    detail: str = ""
+
+    @property
+    def as_asked(self) -> bool:
+        return self.outcome in {ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK}
+
+
+def listed_reassignments(seen: Observation) -> dict[TopicPartition, ListedReassignment]:
+    """Return every reassignment that an observation shows, by partition."""
+    return {tp: _listed(seen, state) for tp, state in sorted(seen.reassigning.items())}
+
+
+def judge_cancel(
+    move: ListedReassignment, answer: WriteResult, state: PartitionState
+) -> Settled | None:
+    """Judge a cancelled reassignment by an observation that began after the answer.
+
+    Args:
+        move: the reassignment as it was when it was cancelled.
+        answer: Kafka's answer; for a cancel that was not needed, that nothing is in progress.
+        state: the observed partition.
+
+    Returns:
+        None while the answer is lost and Kafka lists the same reassignment.
+    """
+    now = state.replicas
+    if None not in (move.topic_id, state.topic_id) and move.topic_id != state.topic_id:
+        return Settled(ForeignOutcome.GONE, now, "the topic was deleted and created again")
+    if answer.verdict is Verdict.REFUSED and answer.code != NOTHING_TO_CANCEL:
+        return Settled(ForeignOutcome.REFUSED, now, refusal_text(answer))
+    return _begun_again(move, answer, state) if state.reassigning else _over(move, answer, now)
+
+
+def _begun_again(
+    move: ListedReassignment, answer: WriteResult, state: PartitionState
+) -> Settled | None:
+    to = ",".join(map(str, state.target))
+    if state.target != move.target:
+        return Settled(ForeignOutcome.CHANGED, state.replicas, f"someone now reassigns it to {to}")
+    again = Settled(ForeignOutcome.CHANGED, state.replicas, "someone has begun it again")
+    return None if answer.verdict is Verdict.UNKNOWN else again
+
+
+def _over(move: ListedReassignment, answer: WriteResult, now: Brokers) -> Settled:
+    if {*now} == {*move.original}:
+        first = answer.verdict is Verdict.REFUSED
+        return Settled(
+            ForeignOutcome.STOPPED, now, "someone else had cancelled it" if first else ""
+        )
+    if now == move.target and answer.verdict is not Verdict.ACCEPTED:
+        return Settled(ForeignOutcome.COMPLETED, now, "before the cancel arrived")
+    return Settled(ForeignOutcome.CHANGED, now, "someone gave it these replicas meanwhile")
+
+
+def settlement_by_run(track: Track) -> Settled | None:
+    """Return the outcome of a partition that its live run cancels; None until it is known."""
+    outcome = _OF_STATE.get(track.state)
+    return None if outcome is None else Settled(outcome, track.replicas, track.reason)
+
+
+def _listed(seen: Observation, state: PartitionState) -> ListedReassignment:
+    in_sync = [broker for broker in state.isr if broker not in state.adding]
+    refused = None if in_sync else LAST_IN_SYNC
+    if not state.described:
+        refused = "it is not cancelled: its ISR is not known. Grant Describe on its topic"
+    config = seen.topic_configs.get(state.tp.topic)
+    least = 1 if config is None else config.min_insync_replicas
+    return ListedReassignment(
+        tp=state.tp,
+        topic_id=state.topic_id,
+        original=state.original,
+        target=state.target,
+        refused=refused,
+        danger=min_isr_danger(in_sync, least) if refused is None else None,
+    )
+
+
+ASKED = "asked"
+"""The value of `outcome` in the line that is written just before a cancel is sent."""
+
+FILE = "cancels.jsonl"
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+_ENCODER = msgspec.json.Encoder()
+
+
+class ForeignCancelLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the file."""
+
+    at: datetime
+    who: str
+    """user@host (pid)."""
+    cluster_id: str
+    topic: str
+    topic_id: str | None
+    partition: int
+    original: Brokers = msgspec.field(name="from")
+    """The original replicas as Kafka listed them; Kafka has forgotten their earlier order."""
+    target: Brokers = msgspec.field(name="to")
+    outcome: str
+    replicas: Brokers | None = None
+    """The replicas after the cancel, if they are known."""
+    detail: str = ""
+
+
+_DECODER = msgspec.json.Decoder(ForeignCancelLine)
+
+
+def read_cancels(state: StateDir, cluster_id: str) -> list[ForeignCancelLine]:
+    """Read the log of cancels of a cluster, oldest first. Lines that are no such line are skipped.
+
+    Raises:
+        RunProblem: the file cannot be read.
+    """
+    path = state.path / FILE
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            body = file.read()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunProblem(f"{path}: cannot be read: {error.strerror}") from None
+    lines: list[ForeignCancelLine] = []
+    for line in body.splitlines():
+        with suppress(msgspec.DecodeError):
+            lines.append(decode_untrusted(_DECODER, line))
+    return [line for line in lines if line.cluster_id == cluster_id]
+
+
+class CancelLog:
+    """The file `cancels.jsonl` of a state directory; every write is synced to the disk."""
+
+    def __init__(self, folder: StateDir, cluster_id: str, who: str, clock: Clock) -> None:
+        self.path = folder.path / FILE
+        self._folder = folder
+        self._cluster_id = cluster_id
+        self._who = who
+        self._clock = clock
+        self._settled: list[ForeignCancelLine] = []
+
+    def write_asked(self, moves: Iterable[ListedReassignment]) -> None:
+        self._write_settled()
+        self._write([self._line(move, ASKED) for move in moves])
+
+    def note_outcome(self, move: ListedReassignment, settled: Settled) -> None:
+        """Record the outcome of a reassignment. The next write includes it."""
+        base = self._line(move, settled.outcome.value)
+        replicas = settled.replicas or None
+        line = msgspec.structs.replace(base, replicas=replicas, detail=settled.detail)
+        self._settled.append(line)
+
+    def write_outcomes(self) -> str:
+        """Write the last outcomes. Return the problem if they cannot be written, else ""."""
+        try:
+            self._write_settled()
+        except RunProblem as problem:
+            return str(problem)
+        return ""
+
+    def _write_settled(self) -> None:
+        if self._settled:
+            self._write(self._settled)
+            self._settled = []
+
+    def _line(self, move: ListedReassignment, outcome: str) -> ForeignCancelLine:
+        return ForeignCancelLine(
+            at=self._clock.now().astimezone(UTC),
+            who=self._who,
+            cluster_id=self._cluster_id,
+            topic=move.tp.topic,
+            topic_id=move.topic_id,
+            partition=move.tp.partition,
+            original=move.original,
+            target=move.target,
+            outcome=outcome,
+        )
+
+    def _write(self, lines: Iterable[ForeignCancelLine]) -> None:
+        body = _ENCODER.encode_lines(lines)
+        self._folder.check()
+        self._folder.make(self._folder.path)
+        try:
+            with os.fdopen(open_regular(self.path, _FLAGS), "ab") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise RunProblem(f"{self.path}: cannot be written: {error.strerror}") from None
+
 
 AT_ONCE = 1_000
 """Partitions in one request: as many as a request takes in under a second."""

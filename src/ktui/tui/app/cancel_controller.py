@@ -11,7 +11,7 @@ from textual.notifications import SeverityLevel
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
+from ktui.execution.cancel.foreign import ListedReassignment, listed_reassignments
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import RunState

@@ -21,7 +21,7 @@ from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowne
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import FOLLOWER_RATE, broker_resource
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.cancel.foreign_outcome import listed_reassignments
+from ktui.execution.cancel.foreign import listed_reassignments
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir, ensure_id

@@ -8,8 +8,7 @@ import pytest
 
 from ktui.cli.reassign.verify_plan import PlanOutcome, cancelled_targets, plan_outcomes
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
-from ktui.execution.cancel.foreign_log import ForeignCancelLine
-from ktui.execution.cancel.foreign_outcome import ForeignOutcome
+from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome
 
 TP = TopicPartition("orders", 0)
 TARGET = (4, 2)

@@ -16,9 +16,9 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
 from ktui.execution.cancel import foreign
-from ktui.execution.cancel.foreign import ForeignCancel
-from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import (
+from ktui.execution.cancel.foreign import (
+    CancelLog,
+    ForeignCancel,
     ForeignOutcome,
     ListedReassignment,
     Settled,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel.foreign_log import CancelLog, read_cancels
+from ktui.execution.cancel.foreign import CancelLog, read_cancels
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host.cancel_gate import CancelGateFile
