@@ -44,7 +44,7 @@ VERBS = {
     "add": "ktui.cli.run.add:command",
     "alter-topic": "ktui.cli.alter.command:command",
     "broker": "ktui.cli.broker:command",
-    "snapshot": "ktui.cli.snapshot.command:command",
+    "snapshot": "ktui.cli.twin.snapshot:command",
     "reassign": "ktui.cli.reassign.command:command",
     "pipeline": "ktui.cli.pipeline.group:command",
     "insights": "ktui.cli.run.insights:command",

@@ -6,9 +6,10 @@ import asyncio
 import math
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 _RUNS_IN_SLEEP = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that keeps running while the machine sleeps. Linux's CLOCK_MONOTONIC does not."""
@@ -47,6 +48,33 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait without blocking the event loop; time while the machine sleeps does not count."""
         await asyncio.sleep(seconds)
+
+
+T = TypeVar("T")
+
+
+async def read_until(
+    read: Callable[[], Awaitable[T]],
+    done: Callable[[T], bool],
+    clock: Clock,
+    within_s: float,
+    *,
+    every_s: float = 0.2,
+    lost: tuple[type[Exception], ...],
+) -> T | None:
+    """Read until what is read is as wanted, for some seconds; return the last that was read.
+
+    A read that fails with one of `lost` is repeated: brokers may be down for a while.
+    """
+    until_s, now = clock.monotonic() + within_s, None
+    while True:
+        with suppress(*lost):
+            now = await read()
+            if done(now):
+                return now
+        if clock.monotonic() >= until_s:
+            return now
+        await clock.sleep(every_s)
 
 
 async def wait_at_most(seconds: float, task: asyncio.Future[Any], clock: Clock) -> None:

@@ -186,14 +186,8 @@ class RunOnCluster:
 class ClusterCancel:
     """One cancel of what a cluster lists: found, asked of live runs, sent for the rest, watched.
 
-    Args:
-        observer: polls the cluster.
-        writer: sends the cancels.
-        clock: the time.
-        state: the state directory.
-        request: what is to be cancelled.
-        refuse_owned: raises RunRefused while another state directory owns the cluster: the runs of
-            its owner would begin everything again.
+    `refuse_owned` raises RunRefused while another state directory owns the cluster: the runs of its
+    owner would begin everything again.
     """
 
     def __init__(

@@ -379,11 +379,7 @@ async def _described(reader: ClusterReader, topics: Collection[str]) -> TopicsAn
 
 
 async def scan_topics(reader: ClusterReader) -> ScannedTopics:
-    """Return every visible topic.
-
-    Raises:
-        ClusterError: no topic can be read.
-    """
+    """Return every visible topic. Raises ClusterError: no topic can be read."""
     names: set[str] = set()
     brokers: set[int] = set()
     unread: list[str] = []

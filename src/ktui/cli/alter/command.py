@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import NoReturn
 
 import click
@@ -40,7 +41,7 @@ from ktui.cli.start.new_run import (
     start_options_without,
 )
 from ktui.cluster.broker import online_brokers
-from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.clock import Clock, SystemClock, read_until
 from ktui.cluster.errors import ClusterError, Unsupported
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
@@ -163,17 +164,15 @@ class PartitionAdder:
         return self._change.placed is None or now.replicas == seen.replicas
 
     async def _known_within(self, seconds: float) -> TopicNow | None:
-        until_s = self._clock.monotonic() + seconds
-        while True:
-            try:
-                now = await find_topic(self._reader, self._change.topic)
-            except (ClusterError, BadInput):  # brokers may be down for a while
-                now = None
-            if now is not None and len(now.partitions) >= self._change.count:
-                return now
-            if self._clock.monotonic() >= until_s:
-                return None
-            await self._clock.sleep(_POLL_S)
+        """Wait until brokers show the partitions; None if they do not."""
+
+        def grown(now: TopicNow | None) -> bool:
+            return now is not None and len(now.partitions) >= self._change.count
+
+        find = partial(find_topic, self._reader, self._change.topic)
+        lost = (ClusterError, BadInput)
+        after = await read_until(find, grown, self._clock, seconds, every_s=_POLL_S, lost=lost)
+        return after if grown(after) else None
 
     def _check_as_placed(self, now: TopicNow) -> None:
         """Check that no one else has added partitions in the same moment."""
@@ -328,13 +327,7 @@ class _Alteration:
         sys.exit(BAD_PLAN if dry_run is not None and dry_run.problems else 0)
 
     def carry_out(self, *, yes: bool) -> None:
-        """Add the partitions, and start the run. Asks before partitions are added.
-
-        Raises:
-            BadInput: there is no one to ask.
-            RunRefused, RunProblem: the partitions were not added, or the run was not started.
-            ClusterError: the cluster does not answer.
-        """
+        """Add the partitions, and start the run. Asks before partitions are added."""
         for line in self._change.lines():
             print_note(line)
         if self._change.adds:

@@ -100,11 +100,7 @@ def _unfinished(cluster: Cluster, state: StateDir, words: str) -> str | None:
 
 
 async def read_cluster_id(cluster: Cluster) -> str:
-    """Read the id of a cluster.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
-    """
+    """Read the id of a cluster. Raises ClusterError: the cluster cannot be read."""
     async with aclosing(cluster.reader()) as reader:
         return (await reader.describe_cluster()).cluster_id
 

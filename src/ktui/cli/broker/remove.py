@@ -145,12 +145,7 @@ def _read_request(
     allowed: Allowances,
     how: StartOptions,
 ) -> RemovalRequest:
-    """Read the cluster, and check that it knows the broker or a removal of it.
-
-    Raises:
-        BadInput: it does not, or --exclude matches no topic: a mistyped one would be moved.
-        ClusterError: the cluster cannot be read.
-    """
+    """Read the cluster, and check that it knows the broker or a removal of it."""
     target = choice.target(changes=not how.dry_run)
     warn_of_tls(target.cluster)
     cluster = asyncio.run(_read_cluster(target))
@@ -248,11 +243,7 @@ class _CommandLine:
 
 
 def _is_removed(request: RemovalRequest) -> bool:
-    """Return whether a removal has come to its end, and say so.
-
-    Raises:
-        RunRefused: the removal is on its way back.
-    """
+    """Return whether a removal has come to its end, and say so."""
     removal = request.standing
     if removal is None:
         return False
@@ -305,11 +296,7 @@ def _show(request: RemovalRequest) -> bool:
 
 
 def _confirm(request: RemovalRequest) -> None:
-    """Show a new removal and ask for it, where there is somebody to ask.
-
-    Raises:
-        Stopped: the operator does not want it.
-    """
+    """Show a new removal and ask for it, where there is somebody to ask."""
     if not request.program.attended or request.standing is not None:
         return
     _show(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -19,7 +19,6 @@ from ktui.cli.options.common import Verb
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.plan.make_options import EXCLUDE, parse_patterns
-from ktui.cluster.broker import LogDir
 from ktui.cluster.text import clean
 from ktui.execution.broker.status import (
     EMPTY,
@@ -110,7 +109,11 @@ def _lines(status: BrokerStatus, most: int | None) -> Iterator[str]:
         yield f"it is being removed. Go on: ktui broker remove {facts.id}{undo}"
     if facts.log_dirs:
         yield ""
-        yield table(("LOG DIR", "STATE", "FREE", "OF"), _dir_rows(facts.log_dirs), right=(2, 3))
+        rows = [
+            (each.path, dir_words(each), as_bytes(each.usable_bytes), as_bytes(each.total_bytes))
+            for each in sorted(facts.log_dirs, key=lambda log_dir: log_dir.path)
+        ]
+        yield table(("LOG DIR", "STATE", "FREE", "OF"), rows, right=(2, 3))
     topics = status.holdings.topics()
     if topics:
         yield ""
@@ -120,13 +123,6 @@ def _lines(status: BrokerStatus, most: int | None) -> Iterator[str]:
         size = as_bytes(total(topic.bytes for topic in others))
         yield f"and {as_count(len(others), 'topic')} more: {replicas}, {size}. All of them: --all"
     yield from advice_lines(status, topics)
-
-
-def _dir_rows(log_dirs: Iterable[LogDir]) -> list[tuple[str, ...]]:
-    return [
-        (each.path, dir_words(each), as_bytes(each.usable_bytes), as_bytes(each.total_bytes))
-        for each in sorted(log_dirs, key=lambda log_dir: log_dir.path)
-    ]
 
 
 def _row(topic: TopicHoldings) -> tuple[str, ...]:

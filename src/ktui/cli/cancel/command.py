@@ -143,12 +143,7 @@ def _check(run: Run, request: CancelRequest) -> None:
 
 
 def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> None:
-    """Preview each partition by a fresh poll, without which the cancel may be unable to go on.
-
-    Raises:
-        RunRefused: the cluster is not the run's.
-        ClusterError: the cluster does not answer, and `needed` is set.
-    """
+    """Preview each partition by a fresh poll, without which the cancel may be unable to go on."""
     effects = preview.scope.effects.items()
     read = frozenset(tp for tp, effect in effects if effect.needs_read)  # not a long queue
     try:
@@ -234,8 +229,6 @@ class _Cancel(msgspec.Struct, frozen=True):
             name=name,
             cluster_id=self.found.begun.cluster_id,
             names=self.where.names,
-            until=None,
-            concurrent=True,
             owner=claim_request(
                 self.where.cluster,
                 self.state,

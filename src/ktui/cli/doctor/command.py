@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from ktui.cli.context.claim import reading_claim
 from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice
@@ -219,7 +218,8 @@ def command(  # noqa: PLR0913 - one for each option
         sys.exit(asyncio.run(clearing))
     cluster = choice.cluster()
     sections = asyncio.run(_examine(cluster, state))
-    click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
+    answer = {"schema_version": SCHEMA_VERSION, "cluster": cluster.name, **sections}
+    click.echo(encode(answer) if json else _as_text(cluster, sections))
     findings = [finding for found in sections.values() for finding in found]
     if any(finding.level is Level.TROUBLE for finding in findings):
         sys.exit(1)
@@ -258,7 +258,6 @@ async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> 
 
 
 async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
-    """Find reassignments that late requests from runs of this state directory have begun."""
     try:
         cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
         return judge_late(late_requests(state, cluster.cluster_id, listed))
@@ -302,13 +301,3 @@ def _as_text(cluster: Cluster, sections: Sections) -> str:
             if finding.fix:
                 lines.append(f"        {finding.fix}")
     return "\n".join(lines)
-
-
-def _as_json(cluster: Cluster, sections: Sections) -> str:
-    return encode(
-        {
-            "schema_version": SCHEMA_VERSION,
-            "cluster": cluster.name,
-            **{name: msgspec.to_builtins(findings) for name, findings in sections.items()},
-        }
-    )

@@ -34,11 +34,8 @@ async def find_missing_permissions(
 def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> None:
     """Check that a run's principal may set a throttle on the partitions still to be moved.
 
-    The run's engine sets the throttle. So a check that fails here only prints a warning.
-
-    Args:
-        run: the run.
-        rates: the new rates, whose objective the run's canary may have to measure; None for none.
+    The run's engine sets the throttle. So a check that fails here only prints a warning. The run's
+    canary may have to measure the objective of the new rates.
 
     Raises:
         BadInput: a permission is missing; names it.
@@ -68,12 +65,6 @@ async def find_missing_for_throttle(
     run: Run, cluster: Cluster, rates: ThrottleRates | None
 ) -> tuple[Finding, ...]:
     """Find the permissions that are missing to throttle what a run still has to move.
-
-    Args:
-        run: the run.
-        cluster: the cluster whose brokers report what the principal may do.
-        rates: the rates, whose objective the run's canary may have to measure; None for those of a
-            schedule, which have none.
 
     Raises:
         ClusterError: no broker answers.

@@ -235,18 +235,15 @@ class ClearResult(msgspec.Struct, frozen=True):
     def kept(self) -> list[FoundThrottle]:
         return [t for t in self.scan.throttles if t.reason is not ThrottleReason.LEFT_BEHIND]
 
-    @property
-    def _unseen(self) -> bool:
-        """Whether a broker is down that may have throttles, which nobody has deleted."""
-        return any(t.down for t in (self.scan.throttles if self.dry_run else self.kept))
-
     def code(self) -> int:
         """Return the exit code: 0, 1 if something remains, 2 if refused, 3 if not all is known."""
         if NOT_AT_REST in self.left.values():
             return BAD_INPUT
         if any(not throttle.down for throttle in self.left):
             return FAILED
-        if self.left or self.scan.unread or self._unseen:
+        # a broker is down that may have throttles, which nobody has deleted
+        unseen = any(t.down for t in (self.scan.throttles if self.dry_run else self.kept))
+        if self.left or self.scan.unread or unseen:
             return UNREAD
         needed = any(throttle.reason in _USED for throttle in self.kept)
         return BAD_INPUT if needed and not self.stray else 0

@@ -42,8 +42,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     cluster_id: str
     names: Mapping[str, str]
-    until: datetime | None
-    concurrent: bool
+    until: datetime | None = None
+    concurrent: bool = True
     """Whether another run may be live on the cluster."""
     record: bool | None = None
     """Whether the engine records what it sees; None follows the run's options."""

@@ -75,13 +75,6 @@ def clear_throttles(
 ) -> None:
     """Remove throttles, and name on standard error those that stay.
 
-    Args:
-        place: the cluster and the state directory.
-        targets: the partitions of the file, with their replicas in it.
-        over: what of the file is over.
-        foreign: which throttles go besides our own.
-        say: prints what was put back.
-
     Raises:
         RunRefused, RunProblem: an engine that puts settings back cannot be started.
         ClusterError: the cluster does not answer.

@@ -55,8 +55,6 @@ class RunsPlace(NamedTuple):
             name=name,
             cluster_id=self.cluster_id,
             names=self.target.names,
-            until=None,
-            concurrent=True,
             record=False,
             owner=self._owner(leave),
             leave=leave,

@@ -52,12 +52,7 @@ def record_run(
 ) -> Iterator[EngineRecording]:
     """Record a run in a new session, once earlier unfinished segments are sealed.
 
-    Args:
-        state: the state directory of the run; this process owns the run.
-        run: the run as its journal has it.
-        cluster: the operator's name for the cluster.
-        clock: the clock of the polls.
-        record: whether to record; None to follow the run's options.
+    This process owns the run. Without `record`, its options tell whether it is recorded.
     """
     folder = state.run(run.name)
     if folder.recording.is_dir():

@@ -22,7 +22,7 @@ from ktui.cli.rehearse.options import (
     rehearse_options,
 )
 from ktui.cli.twin.report import Report, rehearsal_json, rehearsal_text
-from ktui.cli.twin.taking import twin_notes, twin_of_cluster
+from ktui.cli.twin.snapshot import twin_notes, twin_of_cluster
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 from ktui.quantities import as_count

@@ -35,7 +35,7 @@ from ktui.cli.options.throttle import (
     THROTTLE,
     throttle_options,
 )
-from ktui.cli.twin.taking import TwinReading, twin_reading_options
+from ktui.cli.twin.snapshot import TwinReading, twin_reading_options
 from ktui.cluster.text import clean
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir, default_name

@@ -18,7 +18,7 @@ from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.rehearse.live import RehearsalEngines, of_twin
 from ktui.cli.twin.rehearser import ShownTwin
-from ktui.cli.twin.taking import twin_notes
+from ktui.cli.twin.snapshot import twin_notes
 from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.observer import Observer
 from ktui.cluster.text import clean
@@ -151,7 +151,8 @@ async def branch_app(
             **of_twin(engines, state_dir),
         )
         for run in point.runs:
-            if _had_an_engine(run.until(point.at)):
+            then = run.until(point.at)
+            if then.complete and not then.ended and then.left is None:  # it had an engine
                 engines.launch(folders[run.name])
         try:
             yield app
@@ -165,10 +166,6 @@ def _rehearsal(run: RecordedEntries | None, at: datetime) -> Rehearsal:
     if run is None:
         return Rehearsal(name="", first=())
     return Rehearsal(name=run.name, first=(), until=run.until(at).until)
-
-
-def _had_an_engine(run: Run) -> bool:
-    return run.complete and not run.ended and run.left is None
 
 
 def _write_run(

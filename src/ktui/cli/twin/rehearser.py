@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cli.twin.report import Report, rehearsal_text
-from ktui.cli.twin.taking import twin_notes
+from ktui.cli.twin.snapshot import twin_notes
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
@@ -159,12 +159,7 @@ class ClusterRehearser:
     async def _snapshot(
         self, plan: Plan, progress: Callable[[str], None], *, anew: bool
     ) -> ClusterTwin:
-        """Return the last snapshot if it is of this plan, else a new one.
-
-        Raises:
-            RunProblem: there is no twin of the cluster, or its insights cannot be used.
-            ClusterError: the cluster cannot be read, or sizes may not be.
-        """
+        """Return the last snapshot if it is of this plan, else a new one."""
         if self._taken is not None and self._taken[0] == plan and not anew:
             return self._taken[1]
         measures = f", and measuring for {as_duration(self._measure_s)} what producers write"

@@ -61,7 +61,7 @@ class ProcessEngines:
     def rehearser(self) -> PlanRehearser:
         # slow to import, and only a plan needs it
         from ktui.cli.twin.rehearser import ClusterRehearser  # noqa: PLC0415
-        from ktui.cli.twin.taking import TwinReading, take_cluster_twin  # noqa: PLC0415
+        from ktui.cli.twin.snapshot import TwinReading, take_cluster_twin  # noqa: PLC0415
 
         cluster, state, reading = self._cluster, self._state, TwinReading()
         return ClusterRehearser(

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import msgspec
 
 from ktui.cluster.broker import LogDir
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, read_until
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import (
@@ -36,7 +36,6 @@ from ktui.quantities import as_count
 
 READ_BACK_S = 10.0
 """Seconds to wait until a broker reports a change of its cordon."""
-_POLL_S = 0.2
 _TOO_OLD = (
     "Kafka has no cordon before 4.3: until the broker stops, new topics and partitions may land on "
     "it. Plan them away as they come"
@@ -232,20 +231,8 @@ class Cordoner:
         return result
 
     async def _known_within(self, done: Callable[[CordonState], bool]) -> CordonState | None:
-        """Read until the state is as wanted, for `READ_BACK_S`; return the last one read."""
-        until_s = self._clock.monotonic() + READ_BACK_S
-        now: CordonState | None = None
-        while True:
-            try:
-                now = await self.read()
-            except (ClusterError, RunProblem):
-                pass
-            else:
-                if done(now):
-                    return now
-            if self._clock.monotonic() >= until_s:
-                return now
-            await self._clock.sleep(_POLL_S)
+        lost = (ClusterError, RunProblem)
+        return await read_until(self.read, done, self._clock, READ_BACK_S, lost=lost)
 
     async def _put_back(self, before: CordonState, now: CordonState | None, value: str) -> str:
         """Put the earlier setting back, and return what happened, as sentences."""

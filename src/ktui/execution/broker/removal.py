@@ -77,11 +77,7 @@ class RemovalFile:
         self.path = state.cluster_note("removals", f"{cluster_id}-{broker}")
 
     def load(self) -> Removal | None:
-        """Return the removal; None if there is none.
-
-        Raises:
-            RunProblem: the file cannot be read.
-        """
+        """Return the removal; None if there is none. Raises RunProblem: the file cannot be read."""
         try:
             return decode_untrusted(_DECODER, read_note(self.path))
         except FileNotFoundError:
@@ -105,11 +101,7 @@ class RemovalFile:
             raise self._problem("written", error.strerror) from None
 
     def delete(self) -> None:
-        """Forget the removal.
-
-        Raises:
-            RunProblem: the file cannot be removed.
-        """
+        """Forget the removal. Raises RunProblem: the file cannot be removed."""
         try:
             self.path.unlink(missing_ok=True)
             sync_folder(self.path.parent)

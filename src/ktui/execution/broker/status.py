@@ -253,13 +253,7 @@ def _goal(track: Track, state: PartitionState) -> tuple[int, ...]:
 
 
 def find_holdings(facts: BrokerFacts, claims: Claims, runs: Collection[str] = ()) -> Holdings:
-    """Return all replicas of a broker, and why each is there.
-
-    Args:
-        facts: what was read of the broker.
-        claims: what unfinished runs mean to do with its replicas.
-        runs: the names of the unfinished runs, which may have canaries.
-    """
+    """Return all replicas of a broker, and why each is there."""
     return Holdings(tuple(sorted(_held(facts, claims, runs), key=lambda each: each.tp)))
 
 
@@ -425,12 +419,11 @@ def dir_words(log_dir: LogDir) -> str:
 
 def why_words(topic: TopicHoldings) -> str:
     """Describe why the replicas of a topic are on the broker, and what depends on them."""
-    whys = ", ".join(f"{count:,} {_reason_words(why, run)}" for why, run, count in topic.reasons())
-    return "; ".join((whys, *_remarks(topic.replicas)))
-
-
-def _reason_words(why: Stay, run: str) -> str:
-    return _WHYS[why].format(by=f"run {run}" if run else "somebody else")
+    whys = (
+        f"{count:,} {_WHYS[why].format(by=f'run {run}' if run else 'somebody else')}"
+        for why, run, count in topic.reasons()
+    )
+    return "; ".join((", ".join(whys), *_remarks(topic.replicas)))
 
 
 def _remarks(held: Sequence[HeldReplica]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from ktui.cluster.clock import Clock
+from ktui.cluster.clock import Clock, read_until
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import (
@@ -27,8 +27,6 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track, find_goal
 from ktui.planning.names import join_all, join_named, join_some
 from ktui.quantities import as_count
-
-_POLL_S = 0.2
 
 INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)
 """The settings of a broker that outlive its registration and hurt the next broker of its id: that
@@ -87,7 +85,13 @@ async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: Ru
             f"see whether broker {broker} is unregistered, repeat the command: "
             "BROKER_ID_NOT_REGISTERED means that it is"
         )
-    after = await _gone_within(ports.reader, broker, clock)
+    after = await read_until(
+        ports.reader.describe_cluster,
+        lambda now: broker not in now.brokers,
+        clock,
+        READ_BACK_S,
+        lost=(ClusterError,),
+    )
     if after is None or broker in after.brokers:
         raise RunProblem(_still_there(broker, after, lost=lost))
 
@@ -114,13 +118,6 @@ async def unregister_for_good(
     """Delete what the next broker of this id must not inherit, and then unregister the broker.
 
     A controller refuses to delete settings of a broker that is not registered any more.
-
-    Args:
-        ports: read and change the cluster.
-        broker: the broker's id.
-        clock: the time.
-        runs_of: the runs that may still bring replicas to it.
-        note: is told that the settings are deleted.
 
     Returns:
         Why the settings may have stayed; None if they have not.
@@ -212,25 +209,6 @@ def find_obstacle(
             f"ktui cancel RUN --stop --broker {broker}"
         )
     return None
-
-
-async def _gone_within(
-    reader: ClusterReader, broker: int, clock: Clock
-) -> ClusterDescription | None:
-    """Read until the broker is gone, for `READ_BACK_S`; return the last brokers read."""
-    until_s = clock.monotonic() + READ_BACK_S
-    now: ClusterDescription | None = None
-    while True:
-        try:
-            now = await reader.describe_cluster()
-        except ClusterError:
-            pass
-        else:
-            if broker not in now.brokers:
-                return now
-        if clock.monotonic() >= until_s:
-            return now
-        await clock.sleep(_POLL_S)
 
 
 def _refusal(broker: int, result: WriteResult) -> str:

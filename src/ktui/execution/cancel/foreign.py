@@ -427,7 +427,9 @@ class ForeignCancel:
     def _judge(self, seen: Observation, partitions: Collection[TopicPartition]) -> None:
         for tp in partitions:
             settled = self._outcome_of(tp, seen)
-            if settled is not None and self._certain(tp, settled, seen):
+            if settled is None:
+                continue
+            if seen.fresh or self._doubts.confirmed(tp, settled, seen):  # no older than the list
                 self._settle(tp, settled)
 
     def _outcome_of(self, tp: TopicPartition, seen: Observation) -> Settled | None:
@@ -437,10 +439,6 @@ class ForeignCancel:
         if state is None or not state.described:
             return None
         return judge_cancel(self._pending[tp], self._answers[tp], state)
-
-    def _certain(self, tp: TopicPartition, settled: Settled, seen: Observation) -> bool:
-        """Whether metadata cannot be older than the list: fresh metadata never is."""
-        return seen.fresh or self._doubts.confirmed(tp, settled, seen)
 
     def _settle(self, tp: TopicPartition, settled: Settled) -> None:
         move = self._pending.pop(tp)

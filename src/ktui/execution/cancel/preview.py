@@ -132,15 +132,7 @@ def preview_partition(
     observed: Observed,
     mover: str | None = None,
 ) -> PartitionPreview:
-    """Preview a cancel of one partition of a run.
-
-    Args:
-        track: the partition in the run's journal.
-        kind: the kind of cancel.
-        limits: the limits in force.
-        observed: a fresh read of the partition. If the read does not show it, the journal counts.
-        mover: the other run of the state directory that reassigns the partition; None for none.
-    """
+    """Preview a cancel of one partition of a run; what the read does not show is by the journal."""
     effect, state = effect_of_cancel(track, kind), observed.state(track.tp)
     unchanged = PartitionPreview(
         tp=track.tp,

@@ -57,15 +57,6 @@ class ThrottleManager:
 
     The journal has every original value before the run changes it, and every change before it is
     sent. After a crash the fold of the journal shows all settings that may be left behind.
-
-    Args:
-        run: the fold of the journal.
-        ports: the ports that read and change settings.
-        source: the observations, asked to read changed settings again.
-        clock: the time.
-        record: writes events to the journal and applies them.
-        heard: returns when a broker last answered.
-        guard: decides whether anything may be changed.
     """
 
     def __init__(

@@ -191,9 +191,6 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         Where Kafka refuses lists that name a cordoned broker, the cordon comes last by default: all
         old replicas then stay until the new ones are in sync. After a cordon, each partition goes
         straight to its target, without the one on the broker from the start.
-
-        Args:
-            cordon: the cordon at the moment; None where it is not known.
         """
         if not self.refuses:
             first = _CORDON_FIRST
@@ -467,11 +464,7 @@ class Removing:
         return view
 
     def _check_not_moved_back(self, view: BrokerStatus) -> None:
-        """Check that nothing on the broker has come back twice since the operator was last warned.
-
-        Raises:
-            Stopped: something has. Another drain would be undone, too.
-        """
+        """Check that nothing has come back twice since the operator was last warned."""
         drained = self._drained(self._removal.drains[self._removal.warned_after :])
         states = view.facts.states
         back = [
@@ -520,16 +513,14 @@ class Removing:
         What is only on the disk is leaving it just now, and a broker that does not answer may have
         stopped just now: both are waited for. A step that is begun while Kafka does not know that
         the broker is down may never end before 4.3, because it waits for the broker, too.
-
-        Raises:
-            RunProblem: not all of it is known.
         """
         until_s = time.monotonic() + SETTLES_S
         while True:
             view = self._view()
             held, unread = view.holdings.replicas, view.facts.unread
             in_metadata = any(each.why is not Stay.STRAY for each in held)
-            settled = self._answers(view) and (in_metadata or not (held or unread))
+            answers = view.facts.on_disk is not None or not self._is_up
+            settled = answers and (in_metadata or not (held or unread))
             if settled or time.monotonic() >= until_s:
                 break
             time.sleep(POLL_S)
@@ -538,9 +529,6 @@ class Removing:
                 f"broker {self._broker} is not known to be empty: {clean(why_unknown(view))}"
             )
         return view
-
-    def _answers(self, view: BrokerStatus) -> bool:
-        return view.facts.on_disk is not None or not self._is_up
 
     def _view(self) -> BrokerStatus:
         state, broker, exclude = self._request.state, self._broker, self._options.exclude

@@ -53,11 +53,7 @@ DRAIN = Purpose("drain", drain)
 
 
 async def read_plan_layout(reader: ClusterReader, note: Callable[[str], None]) -> Layout:
-    """Read what the plans are made from.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
-    """
+    """Read what the plans are made from. Raises ClusterError: the cluster cannot be read."""
     answer = await read_layout(reader)
     for line in unread_warnings(answer.failures):
         note(line)
@@ -108,12 +104,7 @@ def make(
 ) -> MadePlan:
     """Return the plan of a purpose, which may be empty.
 
-    Args:
-        purpose: what to do.
-        broker: the broker.
-        layout: the cluster.
-        rack_aware: whether partitions stay on as many racks; None for where brokers have racks.
-        exclude: the topics that are left as they are, as names or shell patterns.
+    By default partitions stay on as many racks where brokers have racks.
 
     Raises:
         CannotMake: there is nothing to do, or no other broker can take anything.

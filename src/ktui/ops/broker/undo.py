@@ -91,14 +91,7 @@ async def read_undo_plan(
     same_cluster: SameCluster,
     before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE,
 ) -> UndoPlan:
-    """Read the partitions of a run, and return the plan that undoes it.
-
-    Args:
-        reader: reads the cluster.
-        clock: the time.
-        found: the run.
-        same_cluster: checks that the cluster is the run's.
-        before_that: replicas that another undo puts back before this one.
+    """Read the partitions of a run, and return the plan that undoes it after another undo, if any.
 
     Raises:
         RunRefused: the cluster is not the run's.
@@ -208,11 +201,7 @@ class UndoRemoval:
             self._save(cordon=None)
 
     def _check_open(self) -> None:
-        """Check that no cordon is left under which Kafka refuses the way back.
-
-        Raises:
-            Stopped: there is one, of somebody else.
-        """
+        """Check that no cordon is left under which Kafka refuses the way back."""
         request = self._request
         if request.cluster.refuses_cordoned and request.is_closed(request.read_cordon()):
             raise Stopped(

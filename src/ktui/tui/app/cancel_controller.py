@@ -47,7 +47,6 @@ class CancelController:
     # -------------------------------------------------------- partitions of the run
 
     async def cancel(self) -> None:
-        """Open the cancel dialog for the current selection."""
         attached, marked = self._run.attached, self._app.marked
         selected = self._app.selected
         foreign = None if selected is None else self._foreign_reassignments().get(selected)
@@ -66,7 +65,6 @@ class CancelController:
             await self.open_dialog(attached, CancelAction.ROLLBACK if ended else CancelAction.STOP)
 
     async def preview(self, cancel: CancelMoves) -> None:
-        """Open the cancel dialog on what a command names."""
         if self._run.attached is not None:
             scope = command_scope(self._run.attached.run, cancel)
             action = next(each for each in CancelAction if each.kind is cancel.kind)
@@ -190,7 +188,6 @@ class CancelController:
             self._gate_file.shut(self._clock.now(), this_process().short, reason)
 
     def open_gate(self) -> None:
-        """Open the cancel gate, once the operator has confirmed."""
         gate = self._gate_file
         if not self._app.permission.write:
             self._app.notify(self._app.permission.words, severity="warning")
@@ -243,7 +240,6 @@ class CancelController:
         return any(self._why_not_foreign(move) is None for move in self._chosen_foreign())
 
     def cancel_foreign(self) -> None:
-        """Cancel the chosen foreign reassignments, once the operator has confirmed."""
         found, engines = self._chosen_foreign(), self._runs.engines
         moves = [move for move in found if self._why_not_foreign(move) is None]
         if not self._app.permission.write or engines is None:

@@ -28,7 +28,6 @@ class CancelAction(enum.Enum):
 
     @property
     def kind(self) -> CancelKind | None:
-        """The kind of cancel; None for an action that cancels nothing."""
         return _KINDS.get(self)
 
 
@@ -48,7 +47,6 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether the scope is the whole run."""
         return not (self.topics or self.partitions)
 
 
@@ -60,7 +58,6 @@ class DialogChoice(msgspec.Struct, frozen=True):
 
     @property
     def command(self) -> Command:
-        """The command for the run's engine."""
         topics, partitions = self.scope.topics, self.scope.partitions
         if self.action.kind is not None:
             return CancelMoves(self.action.kind, topics=topics, partitions=partitions)

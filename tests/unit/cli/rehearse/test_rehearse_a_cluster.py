@@ -42,7 +42,7 @@ class Rehearsing:
         (folder / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
         clock = VirtualClock(leaping=True)
         self.cluster = SimulatedCluster(CLUSTER, clock)
-        monkeypatch.setattr("ktui.cli.twin.taking.SystemClock", lambda: clock)
+        monkeypatch.setattr("ktui.cli.twin.snapshot.SystemClock", lambda: clock)
         self.use(Context())
 
     def use(self, context: Context) -> None:

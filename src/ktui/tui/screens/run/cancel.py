@@ -92,7 +92,6 @@ def cancel_table(previews: Sequence[PartitionPreview], width: int) -> list[Conte
 
 
 def _widths(headings: Sequence[str], rows: Sequence[Sequence[Piece]]) -> list[int]:
-    """Return the width of each column but the first."""
     cells = [headings[1:], *([piece.text for piece in row] for row in rows)]
     return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
 
@@ -223,7 +222,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
         """Whether another name was typed."""
 
     def body(self) -> ComposeResult:
-        """Lay out the choices, the preview of their result, and the field for the run's name."""
         yield Choices("scope", [scope.words for scope in self._scopes], id="scopes")
         yield Choices("do", [each.value for each in _ACTIONS], across=True, id="actions")
         yield Static(id="cancel-means", markup=False)
@@ -249,7 +247,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
         return services(self).progress.last
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Show the present state of the run."""
         if attached is None or attached.name != self._attached.name:
             if self.app.screen is self:  # else a question stands over it, which goes first
                 self.dismiss(None)
@@ -262,7 +259,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
             self._preview.scope.update(touched)
 
     def show_progress(self) -> None:
-        """Show the last observation, and preview from it."""
         if self._preview is not None and self._seen is not None:
             self._preview.update(self._seen)
         self._draw()
@@ -375,16 +371,13 @@ class CancelScreen(Dialog[DialogChoice | None]):
         self._choose(DialogChoice(action, self._chosen.scope))
 
     def action_scope(self, step: int) -> None:
-        """Choose the next scope, or the previous one."""
         self._choose_scope(self._scopes.index(self._chosen.scope) + step)
 
     def action_what(self, step: int) -> None:
-        """Choose the next action, or the previous one."""
         self._choose_action(_ACTIONS.index(self._chosen.action) + step)
 
     @property
     def scrolled(self) -> Widget:
-        """The preview."""
         return self.query_one(VerticalScroll)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -403,7 +396,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
             self.dismiss(self._chosen)
 
     def _ask_name(self, *, typing: bool) -> None:
-        """Show the field for the run's name, or hide it."""
         self._typing, self._wrong = typing, False
         self.set_class(typing, "-typing")
         field = self.query_one(NameField)
@@ -433,7 +425,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
         return self._chosen.scope.whole or self._preview.scope.undone > MOST_WITHOUT_NAME
 
     def action_back(self) -> None:
-        """Leave the field for the name, or the dialog; everything stays as it is."""
         if self._typing:
             self._choose(self._chosen)
         else:

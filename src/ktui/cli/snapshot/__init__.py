@@ -1,1 +1,0 @@
-"""`ktui snapshot`: save the twin of a cluster."""
