@@ -59,21 +59,13 @@ class LoggedJournal(Journal):
     takes all others.
     """
 
-    log: EngineLog | None = None
-    recording: EngineRecording | None = None
-    notices: RunNotices | None = None
-    metrics: RunMetrics | None = None
+    listeners: Sequence[Callable[[Sequence[JournalEntry]], None]] = ()
+    """Get the entries that were just written, in this order."""
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         entries = super().append(events)
-        if self.log is not None:
-            self.log.write(entries)
-        if self.recording is not None:
-            self.recording.take(entries)
-        if self.notices is not None:
-            self.notices.take(entries)
-        if self.metrics is not None:
-            self.metrics.take(entries)
+        for listener in self.listeners:
+            listener(entries)
         return entries
 
 
@@ -163,10 +155,11 @@ def command(  # noqa: PLR0913 - an option each
         path = run.options.metrics_file if metrics_file is None else metrics_file
         metrics.begin(run, owned.holder, path, EarlierRuns.beside(state.run(name)))
         metrics.take(journal.entries())
-        journal.log, journal.notices, journal.metrics = EngineLog(run), notices, metrics
+        log = EngineLog(run)
+        journal.listeners = (log.write, notices.take, metrics.take)
         with record_run(state, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
-            journal.recording = recorded
+            journal.listeners = (log.write, recorded.take, notices.take, metrics.take)
             going = _run_engine(
                 run,
                 journal,

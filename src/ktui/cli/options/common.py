@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -261,6 +261,30 @@ def find_on_brokers(
     return found
 
 
+class Scope(NamedTuple):
+    """The part of a run that a verb is about; empty for the whole run."""
+
+    topics: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+    brokers: tuple[int, ...]
+
+    def within(
+        self, run: Run, *, ever: bool = False
+    ) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
+        """Return its topics and partitions, those on its brokers too.
+
+        Args:
+            run: the run.
+            ever: whether brokers count that a partition once had to do with.
+
+        Raises:
+            BadInput: the run does not have one of them.
+        """
+        check_scope(run, self.topics, self.partitions)
+        on_brokers = find_on_brokers(run, self.brokers, ever=ever)
+        return self.topics, (*self.partitions, *on_brokers)
+
+
 def _partitions(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[TopicPartition, ...]:
@@ -272,3 +296,17 @@ def _partition(text: str) -> TopicPartition:
     if match is None:
         raise click.UsageError(f"--partition {text!r}: expected TOPIC:NUMBER, such as orders:3.")
     return TopicPartition(match[1], int(match[2]))
+
+
+scope_options = grouped(
+    "scope",
+    Scope,
+    {
+        "topics": topics_option("Only this topic; may be repeated."),
+        "partitions": partitions_option("Only this partition; may be repeated."),
+        "brokers": brokers_option(
+            "Only partitions that hold, gain or lose a replica on this broker now; may be repeated."
+        ),
+    },
+)
+"""Adds the options that name a part of a run; passes them as `scope`, a `Scope`."""

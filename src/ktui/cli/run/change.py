@@ -21,7 +21,6 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, encode, encode_record
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.client import RunClient, write_note
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.host.undo import undo_limits
@@ -138,29 +137,12 @@ def _schedule_text(run: Run) -> str:
     return f"steps of {run.name} begin {schedule_text(run.schedule)}{now}{rate}"
 
 
-_only_topics = common.topics_option("Only this topic; may be repeated.")
-_only_partitions = common.partitions_option("Only this partition; may be repeated.")
-_only_brokers = common.brokers_option(
-    "Only partitions that hold, gain or lose a replica on this broker now; may be repeated."
-)
-
-
 @click.command("continue")
 @common.run_argument
-@_only_topics
-@_only_partitions
-@_only_brokers
+@common.scope_options
 @common.state_dir_option
 @common.json_option
-def continue_(
-    name: str,
-    *,
-    topics: tuple[str, ...],
-    partitions: tuple[TopicPartition, ...],
-    brokers: tuple[int, ...],
-    state: StateDir,
-    json: bool,
-) -> None:
+def continue_(name: str, *, scope: common.Scope, state: StateDir, json: bool) -> None:
     """Lift pauses of RUN: those of the named topics, partitions and brokers, or else all.
 
     --broker lifts the pause of each partition that has ever had to do with the broker in RUN.
@@ -169,43 +151,23 @@ def continue_(
     `ktui resume`.
     """
     client = RunClient.find(state, name)
-    run = _checked(client, topics, partitions)
-    scope = (*partitions, *common.find_on_brokers(run, brokers, ever=True))
-    send_command(client, Continue(topics=topics, partitions=scope), json=json)
+    topics, partitions = scope.within(client.read_live(), ever=True)
+    send_command(client, Continue(topics=topics, partitions=partitions), json=json)
 
 
 @click.command("pause")
 @common.run_argument
-@_only_topics
-@_only_partitions
-@_only_brokers
+@common.scope_options
 @common.state_dir_option
 @common.json_option
-def pause(
-    name: str,
-    *,
-    topics: tuple[str, ...],
-    partitions: tuple[TopicPartition, ...],
-    brokers: tuple[int, ...],
-    state: StateDir,
-    json: bool,
-) -> None:
+def pause(name: str, *, scope: common.Scope, state: StateDir, json: bool) -> None:
     """Pause RUN: steps in flight finish, and no new ones are submitted.
 
     `ktui continue` lifts the pause. Waits up to 30 s for the engine's answer.
     """
     client = RunClient.find(state, name)
-    run = _checked(client, topics, partitions)
-    scope = (*partitions, *common.find_on_brokers(run, brokers))
-    send_command(client, Pause(topics=topics, partitions=scope), json=json)
-
-
-def _checked(
-    client: RunClient, topics: tuple[str, ...], partitions: tuple[TopicPartition, ...]
-) -> Run:
-    run = client.read_live()
-    common.check_scope(run, topics, partitions)
-    return run
+    topics, partitions = scope.within(client.read_live())
+    send_command(client, Pause(topics=topics, partitions=partitions), json=json)
 
 
 @click.command("note")

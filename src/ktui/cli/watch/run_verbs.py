@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from typing import Any
 
 import click
 
@@ -37,9 +38,6 @@ _SETTINGS: dict[str, list[str]] = {"help_option_names": []}
 """The view's line offers completions in place of --help."""
 
 _names = click.argument("names", metavar="[PARTITION|TOPIC ...]", nargs=-1)
-_topics = common.topics_option("Only this topic; may be repeated.")
-_partitions = common.partitions_option("Only this partition; may be repeated.")
-_brokers = common.brokers_option("Only what has to do with this broker; may be repeated.")
 
 
 @click.command("limits", context_settings=_SETTINGS)
@@ -66,50 +64,31 @@ def _schedule(*, schedule: SetSchedule) -> RunChange:
 
 @click.command("pause", context_settings=_SETTINGS)
 @_names
-@_topics
-@_partitions
-@_brokers
+@common.scope_options
 @click.pass_obj
-def _pause(
-    run: Run,
-    *,
-    names: tuple[str, ...],
-    topics: tuple[str, ...],
-    partitions: tuple[TopicPartition, ...],
-    brokers: tuple[int, ...],
-) -> RunChange:
-    topics, partitions = _scope(run, names, topics, partitions)
-    on_brokers = common.find_on_brokers(run, brokers)
-    return Pause(topics=topics, partitions=(*partitions, *on_brokers))
+def _pause(run: Run, *, names: tuple[str, ...], scope: common.Scope) -> RunChange:
+    topics, partitions = _with_names(run, names, scope).within(run)
+    return Pause(topics=topics, partitions=partitions)
 
 
 @click.command("continue", context_settings=_SETTINGS)
 @_names
-@_topics
-@_partitions
-@_brokers
+@common.scope_options
 @click.pass_obj
-def _continue(
-    run: Run,
-    *,
-    names: tuple[str, ...],
-    topics: tuple[str, ...],
-    partitions: tuple[TopicPartition, ...],
-    brokers: tuple[int, ...],
-) -> RunChange:
-    topics, partitions = _scope(run, names, topics, partitions)
-    on_brokers = common.find_on_brokers(run, brokers, ever=True)
-    return Continue(topics=topics, partitions=(*partitions, *on_brokers))
+def _continue(run: Run, *, names: tuple[str, ...], scope: common.Scope) -> RunChange:
+    topics, partitions = _with_names(run, names, scope).within(run, ever=True)
+    return Continue(topics=topics, partitions=partitions)
 
 
 @click.command("cancel", context_settings=_SETTINGS)
 @_names
 @cancel_options
 @click.pass_obj
-def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: object) -> RunChange:
-    chosen["topics"], chosen["partitions"] = _scope(
-        run, names, chosen["topics"], chosen["partitions"]
-    )
+def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: Any) -> RunChange:
+    given = common.Scope(*(chosen[part] for part in common.Scope._fields))
+    named = _with_names(run, names, given)
+    common.check_scope(run, named.topics, named.partitions)
+    chosen |= named._asdict()
     request = read_cancel_request(chosen)
     if request is None:
         return OpenGate()
@@ -184,22 +163,14 @@ def _options(command: click.Command) -> Iterator[str]:
             yield from option.opts
 
 
-def _scope(
-    run: Run, names: Sequence[str], topics: object, partitions: object
-) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
-    """Return the topics and partitions of options and bare names.
-
-    Raises:
-        BadInput: the run does not have one of them.
-    """
-    all_topics = [*topics] if isinstance(topics, tuple) else []
-    all_partitions = [*partitions] if isinstance(partitions, tuple) else []
+def _with_names(run: Run, names: Sequence[str], scope: common.Scope) -> common.Scope:
+    """Add bare names to a scope: partitions of the run, else topics; the run's own is all of it."""
+    topics, partitions = [*scope.topics], [*scope.partitions]
     for name in names:
         topic, _, number = name.rpartition("-")
         tp = TopicPartition(topic, int(number)) if number.isdecimal() else None
         if tp in run.tracks and tp is not None:
-            all_partitions.append(tp)
+            partitions.append(tp)
         elif name != run.name:
-            all_topics.append(name)
-    common.check_scope(run, all_topics, all_partitions)
-    return tuple(all_topics), tuple(all_partitions)
+            topics.append(name)
+    return scope._replace(topics=tuple(topics), partitions=tuple(partitions))
