@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from bench.forecast.moments import KTUI, Moment
 from bench.timing import percentile
-from ktui.pipeline.forecast.eta_errors import TELLING_S
+from ktui.pipeline.forecast.insights import TELLING_S
 
 TENTHS = 10
 LEVEL = 0.8

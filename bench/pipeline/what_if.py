@@ -22,9 +22,8 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.spark.session import start
-from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
-from ktui.pipeline.what_if.play import playable_run, simulate_cell
+from ktui.pipeline.what_if.play import GridCell, playable_run, simulate_cell
 from ktui.pipeline.what_if.table import Models, what_if
 from ktui.planning.throttle_rates import parse_throttle_rates
 

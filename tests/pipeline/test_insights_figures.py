@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.forecast import insights
-from ktui.pipeline.forecast.eta_errors import eta_errors
+from ktui.pipeline.forecast.insights import eta_errors
 from ktui.pipeline.tables.evidence import stalls_with_cause
 
 _STATES = (

@@ -12,7 +12,7 @@ from ktui.insights.insights import insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.tables import MOVES
-from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.play import GridCell
 from support.cli.call_ktui import call_ktui
 from support.pipeline.lake_recordings import into_lake, rows
 from support.recordings.drained_recordings import MB, drained

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import astuple
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.what_if.evidence import HeldOutTests
+from ktui.pipeline.what_if.model import HeldOutTests
 from ktui.pipeline.what_if.table import _tested, held_out_tests
 
 _ROWS = "cluster_id string, own boolean, error_held_out double"

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.advice import advise
-from ktui.pipeline.what_if.grid import GridCell
-from ktui.pipeline.what_if.play import SimulatedCell
+from ktui.pipeline.what_if.play import GridCell, SimulatedCell
 
 TIMES = st.integers(1, 40).map(lambda n: 10.0 * n)
 CELLS = st.builds(

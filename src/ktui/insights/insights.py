@@ -144,7 +144,6 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
             checked_moment(self.made_at)
 
     def of(self, cluster_id: str) -> ClusterInsights | None:
-        """Return the insights into a cluster; None if there are none."""
         return next((each for each in self.clusters if each.cluster_id == cluster_id), None)
 
 

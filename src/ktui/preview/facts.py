@@ -111,7 +111,6 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def replicas_after(self) -> int:
-        """The number of replicas afterwards."""
         return self.replicas + self.gains - self.loses
 
     @property

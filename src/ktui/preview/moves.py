@@ -71,7 +71,6 @@ class StepPatterns:
         return self._known[pattern]
 
     def cost(self, pattern: Pattern) -> StepsCost:
-        """Count the cost of a pattern's steps."""
         held, leader = pattern.replicas, pattern.leader
         alters = elections = bumps = most_adds = 0
         most = max(held, len(pattern.target))

@@ -120,7 +120,6 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_force(self) -> ShapeCost:
-        """The cost of the shape in force."""
         return next(cost for cost in self.shapes if cost.shape is self.limits.shape)
 
     @property
@@ -139,7 +138,6 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
         return self.of(Severity.PROBLEM)
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
-        """Return the findings of one severity."""
         return tuple(each for each in self.findings if each.severity is severity)
 
     def with_findings(self, *more: Finding) -> Self:
@@ -147,7 +145,6 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, findings=in_order((*self.findings, *more)))
 
     def without(self, leave_out: Callable[[Finding], bool]) -> Self:
-        """Return the preview without some findings."""
         kept = tuple(each for each in self.findings if not leave_out(each))
         return msgspec.structs.replace(self, findings=kept)
 

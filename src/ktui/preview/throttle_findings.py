@@ -370,7 +370,6 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
 
 
 def _follower_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
-    """The sizes of the follower entries that each partition may have at once."""
     return [_sizes(run, one, brokers_added(one))[: run.limits.replicas] for one in wanted]
 
 

@@ -31,7 +31,6 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     high: float
 
     def times(self, factor: float) -> Span:
-        """Return the span multiplied by a factor."""
         return Span(self.low * factor, self.middle * factor, self.high * factor)
 
 
@@ -170,7 +169,6 @@ def _in_units(seconds: float) -> str:
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """Return the unit in which to give a time, by its seconds."""
     return next((each for each in _UNITS if seconds >= _FROM_UNITS * each[0]), _UNITS[-1])
 
 

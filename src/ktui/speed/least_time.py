@@ -30,7 +30,6 @@ class CopiesOnto(msgspec.Struct, frozen=True, gc=False):
     """The most of them that may go on at a time."""
 
     def with_another(self, size: int) -> CopiesOnto:
-        """Return these and another one of so many bytes."""
         return CopiesOnto(self.bytes + size, max(self.longest, size), self.at_once + 1)
 
     def at_most(self, partitions: int | None) -> CopiesOnto:
@@ -136,7 +135,6 @@ class _Sums:
         self._in_turn_s[broker] += seconds
 
     def bounds(self) -> Iterator[Bound]:
-        """Yield the bound of each bottleneck."""
         if not self._onto:
             return
         limits, kind = self._limits, Bottleneck

@@ -48,7 +48,6 @@ class SpeedShown(msgspec.Struct, frozen=True, kw_only=True):
     """The number of brokers of the cluster, where it is known."""
 
     def __post_init__(self) -> None:
-        """Refuse a time that cannot be shown."""
         checked_moment(self.at)
 
 

@@ -15,7 +15,7 @@ from ktui.cli.output.json_form import encode_record
 from ktui.cli.run.runs import RunsJson
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import CopiedBytes
-from ktui.execution.forecast.metrics import EngineTimes, metrics_text
+from ktui.execution.forecast.progress_text import EngineTimes, metrics_text
 from ktui.execution.forecast.run_details import RunDetails, WaitingPartition, run_details
 from ktui.execution.forecast.run_progress import RunProgress, run_progress
 from ktui.execution.host.cancel_gate import ShutGate

@@ -13,7 +13,7 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
-from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.play import GridCell
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.pipeline.lake_rows import lake_table
 from support.recordings.drained_recordings import MB, drained, driven

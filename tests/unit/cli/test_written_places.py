@@ -20,7 +20,7 @@ from ktui.cli.options.common import OutputFile
 from ktui.cli.options.outward import metrics_file_option
 from ktui.durable import write_output
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.metrics import FIRST_BYTES
+from ktui.execution.forecast.progress_text import FIRST_BYTES
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run

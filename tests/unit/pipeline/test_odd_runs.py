@@ -15,8 +15,8 @@ from ktui.insights.prior import RateCurve
 from ktui.pipeline.forecast import backtest, replay
 from ktui.pipeline.tables import runs
 from ktui.pipeline.what_if import table as what_if
-from ktui.pipeline.what_if.grid import GridCell
 from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.play import GridCell
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import AnyLine, Head, RunLine

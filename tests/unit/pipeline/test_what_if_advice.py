@@ -9,8 +9,7 @@ import pytest
 
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.advice import advise
-from ktui.pipeline.what_if.grid import GridCell
-from ktui.pipeline.what_if.play import SimulatedCell
+from ktui.pipeline.what_if.play import GridCell, SimulatedCell
 from ktui.planning.throttle_rates import parse_throttle_rates
 
 MB = 1_000_000

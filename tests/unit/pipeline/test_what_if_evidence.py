@@ -7,18 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pipeline.what_if.evidence import (
+from ktui.pipeline.what_if.model import (
     LEAST_RUNS,
     LEAST_STEPS,
     Evidence,
     HeldOutTests,
+    InflowSample,
+    RecordedStep,
     SimulatedUse,
     beyond_evidence,
+    fit,
     missing_evidence,
     model_too_far_off,
     untested,
 )
-from ktui.pipeline.what_if.model import InflowSample, RecordedStep, fit
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
 from ktui.speed.shown import TELLING_S
 

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits, Shape
-from ktui.pipeline.what_if.grid import GridCell, read_grid, relative_grid
+from ktui.pipeline.what_if.play import GridCell, read_grid, relative_grid
 from ktui.planning.throttle_rates import parse_throttle_rates
 
 

@@ -11,11 +11,11 @@ from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.prior import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.advice import advise
-from ktui.pipeline.what_if.evidence import Evidence
-from ktui.pipeline.what_if.grid import GridCell, RateSpan
-from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.model import Evidence, Model
 from ktui.pipeline.what_if.play import (
+    GridCell,
     PlayableRun,
+    RateSpan,
     SimulatedCell,
     playable_run,
     simulate_cell,

@@ -10,10 +10,8 @@ import pytest
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights.prior import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if.evidence import Evidence, HeldOutTests
-from ktui.pipeline.what_if.grid import GridCell
-from ktui.pipeline.what_if.model import Model
-from ktui.pipeline.what_if.play import PlayableRun, playable_run
+from ktui.pipeline.what_if.model import Evidence, HeldOutTests, Model
+from ktui.pipeline.what_if.play import GridCell, PlayableRun, playable_run
 from ktui.pipeline.what_if.table import (
     RealDuration,
     advised_rows,

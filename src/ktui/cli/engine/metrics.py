@@ -16,7 +16,7 @@ from ktui.cluster.text import clean
 from ktui.durable import write_output
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
-from ktui.execution.forecast.metrics import EngineTimes, metrics_text
+from ktui.execution.forecast.progress_text import EngineTimes, metrics_text
 from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.ownership import Holder
 from ktui.execution.run.events import JournalEntry

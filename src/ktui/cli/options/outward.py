@@ -12,7 +12,7 @@ import msgspec
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.text import clean
 from ktui.durable import find_place
-from ktui.execution.forecast.metrics import FIRST_BYTES
+from ktui.execution.forecast.progress_text import FIRST_BYTES
 from ktui.execution.host.operator_command import CommandProblem, resolve_command
 from ktui.execution.run.options import RunOptions
 

@@ -19,7 +19,7 @@ from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.spark.executors import executor_wait_limited, is_local, shipped
 from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
-from ktui.pipeline.what_if.grid import read_grid
+from ktui.pipeline.what_if.play import read_grid
 from ktui.units import Seconds, parse_quantity
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -19,8 +19,7 @@ from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import end_lines, progress_line
-from ktui.execution.forecast.recorded_estimate import ProgressAsSeen
-from ktui.execution.forecast.run_details import read_details
+from ktui.execution.forecast.run_details import ProgressAsSeen, read_details
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal, RunFollower

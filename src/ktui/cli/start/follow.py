@@ -23,7 +23,7 @@ from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
-from ktui.execution.forecast.recorded_estimate import ProgressAsSeen
+from ktui.execution.forecast.run_details import ProgressAsSeen
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.operator_command import EventCommand
 from ktui.execution.host.process import AttachedEngine, EngineProcess

@@ -216,7 +216,6 @@ class Estimate:
             points.popleft()
 
     def _forget(self, now: datetime) -> None:
-        """Forget the steps and moves that ended before the window."""
         for spells in (self._memory.copied, self._memory.ended):
             while spells and now - spells[0].until > WINDOW:
                 spells.popleft()

@@ -1,18 +1,19 @@
-"""All of a run at one moment: its progress, and the partitions that are worth a row."""
+"""All of a run at one moment: its progress as its engine saw it, and each partition of interest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
 
-from ktui.cluster.clock import SystemClock
+from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.estimate import Estimate
-from ktui.execution.forecast.recorded_estimate import estimate_as_seen
+from ktui.execution.forecast.estimate import NOT_KNOWN, Estimate
 from ktui.execution.forecast.run_progress import (
     RunNote,
     RunProgress,
@@ -24,14 +25,106 @@ from ktui.execution.forecast.wait_text import wait_reasons
 from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate
 from ktui.execution.host.catalog import Movers, find_movers
 from ktui.execution.host.client import RunClient
+from ktui.execution.host.kept import SeenPoll, replay_recording
 from ktui.execution.host.process import last_poll_at
-from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.events import Exported, OnConflict, PauseOrigin
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import Exported, JournalEntry, OnConflict, PauseOrigin
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.parts import AddedPlan
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
+from ktui.execution.time_left.forecast import APART
+from ktui.inputfile import FileProblem
+from ktui.insights.prior import Prior
+
+MOST_SEEN = 10_000
+"""The most partition states to fold, the newest: a fraction of a second of work."""
+_FORECASTS = timedelta(minutes=1)
+"""The period whose forecasts show how certain the last one is; each simulates the run's rest."""
+_FRESH = timedelta(seconds=30)
+_FRESH_POLLS = 5
+_READ_EVERY_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+def estimate_as_seen(
+    folder: RunDir,
+    entries: Sequence[JournalEntry],
+    prior_of: Callable[[str], Prior | None],
+    clock: Clock,
+) -> Estimate:
+    """Return the estimate of a run up to now, by its journal and the polls of its engine.
+
+    A view that has watched the run shows the same. Without a recording the journal alone counts.
+
+    Args:
+        folder: the run's folder.
+        entries: its journal.
+        prior_of: returns the rates of earlier runs by cluster id.
+        clock: the clock.
+    """
+    now = clock.now()
+    run = Run(folder.name)
+    estimate, taken, last = Estimate(run, prior_of), 0, None
+    due = now - _FORECASTS
+    try:
+        for seen in replay_recording(folder, run, entries, clock, MOST_SEEN):
+            estimate.take(seen.entries)
+            estimate.update(seen.observation.at, seen.progress.timelines)
+            if seen.observation.at >= due:
+                _ = estimate.copied  # a forecast
+                due = seen.observation.at + APART
+            taken, last = taken + len(seen.entries), seen
+    except FileProblem as problem:
+        log.debug("the journal alone is used: %s", problem)
+        last = None
+    for entry in entries[taken:]:
+        run.apply(entry)
+    estimate.take(entries[taken:])
+    if last is None or not _is_fresh(last, run, clock):
+        estimate.update(now)
+    else:
+        estimate.update(now, last.progress.timelines)
+    return estimate
+
+
+class ProgressAsSeen:
+    """The progress of a run, as its engine has seen it; estimated again every few seconds.
+
+    Args:
+        client: the run.
+        prior_of: returns the rates of earlier runs by cluster id.
+        clock: the clock.
+    """
+
+    def __init__(
+        self, client: RunClient, prior_of: Callable[[str], Prior | None], clock: Clock
+    ) -> None:
+        self._client, self._prior_of, self._clock = client, prior_of, clock
+        self._copied, self._read_s = NOT_KNOWN, -math.inf
+        self._progress: RunProgress | None = None
+
+    def of(self, run: Run) -> RunProgress:
+        """Return the progress of the run, which is read from the same journal.
+
+        Raises:
+            RunProblem: the journal cannot be read.
+        """
+        if self._clock.monotonic() - self._read_s >= _READ_EVERY_S:
+            entries = self._client.read().entries
+            seen = estimate_as_seen(self._client.folder, entries, self._prior_of, self._clock)
+            self._copied, self._read_s = seen.copied, self._clock.monotonic()
+            self._progress = None
+        if self._progress is None or self._progress.seq != run.seq:
+            self._progress = run_progress(run, self._client.owner, copied=self._copied)
+        return self._progress
+
+
+def _is_fresh(seen: SeenPoll, run: Run, clock: Clock) -> bool:
+    usual = timedelta(seconds=_FRESH_POLLS * run.poll_s)
+    return clock.now() - seen.observation.at <= max(_FRESH, usual)
 
 
 class RunPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +137,6 @@ class RunPartition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
 

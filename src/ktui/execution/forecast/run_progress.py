@@ -140,12 +140,10 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
 
     @property
     def stopped(self) -> int:
-        """How many partitions were stopped on their way."""
         return self.counts.get(State.STOPPED, 0) - self.not_started
 
     @property
     def only_rolls_back(self) -> bool:
-        """Whether all that is left of the run is to roll partitions back."""
         return 0 < self.rolling_back == self.partitions - self.over
 
     @property
@@ -155,7 +153,6 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
 
     @property
     def bytes_left(self) -> int:
-        """Bytes that are left to copy."""
         return self.bytes - self.bytes_done
 
     @property

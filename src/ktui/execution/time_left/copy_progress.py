@@ -88,7 +88,6 @@ class CopyProgress:
         self._memory.quiet_until = at + _AFTER_THROTTLE
 
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
-        """Note the end of a step."""
         self._memory.sizes.pop(tp, None)
         self._memory.over.add(tp)
         if not step.begun.adding:

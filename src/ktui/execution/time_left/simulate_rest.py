@@ -79,7 +79,6 @@ class Remaining(msgspec.Struct, frozen=True):
 
     @property
     def whole_s(self) -> float:
-        """All seconds."""
         return self.copying_s + self.waiting_s
 
 
@@ -175,7 +174,6 @@ def _leader(track: Track) -> int:
 
 
 def _many(bundles: Iterable[Bundle[Track]]) -> dict[TopicPartition, Sequence[Track]]:
-    """Return the partitions that stand for others, and these."""
     return {each.one.tp: each.others for each in bundles if each.others}
 
 

@@ -19,7 +19,7 @@ from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import computed_once, forget
 from ktui.pipeline.tables.runs import run_folds
 from ktui.pipeline.what_if.fit import fetch_fit_inputs, inflows, most_reassigning, steps
-from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.play import GridCell
 from ktui.pipeline.what_if.table import Models, models, what_if
 
 

@@ -112,7 +112,6 @@ class Growth(msgspec.Struct):
         run_id: str | None,
         tp: TopicPartition | None = None,
     ) -> Forecast:
-        """Return the forecast for a partition, or without one for a run."""
         return Forecast(
             run_id=run_id,
             scope=RUN if tp is None else PARTITION,

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui.pipeline.forecast.backtest import replayed, replayed_rows
-from ktui.pipeline.forecast.eta_errors import eta_errors, summed
+from ktui.pipeline.forecast.insights import eta_errors, summed
 from ktui.pipeline.forecast.replay import FORMAT, PARTITION, RUN
 from ktui.pipeline.ingest.normalize import SessionKey
 from ktui.pipeline.ingest.segments import read_contents_again

@@ -13,8 +13,7 @@ import msgspec
 
 from ktui.insights.sections import limit_options, options_text
 from ktui.pipeline.tables.run_story import RateChooser
-from ktui.pipeline.what_if.grid import GridCell
-from ktui.pipeline.what_if.play import SimulatedCell
+from ktui.pipeline.what_if.play import GridCell, SimulatedCell
 from ktui.quantities import as_count, as_duration, as_rate
 
 _OBJECTIVE = (

@@ -18,14 +18,15 @@ from ktui.pipeline.lake.schema import fit_to_table, require_columns, struct_of
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
 from ktui.pipeline.tables.run_story import RateChooser
 from ktui.pipeline.what_if.advice import advise
-from ktui.pipeline.what_if.evidence import HeldOutTests, model_too_far_off, untested
 from ktui.pipeline.what_if.fit import FitInputs
-from ktui.pipeline.what_if.grid import GridCell, RateSpan, relative_grid
-from ktui.pipeline.what_if.model import Model, fit
+from ktui.pipeline.what_if.model import HeldOutTests, Model, fit, model_too_far_off, untested
 from ktui.pipeline.what_if.play import (
+    GridCell,
     PlayableRun,
+    RateSpan,
     SimulatedCell,
     playable_run,
+    relative_grid,
     simulate_cell,
 )
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates

@@ -13,7 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
-from ktui.execution.forecast.recorded_estimate import estimate_as_seen
+from ktui.execution.forecast.run_details import estimate_as_seen
 from ktui.execution.forecast.run_progress import (
     RunProgress,
     run_progress,

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.forecast.metrics import FIRST_BYTES, EngineTimes, metrics_text
+from ktui.execution.forecast.progress_text import FIRST_BYTES, EngineTimes, metrics_text
 from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import JournalEntry, StateEntered, ThrottleChanged

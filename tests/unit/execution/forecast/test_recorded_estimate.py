@@ -13,7 +13,7 @@ from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observer
 from ktui.execution.forecast.estimate import CopiedBytes, Estimate
-from ktui.execution.forecast.recorded_estimate import estimate_as_seen
+from ktui.execution.forecast.run_details import estimate_as_seen
 from ktui.execution.host.kept import RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import RunFollower

@@ -90,7 +90,6 @@ class PreviewPane(Widget):
 
     @property
     def text(self) -> str:
-        """Everything that the pane shows."""
         return "\n".join("".join(piece.text for piece in line) for line in self._lines)
 
     def get_content_height(self, _container: object, _viewport: object, width: int) -> int:
@@ -121,11 +120,9 @@ class PreviewPane(Widget):
         return Strip.join([before, chosen.apply_style(style), after])
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the text that is selected."""
         return selection.extract(self.text), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Paint the selection."""
         del selection
         self.refresh()
 
