@@ -7,11 +7,25 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.screens.watch.columns import Column, Extents, layout
+from ktui.tui.screens.watch.columns import (
+    BATCH,
+    LAG,
+    LEFT,
+    PARTITION,
+    RATE,
+    REASON,
+    REPLICAS,
+    STATE,
+    TIMELINE,
+    TO_COPY,
+    Column,
+    Extents,
+    Ordering,
+    layout,
+)
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Change
-from ktui.tui.screens.watch.sort import Ordering
 from support.views.screens import timeline
 
 NOW = RowContext(0.0)
@@ -105,21 +119,21 @@ def test_the_columns_always_fit_the_width(width: int, name: int, replicas: int) 
     columns = layout(width, Extents(name, replicas))
     last, start, size = list(columns.spans())[-1]
     assert start + size <= max(width, 72), last
-    assert columns.width_of(Column.PARTITION) >= 9
-    assert columns.width_of(Column.REPLICAS) >= 8
+    assert columns.width_of(PARTITION) >= 9
+    assert columns.width_of(REPLICAS) >= 8
 
 
 def test_a_wider_terminal_shows_more() -> None:
     extents = Extents(21, 14)
     before: set[Column] = set()
     for width, *more in (
-        (60, Column.PARTITION, Column.STATE, Column.REPLICAS, Column.LEFT),
-        (76, Column.LAG),
-        (79, Column.RATE),
-        (90, Column.TIMELINE),
-        (120, Column.BATCH),
-        (135, Column.REASON),
-        (160, Column.TO_COPY),
+        (60, PARTITION, STATE, REPLICAS, LEFT),
+        (76, LAG),
+        (79, RATE),
+        (90, TIMELINE),
+        (120, BATCH),
+        (135, REASON),
+        (160, TO_COPY),
     ):
         columns = {column for column, _ in layout(width, extents, batches=True).columns}
         assert columns - before == set(more)
@@ -129,4 +143,4 @@ def test_a_wider_terminal_shows_more() -> None:
 
 def test_what_never_copies_has_no_columns_for_the_figures_of_copies() -> None:
     columns = {column for column, _ in layout(120, Extents(copying=False)).columns}
-    assert not columns & {Column.LAG, Column.RATE, Column.LEFT, Column.TO_COPY}
+    assert not columns & {LAG, RATE, LEFT, TO_COPY}

@@ -6,8 +6,8 @@ from ktui.tui.draw.paint import Paint
 from ktui.tui.draw.roles import role_defaults
 from ktui.tui.draw.themes import DEFAULT, load_themes
 from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.row import RowInputs, StripCache
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
 from support.views.screens import BEGAN_S, TP, timeline
 
 WIDTH = 120

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from ktui.cli.output.json_form import SCHEMA_VERSION, FailureJson, encode, failure_json
 from ktui.cli.output.plan_report import finding_lines
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cluster.errors import Failure
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.planning.intents.before_after import (
     BeforeAfter,
     BrokerBeforeAfter,
@@ -27,7 +28,6 @@ from ktui.preview.preview import PlanPreview, sizes_phrase
 from ktui.preview.text import room_lines, time_text
 from ktui.quantities import as_bytes, as_count
 
-_FIGURES = ("REPLICAS", "AFTER", "BYTES", "AFTER", "LEADERS", "AFTER")
 _WHY = {
     **REASONS,
     Why.RACK: f"{REASONS[Why.RACK]}; --no-rack-aware allows that",
@@ -138,44 +138,43 @@ def _headline(made: Made) -> str:
     return f"{made.words}: {partitions}, {copied}, {leaders}"
 
 
+def _figure(heading: str, words: Callable[[Holding], str], *, after: bool = False) -> Column[str]:
+    return Column(
+        heading=heading, cell=lambda each: words(each.after if after else each.before), right=True
+    )
+
+
+def _count(name: str) -> Callable[[Holding], str]:
+    return lambda holding: f"{getattr(holding, name):,}"
+
+
+def _bytes(holding: Holding) -> str:
+    return as_bytes(holding.bytes)
+
+
+_BROKER = Column[str](heading="BROKER", cell=lambda each: str(each.broker), right=True)
+_RACK = Column[str](heading="RACK", cell=lambda each: clean(each.rack or ""))
+_FIGURES = tuple(
+    _figure("AFTER" if after else heading, words, after=after)
+    for heading, words in (
+        ("REPLICAS", _count("replicas")),
+        ("BYTES", _bytes),
+        ("LEADERS", _count("leaders")),
+    )
+    for after in (False, True)
+)
+
+
 def before_after_lines(change: BeforeAfter) -> list[str]:
     """Show what every broker has before and after, and every rack."""
-    racked = bool(change.racks)
-    head = ("BROKER", *(("RACK",) if racked else ()), *_FIGURES)
-    rows = [
-        (
-            str(each.broker),
-            *((clean(each.rack or ""),) if racked else ()),
-            *_figures(each.before, each.after),
-        )
-        for each in change.brokers
-    ]
-    lines = _right_aligned(head, rows, left=1 if racked else None)
-    if racked:
-        of_racks = [(clean(each.rack), *_figures(each.before, each.after)) for each in change.racks]
-        lines += ["", *_right_aligned(("RACK", *_FIGURES), of_racks, left=0)]
+    racked = (_RACK,) if change.racks else ()
+    lines = table_of((_BROKER, *racked, *_FIGURES), change.brokers).splitlines()
+    if change.racks:
+        lines += ["", *table_of((_RACK, *_FIGURES), change.racks).splitlines()]
     if change.sizes_unknown:
         unknown = sizes_phrase(change.sizes_unknown)
         lines.append(f"{unknown} not known: each counts as {as_bytes(UNKNOWN_BYTES)}")
     return lines
-
-
-def _right_aligned(
-    head: Sequence[str], rows: Sequence[Sequence[str]], left: int | None
-) -> list[str]:
-    right = [column for column in range(len(head)) if column != left]
-    return table(head, rows, right=right).splitlines()
-
-
-def _figures(before: Holding, after: Holding) -> tuple[str, ...]:
-    return (
-        f"{before.replicas:,}",
-        f"{after.replicas:,}",
-        as_bytes(before.bytes),
-        as_bytes(after.bytes),
-        f"{before.leaders:,}",
-        f"{after.leaders:,}",
-    )
 
 
 def left_lines(left: Iterable[Left], amount: Callable[[int], str]) -> list[str]:

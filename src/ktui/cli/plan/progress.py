@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -16,20 +17,19 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, utc
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshMetadata
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.progress.fold import fold
 from ktui.progress.replica_status import ReplicaProgress, ReplicaStatus, replica_progress
 from ktui.progress.timeline import Progress
 from ktui.quantities import as_bytes, as_duration, as_rate
 from ktui.speed.answer import Span
-
-HEADER = ("Topic", "Partition", "Broker", "Status", "Left to copy", "Rate", "Time left")
 
 Targets = Mapping[TopicPartition, Brokers]
 
@@ -123,29 +123,34 @@ async def poll_progress(
             await clock.sleep(every_s)
 
 
-def progress_table(rows: Sequence[ReplicaProgress]) -> str:
-    """Format the replicas of a plan, a line each."""
-    return table(HEADER, [_row(row) for row in rows], right=(1, 2, 4, 5, 6))
-
-
-def _row(row: ReplicaProgress) -> tuple[str, ...]:
-    return (
-        clean(row.tp.topic),
-        str(row.tp.partition),
-        str(row.broker),
-        status_text(row),
-        "" if row.bytes is None else as_bytes(row.bytes),
-        "" if row.rate_bytes_s is None else as_rate(row.rate_bytes_s),
-        "" if row.left_s is None else as_duration(row.left_s.middle),
-    )
-
-
 def status_text(row: ReplicaProgress) -> str:
     """Return the status in KIP-179's words: "Behind: 10456 messages behind"."""
     if row.status is not ReplicaStatus.BEHIND:
         return row.status.value
     messages = "an unknown number of" if row.messages is None else row.messages
     return f"Behind: {messages} messages behind"
+
+
+_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="Topic", cell=lambda row: clean(row.tp.topic)),
+    Column(heading="Partition", cell=lambda row: str(row.tp.partition), right=True),
+    Column(heading="Broker", cell=lambda row: str(row.broker), right=True),
+    Column(heading="Status", cell=status_text),
+    Column(heading="Left to copy", cell=lambda row: _known(as_bytes, row.bytes), right=True),
+    Column(heading="Rate", cell=lambda row: _known(as_rate, row.rate_bytes_s), right=True),
+    Column(
+        heading="Time left", cell=lambda row: _known(as_duration, _middle(row.left_s)), right=True
+    ),
+)
+
+
+def progress_table(rows: Sequence[ReplicaProgress]) -> str:
+    """Format the replicas of a plan, a line each."""
+    return table_of(_COLUMNS, rows)
+
+
+def _known(as_text: Callable[[Any], str], figure: float | None) -> str:
+    return "" if figure is None else as_text(figure)
 
 
 def _json(cluster: Cluster, progress: Progress, rows: Sequence[ReplicaProgress]) -> str:

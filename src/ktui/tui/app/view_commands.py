@@ -19,8 +19,8 @@ from ktui.planning.names import closest_names
 from ktui.tui.run_view.launchers import BadCommand, OpenGate, RehearsalInView, RunChange, RunVerbs
 from ktui.tui.run_view.plan_request import parse_plan_words
 from ktui.tui.screens.command_line import Action, last_word
+from ktui.tui.screens.watch.columns import SORTS, Ordering
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
-from ktui.tui.screens.watch.sort import SORTS, Ordering
 from ktui.tui.screens.watch.views import View
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import msgspec
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, all_cordoned
 from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Observation
+from ktui.columns import Column, leave_out
 from ktui.progress.summary import BrokerLoad
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
@@ -93,17 +94,8 @@ def _view(
     )
 
 
-class BrokerColumn(msgspec.Struct, frozen=True):
-    """One column: its heading, its width in cells, and how to draw a cell."""
-
-    heading: str
-    width: int
-    cell: Callable[[BrokerView], list[Piece]]
-    numeric: bool = True
-    rank: int = 0
-    """The higher, the sooner it is left out where not all columns fit; 0 always stays."""
-    has: Callable[[BrokerView], bool] = lambda _: True
-    """Whether a broker has something to show; a column that none has anything for is left out."""
+BrokerColumn = Column[list[Piece]]
+"""Its functions take a `BrokerView`. A column that no broker has anything for is left out."""
 
 
 def alive_piece(view: BrokerView) -> Piece:
@@ -201,14 +193,6 @@ def _rack(view: BrokerView) -> list[Piece]:
     return [Piece(rack or figures.UNKNOWN, "" if rack else "dim")]
 
 
-def _has_rack(view: BrokerView) -> bool:
-    return view.broker is not None and view.broker.rack is not None
-
-
-def _has_throttle(view: BrokerView) -> bool:
-    return _throttled(view.config)
-
-
 def address(view: BrokerView) -> str:
     """Return host:port, or a note that the broker is not registered."""
     if view.broker is None:
@@ -216,24 +200,40 @@ def address(view: BrokerView) -> str:
     return f"{view.broker.host}:{view.broker.port}"
 
 
+def _column(heading: str, width: int, cell: Callable[[BrokerView], list[Piece]]) -> BrokerColumn:
+    return Column(heading=heading, width=width, cell=cell, right=True)
+
+
+# The ranks: the address and the rack are in the panel, too, and never change; a throttle is what
+# one looks for on this screen, and goes last of those that may go.
 COLUMNS = (
-    BrokerColumn("broker", 6, lambda view: [Piece(str(view.id), bold=True)]),
-    BrokerColumn("state", 6, lambda view: [alive_piece(view)], numeric=False),
-    BrokerColumn("rack", 12, _rack, numeric=False, rank=4, has=_has_rack),
-    BrokerColumn("address", 30, lambda view: [Piece(address(view), "dim")], numeric=False, rank=5),
-    BrokerColumn("in", 8, _rate(lambda view: view.load.bytes_in_s)),
-    BrokerColumn("out", 8, _rate(lambda view: view.load.bytes_out_s)),
-    BrokerColumn("adding", 6, _count(lambda view: view.load.adding, "moving")),
-    BrokerColumn("retiring", 8, _count(lambda view: view.load.removing, "retiring")),
-    BrokerColumn("lag", 9, _lag),
-    BrokerColumn("leaders", 8, _count(lambda view: view.leaders), rank=2),
-    BrokerColumn("replicas", 8, _count(lambda view: view.replicas), rank=3),
-    BrokerColumn("throttle", 23, _throttle, numeric=False, rank=1, has=_has_throttle),
-    BrokerColumn(
-        "cordoned", 8, _cordoned, numeric=False, rank=4, has=lambda view: bool(view.cordoned)
+    _column("broker", 6, lambda view: [Piece(str(view.id), bold=True)]),
+    Column(heading="state", width=6, cell=lambda view: [alive_piece(view)]),
+    Column(
+        heading="rack", width=12, cell=_rack, rank=4,
+        has=lambda view: view.broker is not None and view.broker.rack is not None,
     ),
-    BrokerColumn("disk", 12, _disk_cell),
-)
+    Column(heading="address", width=30, cell=lambda view: [Piece(address(view), "dim")], rank=5),
+    _column("in", 8, _rate(lambda view: view.load.bytes_in_s)),
+    _column("out", 8, _rate(lambda view: view.load.bytes_out_s)),
+    _column("adding", 6, _count(lambda view: view.load.adding, "moving")),
+    _column("retiring", 8, _count(lambda view: view.load.removing, "retiring")),
+    _column("lag", 9, _lag),
+    Column(
+        heading="leaders", width=8, cell=_count(lambda view: view.leaders), right=True, rank=2
+    ),
+    Column(
+        heading="replicas", width=8, cell=_count(lambda view: view.replicas), right=True, rank=3
+    ),
+    Column(
+        heading="throttle", width=23, cell=_throttle, rank=1,
+        has=lambda view: _throttled(view.config),
+    ),
+    Column(
+        heading="cordoned", width=8, cell=_cordoned, rank=4, has=lambda view: bool(view.cordoned)
+    ),
+    _column("disk", 12, _disk_cell),
+)  # fmt: skip
 _AROUND = 2
 """Cells of padding that the table adds to each cell."""
 
@@ -242,9 +242,6 @@ def columns_that_fit(views: Iterable[BrokerView], width: int) -> tuple[BrokerCol
     """Return the columns for a screen of so many cells: those with something to show that fit."""
     brokers = list(views)
     columns = [column for column in COLUMNS if not brokers or any(map(column.has, brokers))]
-    while sum(column.width + _AROUND for column in columns) > width:
-        least_needed = max(columns, key=lambda column: column.rank)
-        if not least_needed.rank:
-            break
-        columns.remove(least_needed)
-    return tuple(columns)
+    return tuple(
+        leave_out(columns, lambda shown: sum(each.width + _AROUND for each in shown) <= width)
+    )

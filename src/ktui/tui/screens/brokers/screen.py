@@ -182,7 +182,7 @@ class BrokersScreen(Screen[None]):
         self._drawn = {}
         table.clear(columns=True)
         for column in self._columns:
-            heading = Text(column.heading, justify="right" if column.numeric else "left")
+            heading = Text(column.heading, justify="right" if column.right else "left")
             table.add_column(heading, width=column.width, key=column.heading)
         self._draw()
         self._restore_cursor(broker)
@@ -279,7 +279,7 @@ def _counted(observation: Observation) -> str:
 
 
 def _fitted(pieces: list[Piece], column: BrokerColumn) -> list[Piece]:
-    blank = [Piece(" " * (column.width - pieces_width(pieces)))] if column.numeric else []
+    blank = [Piece(" " * (column.width - pieces_width(pieces)))] if column.right else []
     return cut_pieces([*blank, *pieces], column.width)
 
 

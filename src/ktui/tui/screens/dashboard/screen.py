@@ -23,9 +23,9 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.map_state import MAP_CELLS
 from ktui.tui.screens.dashboard.summary import Room, legend, summary_lines
-from ktui.tui.screens.watch.row import reason, state_cell
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader

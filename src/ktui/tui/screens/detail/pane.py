@@ -15,7 +15,7 @@ from ktui.tui.draw.cells import Piece, faded, partition_text, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.draw.titled_rule import ruled
 from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
-from ktui.tui.screens.watch.pane import PartitionPane
+from ktui.tui.screens.watch.list import PartitionPane
 from ktui.tui.widgets.lines import Lines
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.static_text import set_text

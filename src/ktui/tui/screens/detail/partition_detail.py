@@ -16,8 +16,8 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.detail.body import RunDetail, detail_body
 from ktui.tui.screens.detail.steps import run_steps
-from ktui.tui.screens.watch.row import reason, state_cell
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
+from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.screens.watch.words import run_waits
 from ktui.tui.widgets.services import Services
 

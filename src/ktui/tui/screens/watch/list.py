@@ -7,24 +7,24 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.slots import RECENT_SLOT_S
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import SPANS, Piece, faded
 from ktui.tui.draw.paint import Paint
-from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
+from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, Ordering, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.fold import Fold, FoldKind, FoldLine, kind_of
-from ktui.tui.screens.watch.row import CURSOR
+from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs, Change
-from ktui.tui.screens.watch.sort import Ordering
-from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import OffLoop
 
@@ -500,3 +500,23 @@ class PartitionList(ScrollView, can_focus=True):
             self.action_mark()
         elif event.chain == 2:  # noqa: PLR2004 - the second click of a double click
             self.action_open()
+
+
+PANE_FROM = 160
+"""Cells of width from which the list shares the screen with the pane."""
+
+
+class PartitionPane(Vertical):
+    """A pane that shows nothing; `screens/detail` fills it."""
+
+    @property
+    def interest(self) -> Interest:
+        return NO_INTEREST
+
+    def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
+        """Show a partition as of the last poll; None where no row is under the cursor.
+
+        Args:
+            tp: the partition.
+            again: whether to draw it also if it is the same one as before.
+        """

@@ -1,40 +1,48 @@
-"""One partition's row, column by column."""
+"""One partition's row: its cells, and the sentence that may take the room of some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ktui.execution.run.states import State
-from ktui.progress.timeline import Phase, Timeline
+from textual.cache import LRUCache
+from textual.strip import Strip
+
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.timeline import Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import (
     Piece,
     cut_pieces,
     cut_sentence,
-    partition_text,
+    faded,
     pieces_width,
     replica_pieces,
-    slowest_share,
-    timeline_cells,
 )
-from ktui.tui.screens.watch.columns import Column, ColumnLayout
+from ktui.tui.draw.paint import Paint
+from ktui.tui.screens.watch.columns import (
+    LAG,
+    LEFT,
+    RATE,
+    REASON,
+    REPLICAS,
+    TIMELINE,
+    TO_COPY,
+    Column,
+    ColumnLayout,
+)
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.words import OF_OTHERS, held_up, run_reason, run_state, state_piece
+from ktui.tui.screens.watch.state import reason
 
 CURSOR = "▌"
-_FIGURES = (Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT)
-_GIVING_WAY = (Column.REASON, Column.TIMELINE, *reversed(_FIGURES))
+MARK = "◆"
+"""The sign before a partition that the operator has marked."""
+_CACHED_STRIPS = 2_000
+_FIGURES = (LAG, TO_COPY, RATE, LEFT)
+_GIVING_WAY = (REASON, TIMELINE, *reversed(_FIGURES))
 """The columns whose room a reason takes, the rightmost first."""
 _LEAST_REASON = 24
 """With fewer cells than this, a reason takes the room of the replicas, too."""
-_ENDED = {
-    Phase.DONE: ("done", "in-sync"),
-    Phase.CANCELLED: ("cancelled", "cancelled"),
-    Phase.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
-    Phase.TOPIC_GONE: ("topic gone", "dim"),
-    Phase.SETTLING: ("settling", "waiting"),
-}
 
 
 class SentencePlace(NamedTuple):
@@ -60,96 +68,18 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) ->
             if not written:
                 written = True
                 if start < place.start:
-                    cell = _CELLS[column](timeline, width, context)
+                    cell = column.cell(timeline, width, context, layout.span)
                     pieces += cut_pieces(cell, place.start - start)
                 pieces += [*_sentence(words, place.until - place.start), gap]
             continue
-        if column is Column.TIMELINE:
-            cell = _history(timeline, width, context, layout.span)
-        elif column is Column.REASON:
-            cell = [] if written or words is None else _sentence(words, width)
-        else:
-            cell = _CELLS[column](timeline, width, context)
-        if column.numeric:
+        cell = column.cell(timeline, width, context, layout.span)
+        if column is REASON and words is not None and not written:
+            cell = _sentence(words, width)
+        if column.right:
             cell.insert(0, Piece(" " * (width - pieces_width(cell)), "rule"))
         pieces += cut_pieces(cell, width)
         pieces.append(gap)
     return pieces
-
-
-def state_cell(timeline: Timeline, context: RowContext) -> Piece:
-    """Return the word for a partition's state, and for trouble how long it has lasted."""
-    condition = context.health(timeline)
-    if context.shows_health(timeline, condition):
-        return Piece(condition.word, condition.role, bold=condition.role == "stalled")
-    track = context.track(timeline)
-    if track is not None and context.run is not None:
-        stalled_s = context.stalled_s(track)
-        return run_state(track, context.run, timeline, context.now_s, stalled_s)
-    elsewhere = context.elsewhere(timeline)
-    if elsewhere is not None and timeline.phase is not Phase.STALLED:
-        if elsewhere.state is State.STALLED:
-            return Piece("STALLED", "stalled", bold=True)
-        if elsewhere.state not in (State.ADDING, State.QUEUED):
-            return state_piece(elsewhere.state)
-    if timeline.phase in _ENDED and elsewhere is None:
-        return Piece(*_ENDED[timeline.phase])
-    return _moving(timeline, context)
-
-
-def _moving(timeline: Timeline, context: RowContext) -> Piece:
-    if timeline.held_up and (waits := timeline.stall) is not None:
-        return held_up(waits, context.now_s)
-    stall = timeline.stall if timeline.stall is not None and timeline.stall.alarm else None
-    age = "" if stall is None else f" {figures.as_age(context.now_s - stall.since_s)}"
-    if timeline.phase is Phase.STALLED:
-        return Piece(f"STALLED{age}", "stalled", bold=True)
-    if stall is not None:
-        return Piece(f"behind{age}", "falling-behind")
-    share, approximate = slowest_share(timeline)
-    percent = "" if share is None else f" {figures.as_share(share, approximate=approximate)}"
-    return Piece(f"moving{percent}", "moving")
-
-
-def reason(timeline: Timeline, context: RowContext) -> Piece | None:
-    """Return the reason for trouble or for waiting; None while all is as it should be."""
-    condition = context.health(timeline)
-    if context.shows_health(timeline, condition):
-        return Piece(condition.wrong, condition.role) if condition.wrong else None
-    track = context.track(timeline)
-    if track is not None and context.run is not None:
-        run_words = run_reason(track, context.run)
-        if track.state in OF_OTHERS and timeline.phase is Phase.STALLED:
-            return _foreign_stall(timeline, context) or run_words
-        if run_words is not None or track.step is None:
-            return run_words
-    stall = None if timeline.phase in _ENDED else timeline.stall
-    if stall is not None:
-        words = stall.detail or f"broker {stall.broker}: {stall.cause}"
-        if context.run is not None and track is None:
-            words = f"{_of_run(timeline, context) or 'foreign: '}{words}"
-        role = state_cell(timeline, context).role if stall.alarm else "waiting"
-        return Piece(words, role)
-    if condition.severe and timeline.phase is not Phase.TOPIC_GONE:
-        return Piece(f"{condition.word}: {condition.wrong}", condition.role)
-    return None
-
-
-def _foreign_stall(timeline: Timeline, context: RowContext) -> Piece | None:
-    """Return the stall of somebody else's move, which the state column leaves out."""
-    if timeline.stall is None:
-        return None
-    age = figures.as_age(context.now_s - timeline.stall.since_s)
-    what = timeline.stall.detail or f"broker {timeline.stall.broker}: {timeline.stall.cause}"
-    return Piece(f"{_of_run(timeline, context)}{what}, stalled {age}", "stalled")
-
-
-def _of_run(timeline: Timeline, context: RowContext) -> str:
-    """Return the name of the other run that moves a partition, before a reason."""
-    elsewhere = context.elsewhere(timeline)
-    mover = None if context.run is None else context.run.movers.get(timeline.tp)
-    mover = mover or (None if elsewhere is None else elsewhere.run)
-    return "" if mover is None else f"run {mover}: "
 
 
 def _place_of(
@@ -162,12 +92,12 @@ def _place_of(
     room. None for a reason that fits its column.
     """
     needed = pieces_width([words])
-    if needed <= layout.width_of(Column.REASON):
+    if needed <= layout.width_of(REASON):
         return None
     starts = {column: start for column, start, _ in layout.spans()}
     whole = layout.width - 1
     figures_from = _free_from(timeline, starts)
-    if timeline.lanes and (history := starts.get(Column.TIMELINE)) is not None:
+    if timeline.lanes and (history := starts.get(TIMELINE)) is not None:
         before = history - layout.gap
         if figures_from + needed <= before:
             return SentencePlace(figures_from, before)
@@ -176,7 +106,7 @@ def _place_of(
     else:
         places = [starts[column] for column in _GIVING_WAY if column in starts]
     if words.role not in ("waiting", "dim"):
-        replicas = starts[Column.REPLICAS]
+        replicas = starts[REPLICAS]
         after = replicas + pieces_width(replica_pieces(timeline.state, context.down)) + layout.gap
         cramped = whole - after < min(needed, _LEAST_REASON)
         places += [replicas] if cramped else [after]
@@ -201,69 +131,8 @@ def _free_from(timeline: Timeline, starts: Mapping[Column, int]) -> int:
         )
         last = max((place for place, has in enumerate(known) if has), default=-1)
         unknown = unknown[last + 1 :]
-    columns = [*unknown, Column.TIMELINE, Column.REASON]
-    return min(
-        (starts[each] for each in columns if each in starts), default=starts[Column.REPLICAS]
-    )
-
-
-def _history(timeline: Timeline, width: int, context: RowContext, span: int) -> list[Piece]:
-    """Draw the timeline; a partition of the run has waited until its first step."""
-    track = context.track(timeline)
-    waits = None if track is None else context.waiting(track)
-    sign = None if track is None else context.cancel_sign(track)
-    return timeline_cells(timeline.recent, width, context.now_s, span, waits=waits, sign=sign)
-
-
-def _batch(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
-    track = None if context.run is None else context.run.track(timeline.tp)
-    return [] if track is None or track.batch is None else [Piece(f"{track.batch:,}")]
-
-
-def _partition(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
-    role = "dim" if timeline.phase is Phase.TOPIC_GONE else ""
-    return [Piece(partition_text(timeline.tp, width), role)]
-
-
-def _state(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
-    return [state_cell(timeline, context)]
-
-
-def _replicas(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
-    return replica_pieces(timeline.state, context.down)
-
-
-def _lag(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
-    if timeline.phase.ended or not timeline.catching_up:
-        return []
-    if timeline.lag_messages is not None:
-        return [Piece(figures.as_messages(timeline.lag_messages))]
-    if timeline.lag_bytes is not None:
-        return [Piece(f"~{figures.as_bytes(timeline.lag_bytes)}")]
-    return [Piece(figures.UNKNOWN, "dim")]
-
-
-def _to_copy(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
-    if timeline.phase.ended or not timeline.catching_up or timeline.lag_bytes is None:
-        return []
-    return [Piece(figures.as_bytes(timeline.lag_bytes))]
-
-
-def _rate(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
-    if timeline.phase.ended or not timeline.catching_up:
-        return []
-    rate = figures.as_copying(timeline.rate_bytes_s)
-    return [Piece(rate, "dim" if rate == figures.UNKNOWN else "")]
-
-
-def _left(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
-    left = timeline.left_s
-    if timeline.phase.ended or not timeline.catching_up:
-        return []
-    if left is None:
-        return [Piece(figures.UNKNOWN, "dim")]
-    with_range = figures.as_duration_range(left)
-    return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
+    columns = [*unknown, TIMELINE, REASON]
+    return min((starts[each] for each in columns if each in starts), default=starts[REPLICAS])
 
 
 def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Piece | None:
@@ -282,7 +151,7 @@ def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Pi
     took = (timeline.ended_at - timeline.began_at).total_seconds()
     ended = f"at {figures.as_time(timeline.ended_at)}"
     whole = f"{ended} after {figures.as_seen(took, whole=timeline.seen_from_start)}"
-    own_column = layout.width_of(Column.REASON)
+    own_column = layout.width_of(REASON)
     return Piece(ended if 0 < own_column < len(whole) else whole, "dim")
 
 
@@ -290,14 +159,60 @@ def _sentence(words: Piece, width: int) -> list[Piece]:
     return cut_pieces([words._replace(text=cut_sentence(words.text, width))], width)
 
 
-_Cell = Callable[[Timeline, int, RowContext], list[Piece]]
-_CELLS: Mapping[Column, _Cell] = {
-    Column.PARTITION: _partition,
-    Column.STATE: _state,
-    Column.BATCH: _batch,
-    Column.REPLICAS: _replicas,
-    Column.LAG: _lag,
-    Column.TO_COPY: _to_copy,
-    Column.RATE: _rate,
-    Column.LEFT: _left,
-}
+# ------------------------------------------------------------------------- drawn rows
+
+
+class RowInputs(NamedTuple):
+    """The data that a row is drawn from, apart from the layout and the theme."""
+
+    timeline: Timeline
+    context: RowContext
+    under_cursor: bool
+    marked: bool
+
+    def same(self, other: RowInputs) -> bool:
+        """Return whether the other shows the same; timelines are compared by identity."""
+        alike = self.timeline is other.timeline and self.context is other.context
+        return alike and self[2:] == other[2:]
+
+
+class StripCache:
+    """Draws rows, each only once while it stays the same."""
+
+    def __init__(self) -> None:
+        self._strips: LRUCache[TopicPartition, tuple[RowInputs, Strip]] = LRUCache(_CACHED_STRIPS)
+
+    def forget(self) -> None:
+        """Drop all rows: the layout or the theme has changed."""
+        self._strips.clear()
+
+    def known(self, tp: TopicPartition) -> Strip | None:
+        """Return a row as it was drawn last; None if it was not drawn or left the cache."""
+        drawn = self._strips.get(tp)
+        return None if drawn is None else drawn[1]
+
+    def strip(
+        self, shown: RowInputs, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
+    ) -> Strip:
+        """Return a row, drawn grey if its figures are no longer current."""
+        tp = shown.timeline.tp
+        drawn = self._strips.get(tp)
+        if drawn is not None and drawn[0].same(shown):
+            return drawn[1]
+        strip = _drawn(shown, layout, paint, width, stale=stale)
+        self._strips.discard(tp)  # otherwise the old strip would stay
+        self._strips.set(tp, (shown, strip))
+        return strip
+
+
+def _drawn(
+    shown: RowInputs, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
+) -> Strip:
+    pieces = row_pieces(shown.timeline, layout, shown.context)
+    signs = [
+        Piece(CURSOR if shown.under_cursor else " ", "moving"),
+        Piece(MARK if shown.marked else " ", "next-leader", bold=True),
+    ]
+    behind = "cursor" if shown.under_cursor else "background"
+    strip = Strip(paint.segments([*signs, *(faded(pieces) if stale else pieces)], behind))
+    return strip.adjust_cell_length(width, paint.background(behind))

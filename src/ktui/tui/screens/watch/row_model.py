@@ -15,10 +15,9 @@ from rich.cells import cell_len
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.screens.watch.columns import Extents
+from ktui.tui.screens.watch.columns import Extents, Ordering, SortKey
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.sort import Ordering, SortKey
 
 Belongs = Callable[[Timeline], bool]
 Hides = Callable[[Timeline, RowContext], bool]

@@ -28,6 +28,7 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.watch import views
+from ktui.tui.screens.watch.columns import Ordering
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
 from ktui.tui.screens.watch.fold import (
@@ -38,13 +39,10 @@ from ktui.tui.screens.watch.fold import (
     fold_lines,
     fold_of,
 )
-from ktui.tui.screens.watch.headings import Headings
-from ktui.tui.screens.watch.list import PartitionList
-from ktui.tui.screens.watch.pane import PANE_FROM, PartitionPane
+from ktui.tui.screens.watch.list import PANE_FROM, PartitionList, PartitionPane
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
-from ktui.tui.screens.watch.rule import ViewLine, ViewState
+from ktui.tui.screens.watch.rule import Headings, ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
 from ktui.tui.screens.watch.views import View, available_views
 from ktui.tui.widgets.bindings import WATCH_BINDINGS
