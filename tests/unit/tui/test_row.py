@@ -20,7 +20,7 @@ from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.dashboard.map_state import MAP_CELLS, map_state
-from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.columns import CURSOR_WIDTH, TARGET, Extents, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import row_pieces
 from ktui.tui.screens.watch.row_context import RowContext
@@ -100,6 +100,14 @@ def _in_a_run(state: State, why: str) -> RowContext:
     run.fold(entries)
     rows.take(entries)
     return RowContext(BEGAN_S + 60, run=rows)
+
+
+def test_a_wide_row_has_the_replicas_that_the_partition_is_to_have_in_the_end() -> None:
+    seen = timeline(tp("a-0"), phase=Phase.MOVING, lanes={4: Lane(4, Role.ADDING)})
+    columns, context = layout(200, Extents(), batches=True), _in_a_run(State.ADDING, "")
+    start = next(start for column, start, _ in columns.spans() if column is TARGET) - CURSOR_WIDTH
+    text = "".join(piece.text for piece in row_pieces(seen, columns, context))
+    assert text[start:].startswith("4,2,3 ")
 
 
 @pytest.mark.parametrize("state", [State.BLOCKED, State.FOREIGN, State.QUEUED])

@@ -16,6 +16,7 @@ from ktui.tui.screens.watch.columns import (
     REASON,
     REPLICAS,
     STATE,
+    TARGET,
     TIMELINE,
     TO_COPY,
     Column,
@@ -133,7 +134,8 @@ def test_a_wider_terminal_shows_more() -> None:
         (90, TIMELINE),
         (120, BATCH),
         (135, REASON),
-        (160, TO_COPY),
+        (150, TO_COPY),
+        (160, TARGET),
     ):
         columns = {column for column, _ in layout(width, extents, batches=True).columns}
         assert columns - before == set(more)

@@ -72,6 +72,14 @@ def _replicas(timeline: Timeline, _width: int, context: RowContext, _span: int) 
     return replica_pieces(timeline.state, context.down)
 
 
+def _target(timeline: Timeline, _width: int, context: RowContext, _span: int) -> list[Piece]:
+    track = context.track(timeline)
+    if track is None and not timeline.state.reassigning:
+        return []
+    target = timeline.target if track is None else track.target
+    return [Piece(",".join(map(str, target)), "dim" if timeline.phase.ended else "")]
+
+
 def _lag(timeline: Timeline, *_: object) -> list[Piece]:
     if not _copies(timeline):
         return []
@@ -127,9 +135,9 @@ def _copying(extents: Extents, _run: object) -> bool:
     return extents.copying
 
 
-# The ranks: a narrow terminal first leaves out what other columns say, too (bytes beside the lag,
-# a reason that can stand in place of others), then what only tells the past; how long it still
-# takes goes last.
+# The ranks: a narrow terminal first leaves out what other columns say, too (the target that the
+# replicas are on their way to, bytes beside the lag, a reason that can stand in place of others),
+# then what only tells the past; how long it still takes goes last.
 PARTITION = Column(
     heading="partition", cell=_partition, width=9, needs=lambda extents: extents.name, most=22,
     figure=lambda *_: 0.0, steady=True,  # rows of equal figures are ordered by name
@@ -145,6 +153,10 @@ BATCH = Column(
 REPLICAS = Column(
     heading="replicas", cell=_replicas, width=8, needs=lambda extents: extents.replicas, most=16
 )
+TARGET = Column(
+    heading="target", cell=_target, width=8, needs=lambda extents: extents.replicas, most=16,
+    rank=8, has=lambda extents, run: run or extents.copying,
+)  # fmt: skip
 LAG = Column(
     heading="lag", cell=_lag, right=True, width=9, rank=2, has=_copying,
     figure=lambda timeline, _: timeline.lag_messages, largest_first=True,
@@ -164,7 +176,7 @@ LEFT = Column(
 TIMELINE = Column(heading="timeline", cell=_history, width=20, rank=4)
 REASON = Column(heading="reason", cell=lambda *_: [], width=18, rank=6)
 """Its cell is a sentence, which may take the room of other columns: see row.py."""
-COLUMNS = (PARTITION, STATE, BATCH, REPLICAS, LAG, TO_COPY, RATE, LEFT, TIMELINE, REASON)
+COLUMNS = (PARTITION, STATE, BATCH, REPLICAS, TARGET, LAG, TO_COPY, RATE, LEFT, TIMELINE, REASON)
 """All columns, from left to right."""
 _BEGAN = Column(
     heading="began", cell=lambda *_: [], figure=lambda timeline, _: timeline.began_s,
