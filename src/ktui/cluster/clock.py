@@ -38,15 +38,12 @@ class SystemClock:
     """The machine's own clock."""
 
     def now(self) -> datetime:
-        """Wall time, aware, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards and keep counting while the machine sleeps."""
         return time.clock_gettime(_RUNS_IN_SLEEP)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait without blocking the event loop; time while the machine sleeps does not count."""
         await asyncio.sleep(seconds)
 
 
@@ -146,16 +143,13 @@ class PausableClock:
 
     @property
     def paused(self) -> bool:
-        """Whether the clock is paused."""
         return not self._running
 
     def now(self) -> datetime:
-        """Return the clock's wall time, aware."""
         at, at_s = self._wall
         return at + timedelta(seconds=self.monotonic() - at_s)
 
     def monotonic(self) -> float:
-        """Return the clock's monotonic seconds."""
         at_s, real_s = self._anchor
         if self._running:
             at_s += (self._real.monotonic() - real_s) * self._speed

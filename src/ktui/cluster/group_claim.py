@@ -101,7 +101,6 @@ class GroupClaim:
         """A sign of life that is still open."""
 
     async def preview(self) -> ClaimPreview:
-        """Preview what `claim` creates and needs, without changing anything on the cluster."""
         stored: bool | None = None
         permitted: bool | None = None
         try:
@@ -120,14 +119,12 @@ class GroupClaim:
         )
 
     async def read(self) -> ClaimStatus:
-        """Read who owns the cluster, without changing the cluster."""
         try:
             return await self._read_owner()
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
 
     async def claim(self, *, take_over: bool) -> ClaimStatus:
-        """Claim the cluster for this state directory, and return the ownership afterwards."""
         try:
             async with self._turn:
                 return await self._claimed(take_over=take_over)
@@ -135,7 +132,6 @@ class GroupClaim:
             return _unknown(error)
 
     async def check(self) -> ClaimStatus:
-        """Check that this state directory still owns the cluster, and signal a live engine."""
         try:
             async with self._turn:
                 standing = await self._checked()
@@ -146,7 +142,6 @@ class GroupClaim:
             return _unknown(error)
 
     async def release(self) -> str | None:
-        """Release the cluster at once; return the reason why it is still claimed, or None."""
         async with self._turn:
             self._end_sign()
             if self._engine is not None:
@@ -162,7 +157,6 @@ class GroupClaim:
             return None
 
     async def aclose(self) -> None:
-        """Close every connection and thread; the claim stays. Idempotent."""
         self._end_sign()
         await self._groups.aclose()
 

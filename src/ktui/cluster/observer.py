@@ -83,15 +83,9 @@ class SourceWrapper:
         self._source = source
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll once.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
         return await self._source.poll(interest)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
         self._source.settings_changed(topics, brokers)
 
 
@@ -130,11 +124,6 @@ class Observer:
         self._figures.patience_s = patience_s
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
-        """Poll the cluster once. Polls never overlap: a second caller waits for the first.
-
-        Raises:
-            ClusterError: no broker provided the list, the brokers or the metadata.
-        """
         async with self._polling:
             started = self._clock.monotonic()
             cluster, listed = await read_cluster_and_reassignments(self._reader)

@@ -38,7 +38,6 @@ class OwnedHere(msgspec.Struct, frozen=True):
     """Whether one of the owner's engines is alive; None where the cluster does not report it."""
 
     def __str__(self) -> str:
-        """The ownership as a sentence."""
         return f"this state directory owns the cluster: {self.owner}"
 
 
@@ -46,7 +45,6 @@ class Unowned(msgspec.Struct, frozen=True):
     """Nobody owns the cluster."""
 
     def __str__(self) -> str:
-        """The ownership as a sentence."""
         return "nobody owns the cluster"
 
 
@@ -76,7 +74,6 @@ class OwnerUnknown(msgspec.Struct, frozen=True):
     """Whether the principal lacks a permission, named in `reason`, so that a retry is no help."""
 
     def __str__(self) -> str:
-        """The ownership as a sentence."""
         return f"the owner of the cluster is unknown: {self.reason}"
 
 

@@ -15,7 +15,6 @@ class TopicPartition(msgspec.Struct, frozen=True, order=True, gc=False):
     partition: int
 
     def __str__(self) -> str:
-        """Return Kafka's own notation, `topic-partition`."""
         return f"{self.topic}-{self.partition}"
 
 

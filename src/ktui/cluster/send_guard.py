@@ -111,23 +111,19 @@ class SendGuard:
 
     @property
     def lost(self) -> str | None:
-        """The reason why this engine no longer sends; None while it may own the cluster."""
         return self._lost
 
     @property
     def unknown(self) -> str | None:
-        """The reason why no new step begins; None if the owner could be read."""
         if isinstance(self._standing, OwnerUnknown):
             return f"no new step begins: {self._standing}. {GOES_ON}"
         return None
 
     @property
     def is_due(self) -> bool:
-        """Whether the next check is due, so that others see that the engine is alive."""
         return self._clock.monotonic() - self._asked_s >= _CHECK_EVERY_S
 
     async def ask(self) -> None:
-        """Check who owns the cluster. An open check is awaited, not repeated."""
         if self._lost is not None:
             return
         now_s = self._clock.monotonic()
@@ -143,7 +139,6 @@ class SendGuard:
             self._judge(before if isinstance(before, OwnerUnknown) else late, now_s)
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`, and check the owner in the meantime."""
         asking = asyncio.ensure_future(self.ask())
         try:
             return await work
@@ -151,7 +146,6 @@ class SendGuard:
             await asking
 
     def why_not(self, *, begins_step: bool) -> str | None:
-        """The reason why the last answer forbids sending, as a sentence; None if it is allowed."""
         if self._lost is not None:
             return self._lost
         if isinstance(self._standing, OwnerUnknown):

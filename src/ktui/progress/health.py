@@ -54,7 +54,6 @@ class HealthCounts(msgspec.Struct, frozen=True):
 
     @property
     def unhealthy(self) -> int:
-        """All of them."""
         return self.offline + self.under_min_isr + self.under_replicated
 
 

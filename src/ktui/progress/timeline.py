@@ -219,7 +219,6 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition."""
         return self.state.tp
 
     @property

@@ -31,7 +31,6 @@ class Damage(msgspec.Struct, frozen=True):
     reason: str
 
     def __str__(self) -> str:
-        """Return the place, then the reason."""
         return f"{self.file}:{self.number}: {self.reason}"
 
 

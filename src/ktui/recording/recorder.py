@@ -96,7 +96,6 @@ class Recorder:
         self._try(lambda: self._session_on(cluster_id))
 
     def poll(self, observation: Observation) -> None:
-        """Record an observation."""
         self._last_poll_ms = to_ms(observation.monotonic_s)
         self._try(lambda: self._session_on(observation.cluster_id).poll(observation))
 

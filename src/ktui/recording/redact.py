@@ -293,7 +293,6 @@ class Redaction:
                 return line
 
     def hide(self, kind: str, name: str) -> str:
-        """Return the replacement of a name; an empty text stays empty."""
         if not name:
             return name
         hidden = self._hidden(kind, name)
@@ -301,7 +300,6 @@ class Redaction:
         return hidden
 
     def text(self, text: str) -> str:
-        """Return a free text in which every word but figures and plain words is hidden."""
         return self._words.hidden(text)
 
     def head(self, head: Head) -> Head:

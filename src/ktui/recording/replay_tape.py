@@ -116,11 +116,6 @@ class RecordingSource(SourceWrapper):
         self.recorder = recorder
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll once, and record the observation or the failure.
-
-        Raises:
-            ClusterError: the cluster is lost.
-        """
         try:
             observation = await super().poll(interest)
         except ClusterError as error:

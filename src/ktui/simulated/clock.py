@@ -38,15 +38,12 @@ class VirtualClock:
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> datetime:
-        """Wall time, aware, in UTC."""
         return self._start + timedelta(seconds=self._seconds)
 
     def monotonic(self) -> float:
-        """Seconds since the start."""
         return self._seconds
 
     async def sleep(self, seconds: float) -> None:
-        """Let `seconds` of this clock pass."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         until = self._seconds + max(0.0, seconds)
         heapq.heappush(self._sleepers, (until, next(self._number), woken))
@@ -129,7 +126,6 @@ class _AwakeClock(SystemClock):
     """The machine's clock, whose monotonic seconds leave out the time that it sleeps."""
 
     def monotonic(self) -> float:
-        """Seconds while the machine is awake."""
         return time.monotonic()
 
 

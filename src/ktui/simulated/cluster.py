@@ -22,7 +22,6 @@ class SimulatedGroups:
         self._calls = Calls(cluster)
 
     async def describe(self, group: str) -> GroupDescription:
-        """Return the group as it is. Creates nothing."""
         await self._coordinator(group, "describe_group")
         cluster = self._cluster
         seen = cluster.groups.describe(group, cluster.now_s)
@@ -32,11 +31,6 @@ class SimulatedGroups:
     async def join(
         self, group: str, metadata: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
-        """Join as the group's one member; return None if another client has joined meanwhile.
-
-        Raises:
-            Refused: Kafka does not allow a session of `session_s` (6 s to 1,800 s).
-        """
         call = "join_group"
         await self._coordinator(group, call)
         if not SHORTEST_SESSION_S <= session_s <= LONGEST_SESSION_S:
@@ -46,28 +40,23 @@ class SimulatedGroups:
         return cluster.groups.join(group, metadata, session_s, member_id, cluster.now_s)
 
     async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
-        """Restart the member's session."""
         await self._coordinator(group, "join_group")
         return self._cluster.groups.heartbeat(group, member, self._cluster.now_s)
 
     async def is_current(self, group: str, description: GroupDescription) -> bool:
-        """Whether the group still has the member of a description, or still none."""
         await self._coordinator(group, "join_group")
         newest = self._cluster.groups.describe(group, self._cluster.now_s)
         return newest.members == description.members
 
     async def leave(self, group: str, member: Member) -> None:
-        """Leave at once; does nothing for a former member."""
         await self._coordinator(group, "join_group")
         self._cluster.groups.leave(group, member, self._cluster.now_s)
 
     async def stores_groups(self) -> bool | None:
-        """Return whether the topic that stores groups exists yet."""
         await self._calls.any_broker("describe_cluster")
         return self._cluster.groups.stored
 
     async def aclose(self) -> None:
-        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
     async def _coordinator(self, group: str, call: str) -> None:
@@ -109,5 +98,4 @@ class SimulatedCluster(SimulatedCore):
         self.note_members()
 
     def perform(self, act: OutsideEvent) -> None:
-        """Apply an event now; if it needs a controller, as soon as there is one."""
         apply_event(self, act)

@@ -51,7 +51,6 @@ class Machines:
         return self._spell[broker]
 
     def still(self, broker: int, spell: int) -> bool:
-        """Whether the broker is still in that spell."""
         return self._spell[broker] == spell
 
     def up(self) -> list[int]:

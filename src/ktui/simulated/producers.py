@@ -89,7 +89,6 @@ class Producers:
         self._started = False
 
     def start(self) -> None:
-        """Begin to write; a second call does nothing."""
         if not self._started:
             self._started = True
             self._core.listen(self._decided)

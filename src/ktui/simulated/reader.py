@@ -52,7 +52,6 @@ class SimulatedReader:
         self._brokers: Mapping[int, Broker] = {}
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Return the cluster id, the controller and the brokers; fenced ones from 4.0 on."""
         await self._calls.any_broker("describe_cluster")
         cluster = self._cluster
         rules = cluster.controller.rules
@@ -80,7 +79,6 @@ class SimulatedReader:
         }
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Return every ongoing reassignment, as the controller has them."""
         await self._calls.any_broker("list_reassignments")
         await self._calls.controller()
         return {
@@ -117,7 +115,6 @@ class SimulatedReader:
         return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
 
     async def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
-        """Page through every partition that the principal may describe, 2,000 per page."""
         if fresh:
             await self._calls.fresh_metadata()
         try:
@@ -141,7 +138,6 @@ class SimulatedReader:
         ends: Collection[TopicPartition],
         starts: Collection[TopicPartition] = (),
     ) -> OffsetsAnswer:
-        """Return log end and log start offsets of one broker's own replicas."""
         try:
             await self._calls.broker(broker, "log_offsets")
         except NotAuthorized:
@@ -170,7 +166,6 @@ class SimulatedReader:
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None
     ) -> LogDirsAnswer:
-        """Return one broker's log dirs, and its replicas of the named partitions."""
         await self._calls.broker(broker, "log_dirs")
         replication = self._cluster.replication
         log_dirs = replication.log_dirs(broker)
@@ -193,7 +188,6 @@ class SimulatedReader:
         return LogDirsAnswer(described, {tp: held for tp, held in found if held is not None})
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
-        """Return the settings of topics."""
         if not names:
             return TopicConfigsAnswer({})
         try:
@@ -215,7 +209,6 @@ class SimulatedReader:
         return TopicConfigsAnswer(configs, tuple(failures), tuple(absent))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
-        """Return the settings of one broker."""
         await self._calls.broker(broker, "broker_config")
         return self._cluster.controller.configs.broker_config(broker)
 
@@ -263,7 +256,6 @@ class SimulatedReader:
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()
     ) -> SettingsAnswer:
-        """Return settings as they stand; each broker is asked for its own."""
         described: dict[ConfigResource, Mapping[str, Setting]] = {}
         failures: dict[ConfigResource, str] = {}
         for resource in sorted(set(resources)):
@@ -288,7 +280,6 @@ class SimulatedReader:
             await self._calls.any_broker("topic_configs")
 
     async def aclose(self) -> None:
-        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
 

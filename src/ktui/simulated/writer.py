@@ -46,7 +46,6 @@ class SimulatedWriter:
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Start reassignments, or cancel them with None, 1,000 partitions per request."""
         self._cluster.catch_up()
         controller = self._cluster.controller
         refused: dict[TopicPartition, WriteResult] = {}
@@ -77,7 +76,6 @@ class SimulatedWriter:
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Elect the first replica of each partition. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         chosen = list(dict.fromkeys(partitions))
         elect = self._cluster.controller.elect
         return await self._in_turn("elect_preferred_leaders", chosen, elect, leaves_within_s)
@@ -121,7 +119,6 @@ class SimulatedWriter:
         *,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Move one broker's replicas to other log dirs."""
         replication = self._cluster.replication
 
         def move(part: Sequence[TopicPartition]) -> Mapping[TopicPartition, WriteResult]:
@@ -141,7 +138,6 @@ class SimulatedWriter:
         *,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
-        """Add partitions to a topic."""
         controller = self._cluster.controller
 
         def create(topics: Sequence[str]) -> Mapping[str, WriteResult]:
@@ -153,8 +149,6 @@ class SimulatedWriter:
     async def unregister_broker(
         self, broker: int, *, leaves_within_s: float | None = None
     ) -> WriteResult:
-        """Remove the registration of a broker."""
-
         def unregister(brokers: Sequence[int]) -> Mapping[int, WriteResult]:
             return {each: self._cluster.unregister(each) for each in brokers}
 
@@ -164,7 +158,6 @@ class SimulatedWriter:
     async def delete_broker_settings(
         self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
     ) -> WriteResult:
-        """Delete settings of a broker that is down, through the controller."""
         resource = broker_resource(broker)
         changes = [ConfigChange(resource, name, ConfigOp.DELETE) for name in names]
 
@@ -234,7 +227,6 @@ class SimulatedWriter:
         return dict.fromkeys(parts, _LOST)
 
     async def aclose(self) -> None:
-        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
 

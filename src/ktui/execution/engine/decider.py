@@ -474,7 +474,6 @@ class Decider:
     def process_answer(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
     ) -> list[AnyRunEvent]:
-        """Process the answer to one request."""
         events = self._answers.process_answer(request, results, self._polled_s)
         return [*events, *pause_after_failure(events, self.run)]
 

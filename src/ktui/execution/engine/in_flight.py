@@ -211,7 +211,6 @@ class StepsInFlight:
             self._cancels[track.tp] = _BY_OPERATOR
 
     def judge(self, observed: Observed) -> list[AnyRunEvent]:
-        """Judge every step in flight."""
         self._elections, self._cancels, self.cancelled_by_others = [], {}, []
         self._now_s = observed.seen.monotonic_s
         self._memory.unanswered.note_poll(self._now_s)

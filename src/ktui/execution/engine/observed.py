@@ -115,7 +115,6 @@ class Observed:
         return used
 
     def only(self, partitions: Collection[TopicPartition]) -> Observation:
-        """Return the observation with some of its partitions only."""
         kept = {tp: self.seen.partitions[tp] for tp in partitions if tp in self.seen.partitions}
         return msgspec.structs.replace(self.seen, partitions=kept)
 

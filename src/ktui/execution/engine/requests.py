@@ -34,13 +34,11 @@ class PendingRequest(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, Brokers | None]
 
     def only(self, kept: Container[TopicPartition]) -> PendingRequest:
-        """Return the request for these partitions only."""
         return PendingRequest(
             self.request, {t: to for t, to in self.partitions.items() if t in kept}
         )
 
     def without(self, dropped: Container[TopicPartition]) -> PendingRequest:
-        """Return the request for all other partitions."""
         return PendingRequest(
             self.request, {t: to for t, to in self.partitions.items() if t not in dropped}
         )

@@ -30,7 +30,6 @@ class ShutGate(msgspec.Struct, frozen=True):
     """What was cancelled."""
 
     def __post_init__(self) -> None:
-        """Refuse a time that cannot be shown."""
         checked_moment(self.at)
 
     @property

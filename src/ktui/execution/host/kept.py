@@ -267,10 +267,5 @@ class _KeepingSource(SourceWrapper):
         self._kept = kept
 
     async def poll(self, interest: Interest) -> Observation:
-        """Poll once.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
         self._kept.write_if_due()
         return await super().poll(interest)

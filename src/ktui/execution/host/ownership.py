@@ -46,7 +46,6 @@ class Holder(msgspec.Struct, frozen=True):
     """Aware, UTC."""
 
     def __post_init__(self) -> None:
-        """Refuse a time that cannot be shown."""
         checked_moment(self.since)
 
     def __str__(self) -> str:

@@ -201,11 +201,6 @@ class Journal:
         return self._events.damage
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Write events in one transaction; they are on the disk when this returns.
-
-        Raises:
-            JournalProblem: the disk is full, or a similar cause; no event was written.
-        """
         return self._append(lambda: self._events.append(events, self._clock.now()), events)
 
     def copy(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
@@ -254,15 +249,12 @@ class Journal:
         return self._tries.do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
 
     def asked(self, *, unanswered: bool = True) -> list[StoredCommand]:
-        """Return the commands without an answer, or all, in the order in which they were asked."""
         return self._tries.do(_READ, lambda: self._commands.asked(unanswered=unanswered))
 
     def answer(self, number: int, answer: Answer) -> None:
-        """Write the answer to a command; its first answer stays."""
         self._tries.do(_WRITTEN, lambda: self._commands.answer(number, answer))
 
     def answer_to(self, number: int) -> StoredCommand:
-        """Return a command with its answer, if there is one."""
         return self._tries.do(_READ, lambda: self._commands.answer_to(number))
 
     def last_seq(self) -> int:
@@ -270,7 +262,6 @@ class Journal:
         return self._tries.do(_READ, self._events.last_seq)
 
     def data_version(self) -> int:
-        """Return a number that changes with each write by another connection; cheap to read."""
         return self._tries.do(_READ, self._data_version)
 
     def _data_version(self) -> int:
@@ -282,7 +273,6 @@ class Journal:
         self._connection.close()
 
     def __enter__(self) -> Self:
-        """Return the journal itself, to be closed at the end of the block."""
         return self
 
     def __exit__(
@@ -291,7 +281,6 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the file."""
         self.close()
 
 
@@ -333,7 +322,6 @@ class MemoryJournal:
         self.entries: list[JournalEntry] = []
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Keep events, and pass their entries on."""
         now, after = self._clock.now(), len(self.entries)
         entries = [JournalEntry(after + n, now, event) for n, event in enumerate(events, start=1)]
         self.entries += entries
@@ -342,14 +330,12 @@ class MemoryJournal:
         return entries
 
     def asked(self) -> list[StoredCommand]:
-        """Return no command."""
         return []
 
     def answer(self, number: int, answer: Answer) -> None:
         """Answer a command, although there is none."""
 
     def data_version(self) -> int:
-        """Return the same number each time."""
         return 0
 
 
@@ -387,11 +373,9 @@ class RunFollower:
         return new
 
     def close(self) -> None:
-        """Close the journal."""
         self._journal.close()
 
     def __enter__(self) -> Self:
-        """Return the follower itself, to be closed at the end of the block."""
         return self
 
     def __exit__(
@@ -400,7 +384,6 @@ class RunFollower:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the journal."""
         self.close()
 
     def _open(self) -> None:

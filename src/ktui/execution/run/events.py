@@ -274,7 +274,6 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -476,7 +475,6 @@ class _OfPartition(RunEvent, frozen=True, kw_only=True):
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
 

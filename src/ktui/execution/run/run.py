@@ -181,7 +181,6 @@ class Run(msgspec.Struct, eq=False):
     throttled: ThrottleLedger = msgspec.field(default_factory=ThrottleLedger)
 
     def __post_init__(self) -> None:
-        """Let each partition be one object again, once a run was decoded."""
         for tracks in (
             self.tracks_in_flight,
             self.troubled,

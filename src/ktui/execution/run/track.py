@@ -88,7 +88,6 @@ class Track(msgspec.Struct):
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition."""
         return self.planned.tp
 
     @property

@@ -118,11 +118,9 @@ class Unanswered(Generic[Whose]):
         return (request for requests in self._open.values() for request in requests)
 
     def __iter__(self) -> Iterator[Whose]:
-        """Iterate over everything with a request that may still take effect."""
         return iter(self._open)
 
     def __contains__(self, whose: Whose) -> bool:
-        """Whether a request may still take effect."""
         return whose in self._open
 
 

@@ -126,7 +126,6 @@ class TopicLogs:
         self.retention = keep
 
     def list_throttled(self, followers: ThrottledReplicas, leaders: ThrottledReplicas) -> None:
-        """Set the lists of throttled replicas."""
         self.followers_listed, self.leaders_listed = followers, leaders
 
 
@@ -154,7 +153,6 @@ class Log(msgspec.Struct, gc=False, eq=False):
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition of the log."""
         return TopicPartition(self.topic.spec.name, self.partition)
 
     @property

@@ -132,7 +132,6 @@ class World:
 
     @staticmethod
     def all_partitions(topics: Iterable[TopicSpec]) -> Iterable[TopicPartition]:
-        """Yield every partition of topics."""
         for topic in topics:
             for number in range(len(topic.replicas)):
                 yield TopicPartition(topic.name, number)
