@@ -134,8 +134,6 @@ def write_output(path: Path, content: bytes, *, mode: int | None = None) -> None
     """Write a file that a person has named: through a stream, else as `write_whole` does.
 
     Args:
-        path: the name.
-        content: what to write.
         mode: the file's mode; None keeps that of the old one, or follows the umask.
 
     Raises:
@@ -157,7 +155,6 @@ def write_whole(path: Path, content: bytes, *, mode: int | None = 0o600) -> None
 
     Args:
         path: the file; a link is followed.
-        content: what to write.
         mode: the file's mode; None keeps that of the old one, or follows the umask.
 
     Raises:

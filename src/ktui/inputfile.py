@@ -77,7 +77,6 @@ def read_pipe(path: Path, most_bytes: int) -> bytes:
     """Read a named pipe until its writer closes it; waits for the writer, as a shell does.
 
     Args:
-        path: the pipe.
         most_bytes: a byte more is read of a longer text.
 
     Raises:

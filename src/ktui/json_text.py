@@ -66,12 +66,7 @@ def checked_moment(moment: datetime) -> datetime:
 
 
 def unknown_field(body: bytes, known: object) -> str | None:
-    """Return the first unknown field of a JSON object, such as `options.rack`; None for none.
-
-    Args:
-        body: the JSON.
-        known: the value decoded from that JSON.
-    """
+    """Return the first unknown field of a JSON object, such as `options.rack`; None for none."""
     return next(_unknown(msgspec.json.decode(body), known, ""), None)
 
 

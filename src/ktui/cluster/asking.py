@@ -69,7 +69,6 @@ class RequestsByKey(Generic[K, A]):
         return {task for task, since in self._open.values() if now - since < younger_than_s}
 
     def due(self, key: K) -> bool:
-        """Whether a new request for the key may be sent now."""
         if key in self._open:
             return False
         if key in self._expired:
@@ -148,7 +147,6 @@ class RequestsByKey(Generic[K, A]):
         return failed + late
 
     async def aclose(self) -> None:
-        """Cancel all open requests."""
         tasks = [task for task, _ in self._open.values()]
         for task in tasks:
             task.cancel()

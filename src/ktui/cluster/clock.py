@@ -107,8 +107,6 @@ class PausableClock:
         from_s: the first monotonic second.
         until_s: the monotonic second at which the clock stops.
         speed: seconds of this clock per real second.
-        fastest: the highest speed.
-        real: the clock of real time.
     """
 
     def __init__(
@@ -172,13 +170,11 @@ class PausableClock:
                 await changed
 
     def run(self) -> None:
-        """Start the clock."""
         self._set_anchor(self.monotonic())
         self._running = True
         self._wake()
 
     def pause(self) -> None:
-        """Stop the clock."""
         self._set_anchor(self.monotonic())
         self._running = False
         self._wake()
@@ -190,11 +186,9 @@ class PausableClock:
         self._wake()
 
     def faster(self) -> None:
-        """Change to the next higher speed of `SPEEDS`."""
         self.run_at(SPEEDS[min(len(SPEEDS) - 1, bisect_right(SPEEDS, self._speed))])
 
     def slower(self) -> None:
-        """Change to the next lower speed of `SPEEDS`."""
         self.run_at(SPEEDS[max(0, bisect_left(SPEEDS, self._speed) - 1)])
 
     def _set_anchor(self, at_s: float) -> None:

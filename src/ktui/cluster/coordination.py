@@ -33,12 +33,10 @@ class CoordinatorKind(enum.StrEnum):
 
     @property
     def topic(self) -> str:
-        """The internal topic whose leaders are the coordinators."""
         return _KEPT[self][0]
 
     @property
     def operation(self) -> Operation:
-        """The read that lists them."""
         return _KEPT[self][1]
 
 
@@ -82,9 +80,7 @@ def share_state_key(group: str, topic_id: str, partition: int) -> str:
     """Return the key by which Kafka keeps a share group's state of one partition.
 
     Args:
-        group: the share group.
         topic_id: the topic's id in URL-safe base64, as Kafka prints it.
-        partition: a partition that the group reads.
     """
     return f"{group}:{topic_id}:{partition}"
 
@@ -93,7 +89,6 @@ def coordinating_partition(of: CoordinatedId, partitions: int) -> int:
     """Return the partition of the internal topic that keeps an id, as Kafka's `Utils.abs` has it.
 
     Args:
-        of: the id.
         partitions: how many partitions the topic has; at least 1.
     """
     return 0 if of.hash == _SMALLEST_INT else abs(of.hash) % partitions

@@ -80,7 +80,6 @@ class ClusterFigures:
         Args:
             cluster: the brokers; those that are down are not asked.
             measured: the partitions whose leaders and lagging replicas are measured.
-            topics: topics whose settings are wanted.
             everyone: whether to read settings of all brokers, not only those concerned.
             all_log_dirs: whether to read the log dirs of all brokers.
         """
@@ -149,7 +148,6 @@ class ClusterFigures:
 
     @property
     def ends(self) -> dict[Replica, Reading]:
-        """Log end offsets by replica."""
         return {
             Replica(tp, broker): Reading(end, answer.at_s)
             for broker, answer in self._offsets.answers.items()
@@ -179,17 +177,14 @@ class ClusterFigures:
 
     @property
     def log_dirs(self) -> dict[int, tuple[LogDir, ...]]:
-        """Log dirs by broker."""
         return {broker: answer.value.log_dirs for broker, answer in self._dirs.answers.items()}
 
     @property
     def topic_configs(self) -> dict[str, TopicConfig]:
-        """Settings by topic."""
         return self._topics.configs
 
     @property
     def broker_configs(self) -> dict[int, BrokerConfig]:
-        """Settings by broker."""
         return {broker: answer.value for broker, answer in self._brokers.answers.items()}
 
     @property
@@ -213,7 +208,6 @@ class ClusterFigures:
                 yield Failure(Operation.LOG_ENDS, f"{code} for {min(tps)}{more}", broker)
 
     async def aclose(self) -> None:
-        """Cancel all open requests."""
         for asking in self._askings:
             await asking.aclose()
 

@@ -47,7 +47,6 @@ class FreshMetadata:
         """Describe topics; the second value is whether the answer is known to be fresh.
 
         Args:
-            names: topics to describe.
             fresh: whether to wait for fresh metadata.
             within_s: seconds to wait; after that, metadata of any age is accepted.
 

@@ -71,9 +71,6 @@ class GroupClaim:
     Args:
         groups: the port to the groups; closed by `aclose`.
         cluster_id: the cluster's id, part of the groups' names.
-        me: this state directory's description of itself.
-        clock: the clock that times heartbeats.
-        sessions: session timeouts to request.
     """
 
     def __init__(

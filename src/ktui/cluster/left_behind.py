@@ -47,7 +47,6 @@ def needed_by_move(
     """Whether an entry of a topic's throttled-replicas list concerns a move in flight.
 
     Args:
-        topic: the topic's name.
         key: the list, by Kafka's name.
         value: the entry, as `partition:broker`, or `*`.
         moving: every reassignment in flight.
@@ -82,7 +81,6 @@ class CatchingUp:
     leaders' side binds what is sent to replicas out of sync, by the rate of the listed leader.
 
     Args:
-        lists: the lists of throttled replicas.
         states: the partitions of their topics. Those with all replicas in sync may be missing.
         unknown: the topics of which not every such partition is in `states`.
     """
@@ -111,7 +109,6 @@ class CatchingUp:
         Entries of every broker that may lead next count on the leaders' side.
 
         Args:
-            topic: the topic's name.
             key: the list, by Kafka's name.
             entry: `partition:broker`, or `*`.
         """
@@ -159,7 +156,6 @@ def unneeded_throttles(
     file, or apply to every broker; an observation does not show which.
 
     Args:
-        observation: the last observation.
         ours: the values that known runs have set, by setting. A run needs its values, or removes
             them.
     """

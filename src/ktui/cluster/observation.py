@@ -101,12 +101,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def online(self) -> frozenset[int]:
-        """The brokers that are registered and not fenced."""
         return online_brokers(self.brokers)
 
     @property
     def reassigning(self) -> dict[TopicPartition, PartitionState]:
-        """The partitions that the controller lists as being reassigned."""
         return {tp: state for tp, state in self.partitions.items() if state.reassigning}
 
     @property
@@ -125,10 +123,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(self.brokers.keys() - self.online)
 
     def alive(self, broker: int) -> bool:
-        """Whether the broker is registered and not fenced."""
         known = self.brokers.get(broker)
         return known is not None and known.alive
 
     def wall_time(self, reading: Reading) -> datetime:
-        """The wall time at which a reading was taken."""
         return self.at - timedelta(seconds=max(0.0, self.monotonic_s - reading.at_s))

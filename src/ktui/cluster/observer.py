@@ -73,11 +73,7 @@ class ObservationSource(Protocol):
 
 
 class SourceWrapper:
-    """A source that polls through another one; what it adds to a poll is in its subclasses.
-
-    Args:
-        source: the other source.
-    """
+    """A source that polls through another one; what it adds to a poll is in its subclasses."""
 
     def __init__(self, source: ObservationSource) -> None:
         self._source = source

@@ -75,17 +75,14 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reassigning(self) -> bool:
-        """Whether the controller lists the partition as being reassigned."""
         return bool(self.adding or self.removing)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas after the reassignment, in order."""
         return tuple(b for b in self.replicas if b not in self.removing)
 
     @property
     def original(self) -> tuple[int, ...]:
-        """The replicas before the reassignment. Kafka forgets their order."""
         return tuple(b for b in self.replicas if b not in self.adding)
 
     @property

@@ -88,7 +88,6 @@ class LogDirsAnswer(msgspec.Struct, frozen=True):
 
     @property
     def sizes(self) -> dict[TopicPartition, int]:
-        """The bytes of each replica."""
         return {tp: replica.size for tp, replica in self.replicas.items()}
 
 
@@ -386,7 +385,6 @@ class ClusterWriter(Protocol):
         and `message` has the wait (KIP-599).
 
         Args:
-            topic: the topic's name.
             count: the number of partitions afterwards.
             assignment: the replicas of each new partition; None lets Kafka place them.
             leaves_within_s: as above.

@@ -78,11 +78,9 @@ class Unguarded:
         """Do nothing."""
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`."""
         return await work
 
     def why_not(self, *, begins_step: bool) -> str | None:  # noqa: ARG002 - all may be sent
-        """Return None: every request may be sent."""
         return None
 
 

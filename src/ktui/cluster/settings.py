@@ -182,5 +182,4 @@ class TopicSettings:
             self.asking.forgive(())
 
     def failures(self) -> tuple[Failure, ...]:
-        """List missing and late answers, with reasons."""
         return (*self.asking.failures(), *self._failures.values())

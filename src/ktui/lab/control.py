@@ -20,8 +20,6 @@ def fail(lab: Lab, node_id: int, number: int | None) -> Path:
     """Let a log dir of a node fail, and return it. A running broker notices within seconds.
 
     Args:
-        lab: the lab.
-        node_id: the node.
         number: which of its log dirs, from 1; None for the last one.
 
     Raises:

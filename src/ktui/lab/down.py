@@ -13,7 +13,6 @@ def down(lab: Lab, *, keep: bool) -> None:
     """End exactly the processes of this lab, no matter which `ktui` started them.
 
     Args:
-        lab: the lab.
         keep: let brokers shut down in order and leave the folder as it is. If False, end them at
             once and remove the lab's files. Other files in the folder stay, and so does the folder.
     """

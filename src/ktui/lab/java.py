@@ -103,10 +103,8 @@ def run_java(
     """Run a small Java program to its end.
 
     Args:
-        java: the path of the java program.
         arguments: the arguments of java itself, then the program's own.
         doing: the purpose as a phrase, for the error.
-        environment: the program's environment; None for that of this process.
 
     Raises:
         LabError: the program failed; the error quotes its last lines.

@@ -39,12 +39,10 @@ class Security(enum.StrEnum):
 
     @property
     def protocol(self) -> str:
-        """Kafka's spelling."""
         return self.value.upper()
 
     @property
     def encrypted(self) -> bool:
-        """Whether connections are TLS."""
         return self in (Security.SSL, Security.SASL_SSL)
 
     @property
@@ -62,12 +60,10 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def is_controller(self) -> bool:
-        """Whether this is a KRaft controller."""
         return self.id >= CONTROLLER_ID
 
     @property
     def name(self) -> str:
-        """The node's name in messages and folders."""
         if self.is_controller:
             return "controller" if self.id == CONTROLLER_ID else f"controller-{self.id}"
         return f"broker-{self.id}"
@@ -98,7 +94,6 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def joined_class_path(self) -> str:
-        """The class path in the form of java -cp."""
         return os.pathsep.join(self.class_path)
 
 
@@ -110,12 +105,10 @@ class Lab(msgspec.Struct, frozen=True):
 
     @property
     def brokers(self) -> tuple[Node, ...]:
-        """The brokers by id."""
         return tuple(node for node in self.layout.nodes if not node.is_controller)
 
     @property
     def size(self) -> str:
-        """The number of brokers, as words."""
         return f"{len(self.brokers)} broker{'' if len(self.brokers) == 1 else 's'}"
 
     @property
@@ -125,12 +118,10 @@ class Lab(msgspec.Struct, frozen=True):
 
     @property
     def controller(self) -> Node:
-        """The first KRaft controller."""
         return self.layout.nodes[0]
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses, in the form of `bootstrap.servers`."""
         return ",".join(f"{HOST}:{node.port}" for node in self.brokers)
 
     def node(self, node_id: int) -> Node:
@@ -149,11 +140,9 @@ class Lab(msgspec.Struct, frozen=True):
         )
 
     def home(self, node: Node) -> Path:
-        """Return the node's own folder."""
         return self.folder / node.name
 
     def properties_file(self, node: Node) -> Path:
-        """Return the file of the node's server properties."""
         return self.home(node) / "server.properties"
 
     def log_dirs(self, node: Node) -> tuple[Path, ...]:
@@ -167,12 +156,10 @@ class Lab(msgspec.Struct, frozen=True):
         return self.home(node) / "server.log"
 
     def client_file(self, user: str) -> Path:
-        """Return the Java client properties file for `user`."""
         return self.folder / f"client-{user}.properties"
 
     @property
     def certificates(self) -> Path:
-        """The folder of keys and certificates, in a lab with TLS."""
         return self.folder / "certificates"
 
 

@@ -96,7 +96,6 @@ def stop(lab: Lab, *, gently: bool) -> None:
     """End every process of the lab, brokers first and controllers after them.
 
     Args:
-        lab: the lab.
         gently: let brokers close their logs, to keep the data.
     """
     found = running(lab)

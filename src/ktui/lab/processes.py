@@ -31,7 +31,6 @@ class Process(msgspec.Struct, frozen=True):
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self.handle.pid
 
 

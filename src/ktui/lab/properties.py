@@ -62,8 +62,6 @@ def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[
     """Return the complete server.properties of one node.
 
     Args:
-        lab: the lab.
-        node: one of the lab's nodes.
         secured: the settings for the lab's security; empty for plaintext.
     """
     replication = str(min(3, len(lab.brokers)))

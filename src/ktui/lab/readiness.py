@@ -26,7 +26,6 @@ async def wait_until_ready(lab: Lab, connect: Connect, report: ProgressReport) -
 
     Args:
         lab: the lab, with its processes started.
-        connect: makes the reader that polls the cluster.
         report: receives the number of brokers so far.
 
     Raises:

@@ -36,8 +36,6 @@ def advice(cause: Cause, broker: int, cancel_key: str = "") -> str:
     """Return what the operator can do about a stall of a replica on a broker.
 
     Args:
-        cause: the cause of the stall.
-        broker: the broker.
         cancel_key: the key that cancels the reassignment; empty where none does.
     """
     return _ADVICE[cause].format(broker=broker, key=f" ({cancel_key})" if cancel_key else "")
@@ -69,10 +67,6 @@ def replica_stall(
     """Judge one adding replica.
 
     Args:
-        state: its partition.
-        broker: its broker.
-        catch_up: how it catches up.
-        poll: the observation.
         hindered: what `copy_blocker` returned for it.
         before: its stall as of the poll before.
     """

@@ -200,9 +200,6 @@ def fold_flows(before: Flows, last: Observation | None, now: Observation, now_s:
     """Fold one observation into the flows so far, which stay unchanged.
 
     Args:
-        before: the flows so far.
-        last: the observation before.
-        now: the observation.
         now_s: its second, never before that of an earlier one.
     """
     if before.at_s is not None and now_s <= before.at_s:

@@ -73,13 +73,11 @@ class EventCollector:
     def add(
         self, what: str, severity: EventSeverity = EventSeverity.NEWS, broker: int | None = None
     ) -> None:
-        """Add one sentence."""
         self.events.append(Event(self._at, what, self._tp, broker, int(severity)))
 
     def alarm(
         self, broker: int, becomes: str, why: str, severity: EventSeverity, *, become: str = ""
     ) -> None:
-        """Add a change of a replica's alarm."""
         what = f"replica {broker} {becomes}{_because(why)}"
         event = Event(self._at, what, self._tp, broker, int(severity))
         self.alarms.append(Alarm(event, broker, becomes, become or becomes, why))

@@ -50,7 +50,6 @@ def replica_progress(
 
     Args:
         progress: the fold of the observations; the last one has the plan's partitions.
-        targets: the plan.
         topics: those of the plan's topics that exist.
     """
     seen = progress.last

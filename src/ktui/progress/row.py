@@ -17,7 +17,6 @@ def state_word(timeline: Timeline, ours: Container[TopicPartition] | None) -> st
     """Return the state's word: `stalled` first, then `foreign`, else the phase's own word.
 
     Args:
-        timeline: the partition.
         ours: the partitions that a run of this program moves. None while no run is shown: nothing
             is foreign then. A settled partition outside the run is not foreign either.
     """

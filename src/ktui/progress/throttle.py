@@ -97,8 +97,6 @@ class Throttles:
         """Find the throttle under which a copy onto a broker never catches up.
 
         Args:
-            state: the partition.
-            broker: the broker that receives the copy.
             already: whether the copy was found to starve before; that ends only with some room.
         """
         room = ROOM if already else 1.0
@@ -193,7 +191,6 @@ class _Load:
         """Count a partition.
 
         Args:
-            tp: the partition.
             inbound: bytes written to it a second.
             copies: for each replica being copied, whether it makes headway.
             in_sync: the number of in-sync followers, which count against the rate too.

@@ -35,7 +35,6 @@ class Phase(enum.StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether the move is over."""
         return self in _ENDED
 
 

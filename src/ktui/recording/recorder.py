@@ -42,7 +42,6 @@ class Recorder:
 
     Args:
         folder: the folder for recordings; it is created if missing.
-        clock: the clock that times the observations.
         cluster: the operator's name for the cluster.
         program: the recording program, with its version.
         redaction: hides names in each line; None keeps them.
@@ -111,7 +110,6 @@ class Recorder:
         older than the last answered poll gets the time of that poll.
 
         Args:
-            run: the run's name.
             run_id: distinguishes the run from others of that name.
             entry: the event's number in the journal, from 1.
             at: the time, aware, at which the journal received the event.

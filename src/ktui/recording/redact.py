@@ -42,7 +42,6 @@ class WordHider:
         """Names of more than one word."""
 
     def learn(self, name: str, hidden: str) -> None:
-        """Remember the replacement of a name."""
         of_its_kind = self._names if _WORD.fullmatch(name) else self._phrases
         of_its_kind.setdefault(name, hidden)
 
@@ -279,7 +278,6 @@ class Redaction:
         self._words = WordHider(lambda name: self._hidden("name", name))
 
     def __call__(self, line: AnyLine) -> AnyLine:
-        """Return a line without names."""
         match line:
             case Head():
                 return self.head(line)

@@ -61,7 +61,6 @@ def parse_second(text: str, tape: Tape) -> float:
     Args:
         text: the moment. A time of day is the first one after the beginning. Times are local unless
             they have an offset.
-        tape: the recording.
 
     Raises:
         ValueError: the text is not a moment of the recording; the message says why, and which
@@ -206,7 +205,6 @@ class Tape:
 
     @property
     def from_s(self) -> float:
-        """The second at which the tape begins."""
         return self._reels[0].stretch.from_s
 
     @property
@@ -217,7 +215,6 @@ class Tape:
 
     @property
     def until_s(self) -> float:
-        """The second of the tape's last line."""
         return max(reel.stretch.until_s for reel in self._reels)
 
     def wall(self, at_s: float) -> datetime:
@@ -225,7 +222,6 @@ class Tape:
         return from_wall_ms(to_ms(at_s) + self._wall_ms)
 
     def second(self, at: datetime) -> float:
-        """Convert a wall time to a second."""
         return self.from_s + (at - self.wall(self.from_s)).total_seconds()
 
     def play(self, after: TapePosition | None = None) -> Iterator[TapeItem]:

@@ -31,7 +31,6 @@ class StoredSegment(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> Path:
-        """The folder of its session."""
         return self.path.parent
 
 
@@ -188,7 +187,6 @@ def choose_segments(
 
     Args:
         segments: all segments, in any order.
-        limits: the limits.
         now_ms: wall time, milliseconds since 1970.
         needed_for: returns why a segment must stay although it is beyond the limits; None if it
             may go. It is called for no other segment.

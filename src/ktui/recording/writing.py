@@ -77,7 +77,6 @@ class SegmentWriter:
             self.abandon()
 
     def abandon(self) -> None:
-        """Close the file unfinished."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -219,15 +218,7 @@ class SegmentLimits(msgspec.Struct, frozen=True):
 
 
 class SessionWriter:
-    """Writes one session. Every call raises OSError when the disk refuses to write.
-
-    Args:
-        folder: the folder for recordings.
-        first: the first line of the first segment.
-        clock: the clock that times the lines.
-        hide: hides names in each line.
-        lengths: when to begin another segment, and when to write a whole poll.
-    """
+    """Writes one session. Every call raises OSError when the disk refuses to write."""
 
     def __init__(
         self, folder: Path, first: Head, clock: Clock, hide: Hide, lengths: SegmentLimits
@@ -250,7 +241,6 @@ class SessionWriter:
 
     @property
     def length_ms(self) -> int:
-        """The time since the session began."""
         return self._now_ms() - self._began_ms
 
     def poll(self, observation: Observation) -> None:
@@ -278,7 +268,6 @@ class SessionWriter:
         self._segment.close()
 
     def abandon(self) -> None:
-        """Close the last file unfinished."""
         self._segment.abandon()
 
     def _begin_in_new_folder(self, first: Head) -> None:

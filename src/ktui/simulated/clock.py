@@ -103,7 +103,6 @@ class ScaledClock(PausableClock):
         speed: seconds of this clock per real second.
         at: the wall time at which it begins; None for that of real time.
         from_s: its first monotonic second.
-        fastest: the highest speed.
         real: the clock of real time; None for one that stands while the machine sleeps, for a
             simulation would have to catch up with all those hours.
     """
@@ -140,7 +139,6 @@ class CallSchedule:
         self._entries: list[tuple[float, int, ScheduledCall]] = []
 
     def enter(self, at_s: float, action: ScheduledCall) -> None:
-        """Schedule `action` for the second `at_s`."""
         heapq.heappush(self._entries, (at_s, next(self._number), action))
 
     @property
@@ -149,5 +147,4 @@ class CallSchedule:
         return self._entries[0][0] if self._entries else math.inf
 
     def take(self) -> ScheduledCall:
-        """Remove and return the next call."""
         return heapq.heappop(self._entries)[2]

@@ -92,7 +92,6 @@ class SimulatedCluster(SimulatedCore):
         self.at(due.at_s, lambda: self.perform(due.act))
 
     def do(self, act: OutsideEvent) -> None:
-        """Apply an event now."""
         self.catch_up()
         self.perform(act)
         self.note_members()

@@ -56,7 +56,6 @@ class SimulatedCore(ABC):
     """The state that ports and outside events work on. `SimulatedCluster` adds both.
 
     Args:
-        spec: the cluster's brokers, topics and settings.
         clock: the cluster's clock; the simulation's first moment is now.
         seed: seed of everything random: topic ids, tides, which broker answers.
 
@@ -124,7 +123,6 @@ class SimulatedCore(ABC):
         return result
 
     def configure(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
-        """Change settings, effective at once."""
         results = self.controller.alter_configs(changes)
         for resource, result in results.items():
             if result.verdict is Verdict.ACCEPTED:
@@ -132,7 +130,6 @@ class SimulatedCore(ABC):
         return results
 
     def unregister(self, broker: int) -> WriteResult:
-        """Remove a broker's registration; brokers' metadata follows."""
         result = self.controller.unregister(broker)
         self.note_members()
         return result

@@ -45,11 +45,7 @@ class _Group(msgspec.Struct):
 
 
 class Groups:
-    """The consumer groups of a cluster, each kept by its coordinator.
-
-    Args:
-        machines: the machines of all brokers, any of which can coordinate.
-    """
+    """The consumer groups of a cluster, each kept by its coordinator."""
 
     def __init__(self, machines: Machines) -> None:
         self._machines = machines
@@ -85,7 +81,6 @@ class Groups:
                     group.present.heard_s = now_s
 
     def describe(self, name: str, now_s: float) -> GroupDescription:
-        """Return a group as any client sees it."""
         group = self._groups.get(name)
         if group is None:
             return GroupDescription("", settled=True, members=())
@@ -116,7 +111,6 @@ class Groups:
         return Member(joined, group.generation)
 
     def heartbeat(self, name: str, member: Member, now_s: float) -> HeartbeatAnswer:
-        """Restart the member's session if it is the current member."""
         group = self._groups.get(name, _Group())
         self._expire(group, now_s)
         present = group.present
@@ -126,7 +120,6 @@ class Groups:
         return HeartbeatAnswer.STAYS
 
     def leave(self, name: str, member: Member, now_s: float) -> None:
-        """Remove the member if it is the current one."""
         group = self._groups.get(name, _Group())
         self._expire(group, now_s)
         if group.present is not None and group.present.id == member.id:

@@ -102,7 +102,6 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Its topic id, URL-safe base64; None to draw one."""
 
     def size(self, partition: int) -> int:
-        """Return the bytes of a partition at the start."""
         return self.sizes[partition] if self.sizes else self.bytes_each
 
 

@@ -40,7 +40,6 @@ class Machines:
         return iter(self._power)
 
     def power(self, broker: int) -> Power:
-        """Return the state of the broker's process."""
         return self._power[broker]
 
     def turn(self, broker: int, power: Power) -> int:

@@ -28,7 +28,6 @@ class Metadata:
     The cost follows the changes within the lag, not the size of the cluster.
 
     Args:
-        controller: the source of the records.
         lag_s: seconds by which every broker is behind the controller.
     """
 

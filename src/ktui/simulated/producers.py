@@ -38,7 +38,6 @@ class Produced(NamedTuple):
 
     @property
     def took_s(self) -> float:
-        """Both together."""
         return max(self.machine_s, self.wait_s)
 
 
@@ -63,7 +62,6 @@ class Producers:
 
     Args:
         core: the cluster, whose topics say how much is written to them.
-        model: the constants of the latency.
         seed: seed of the chance. Drawing changes nothing in the cluster.
         keep_s: the number of seconds that are kept; None for all.
     """

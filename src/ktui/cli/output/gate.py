@@ -21,8 +21,6 @@ def gate_line(shut: ShutGate, state: StateDir, whose: str) -> str:
     """Describe who shut a gate, and the command that opens it.
 
     Args:
-        shut: who shut it.
-        state: the state directory.
         whose: the name of a run on the cluster, or the options that name the cluster.
     """
     command = f"ktui cancel {whose} --remove-cancel{state_option(state)}"

@@ -12,11 +12,7 @@ from ktui.cli.context.terminal import ERASE_LINE
 
 
 class ProgressLine:
-    """The progress line: redrawn in place on a terminal, else printed now and then.
-
-    Args:
-        every_s: seconds between two printed lines.
-    """
+    """The progress line: redrawn in place on a terminal, else printed now and then."""
 
     def __init__(self, every_s: float = 10.0) -> None:
         self._every_s = every_s
@@ -25,7 +21,6 @@ class ProgressLine:
         self._printed_at_s = -every_s
 
     def show(self, line: str) -> None:
-        """Show the progress of the moment."""
         if line == self._last:
             return
         if self.drawn:
@@ -44,6 +39,5 @@ class ProgressLine:
         self._last = ""
 
     def clear(self) -> None:
-        """Erase the line on a terminal."""
         if self.drawn:
             click.echo(ERASE_LINE, err=True, nl=False)

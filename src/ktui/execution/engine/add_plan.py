@@ -64,7 +64,6 @@ class JoinEffect(enum.StrEnum):
 
     @property
     def joins(self) -> bool:
-        """Whether the run accepts the new target."""
         return self not in (JoinEffect.KEEP, JoinEffect.SAME)
 
 
@@ -88,10 +87,8 @@ def join_effect(
 
     Args:
         track: the partition in the run; None if the run does not have it.
-        target: the replicas in the extra plan.
         found: the replicas that the extra plan found; None if that is not known. Somebody else
             may have moved a partition away since the run brought it to its target.
-        on_conflict: what to do with a partition that is on its way to another target.
     """
     if track is None:
         return JoinEffect.NEW
@@ -119,17 +116,7 @@ def join_effects_text(joinings: Iterable[JoinEffect]) -> str:
 
 
 class CheckedExtraPlan:
-    """An extra plan, checked against a run and its cluster.
-
-    Args:
-        plan: the extra plan.
-        name: the name of the plan's file.
-        run: the run, read from its journal.
-        facts: the present cluster.
-        on_conflict: what to do with partitions that the run moves to another target.
-        allowed: the problems that the operator has allowed.
-        need: the permissions that are needed.
-    """
+    """An extra plan, checked against a run and its cluster."""
 
     def __init__(
         self,
@@ -231,7 +218,6 @@ class CheckedExtraPlan:
         return at_target and any(tp in self._tracks for tp in finding.partitions)
 
     def command(self) -> Add:
-        """Return the command for the run, with the whole plan."""
         partitions = tuple(planned_partitions(self.plan, self._seen))
         return Add(self.name, hash_plan(self.plan), partitions, self.on_conflict)
 

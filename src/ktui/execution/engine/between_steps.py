@@ -224,12 +224,6 @@ def requeue_cancelled(
 
     Of a partition that the last poll did not ask for, only the next poll says how it stands.
 
-    Args:
-        partitions: those called off.
-        memory: the pacing state of each partition.
-        flights: the steps in flight, which are to be cancelled.
-        polled: the partitions of the last poll.
-
     Returns:
         The events that follow, and the partitions to poll before anything is sent for them.
     """
@@ -278,8 +272,6 @@ def requeue_joined(
 
     Args:
         partitions: the partitions; the run has applied the event already.
-        memory: the pacing state of each partition.
-        observed: the last poll, if there was one.
 
     Returns:
         The new states of the partitions that the last poll shows.

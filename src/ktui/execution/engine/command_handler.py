@@ -319,5 +319,4 @@ class CommandHandler:
 
 
 def _with_own(limits: Limits) -> set[int]:
-    """Return the brokers that have limits of their own."""
     return {each.broker for each in limits.brokers}

@@ -80,8 +80,6 @@ class Decider:
     caller puts the returned events into the journal and then applies them to the run, at once.
 
     Args:
-        run: the fold of its journal so far.
-        prior: the speed of earlier runs on the cluster, if known.
         heard: returns when the last question was asked that a broker has answered.
     """
 
@@ -134,7 +132,6 @@ class Decider:
 
     @property
     def interest(self) -> Interest:
-        """What the next poll has to show."""
         return Interest(
             partitions=frozenset(self._to_poll),
             fresh=True,
@@ -154,7 +151,6 @@ class Decider:
 
     @property
     def has_polled(self) -> bool:
-        """Whether the cluster was polled yet."""
         return self._observed is not None
 
     @property
@@ -170,12 +166,10 @@ class Decider:
 
     @property
     def timelines(self) -> Mapping[TopicPartition, Timeline]:
-        """The progress of the partitions in flight at the last poll."""
         return self._memory.progress.timelines
 
     @property
     def flows(self) -> Flows:
-        """The traffic into brokers at the last poll."""
         return self._memory.progress.flows
 
     @property
@@ -231,7 +225,6 @@ class Decider:
         """Process a poll: the outcomes of steps in flight, and the state of waiting partitions.
 
         Args:
-            seen: the observation of the cluster.
             unowned: why no new step may begin with regard to who owns the cluster; None if one may.
             forbidden: why the command of --while lets none begin; None if it lets them.
         """
@@ -501,7 +494,6 @@ class Decider:
         return events
 
     def has_open_request(self, tp: TopicPartition) -> bool:
-        """Whether a request for a partition may still take effect."""
         return tp in self._memory.unanswered
 
     @property

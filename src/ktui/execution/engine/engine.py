@@ -63,9 +63,7 @@ class EventRecorder:
     """Writes events to the disk, and only then applies them to the run.
 
     Args:
-        run: the fold of the journal so far.
         journal: the journal of the run, which this process owns.
-        clock: time.
         lost: returns why this process does not own the run any more; None while it does.
     """
 
@@ -136,11 +134,7 @@ class Engine:
     One object for each time that a process owns the run; `execute` is called once.
 
     Args:
-        run: the fold of the journal so far.
         journal: the journal of the run, which this process owns.
-        source: the observations of the cluster.
-        cluster: the ports that read the cluster's settings, and change the cluster.
-        clock: time.
         check_throttle: raises RunRefused if another run has a throttle, so that this one may not.
         gate_shut: returns who has shut the cluster's cancel gate; None while the gate is open.
         lost: returns why this process does not own the run any more; None while it does.
@@ -214,12 +208,10 @@ class Engine:
 
     @property
     def timelines(self) -> Mapping[TopicPartition, Timeline]:
-        """The progress of the partitions in flight at the last poll."""
         return self._decider.timelines
 
     @property
     def speed_shown(self) -> SpeedShown | None:
-        """What the run's copies have shown so far of the cluster's speed; None before a poll."""
         return self._decider.speed_shown
 
     async def execute(self, owner: Owned) -> None:
@@ -274,7 +266,6 @@ class Engine:
         return [Continued(by=by) for by in ENDING_PAUSES if by in self._run.pauses.whole]
 
     async def _turn(self) -> None:
-        """Poll, decide, journal the intents, act, journal the outcomes."""
         for left in reversed(range(MOST_REPOLLS + 1)):
             if not await self._take_in_poll():
                 return

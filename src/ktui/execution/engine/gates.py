@@ -105,7 +105,6 @@ def pause_after_failure(events: Iterable[AnyRunEvent], run: Run) -> list[Paused]
 
     Args:
         events: what has just happened; the run has not applied it yet.
-        run: the run.
     """
     if not run.limits.in_batches or PauseOrigin.FAILURE in run.pauses.whole:
         return []
@@ -156,9 +155,7 @@ class CancelsByOthers:
 
         Args:
             cancelled: the partitions whose steps others have cancelled, by this poll.
-            in_flight: the steps that are in flight still.
             events: the events of this poll, which the run has not applied yet.
-            now_s: the time of the poll, in monotonic seconds.
         """
         if not cancelled or self._run.left_to_kafka:
             return []
@@ -194,7 +191,6 @@ class Deadline:
     Every call takes the time of the last poll.
 
     Args:
-        memory: the engine's state.
         forecast: knows how fast copies are; it has learned from the last poll.
     """
 

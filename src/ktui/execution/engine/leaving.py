@@ -50,7 +50,6 @@ class Submitted:
         self._since_s = 0.0
 
     def __call__(self, run: Run, seen: Observation | None) -> str | None:
-        """Return why the run is to be left now; None to go on."""
         paused = _ending_pause(run)
         if paused is not None or seen is None:
             return paused
@@ -89,7 +88,6 @@ class Settled:
         self._since_s = clock.monotonic()
 
     def __call__(self, run: Run, seen: Observation | None) -> str | None:
-        """Return why the run is to be left now; None to go on."""
         is_over = run.over == len(run.tracks)
         waits = run.cancelling or run.additions.waiting or is_over
         known = seen is not None and run.tracks_in_flight.keys() <= seen.reassigning.keys()

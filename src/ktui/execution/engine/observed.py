@@ -22,7 +22,6 @@ class Observed:
     """An observation, with what is needed to judge each of its partitions.
 
     Args:
-        seen: the observation.
         restarting: brokers that went offline a moment ago.
         closed: cordoned brokers that no target may name; None for those that the observation shows.
         asks_kafka: whether the run asks Kafka for its targets whatever they name (`ktui reassign`).
@@ -167,7 +166,6 @@ class SuspectedBrokers:
         self._until_s: dict[int, float] = {}
 
     def update(self, observed: Observed) -> None:
-        """Compare the brokers in sync with those of the last poll."""
         states = [state for state in observed.seen.partitions.values() if state.described]
         in_sync = frozenset(broker for state in states for broker in state.isr)
         there = {broker for state in states for broker in state.replicas}
@@ -196,7 +194,6 @@ class AbsentBrokers:
         self._since_s: dict[int, float] = {}
 
     def update(self, online: AbstractSet[int], now_s: float) -> None:
-        """Compare the online brokers with those of the last poll."""
         for broker in self._online - online:
             self._since_s.setdefault(broker, now_s)
         self._since_s = {

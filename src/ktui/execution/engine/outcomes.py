@@ -98,9 +98,6 @@ class AnswerHandler:
 
         Args:
             request: the first request of the step.
-            track: the partition.
-            result: the refusal.
-            now_s: the present time, in monotonic seconds.
             last_try: whether the number of tries is limited.
         """
         words, cordoned = refusal_text(result), cordoned_broker(result)
@@ -190,7 +187,6 @@ class NodeProbe:
         return asked_s
 
     async def aclose(self) -> None:
-        """Cancel the open questions."""
         tasks = list(self._open.values())
         for task in tasks:
             task.cancel()

@@ -58,7 +58,6 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def begun(self) -> frozenset[TopicPartition]:
-        """The partitions of which a step begins."""
         moves = () if self.decision is None else self.decision.moves
         return frozenset(move.tp for move in moves)
 
@@ -78,8 +77,6 @@ def build_turn(
     """Combine the requests of a turn: the alters of the steps, then each cut, then elections.
 
     Args:
-        decision: the steps that begin.
-        situations: the observed situations of the partitions in the decision.
         elections: the elections that are due at the end of steps.
         held: the events with the reasons of partitions that are held back.
     """
@@ -187,8 +184,6 @@ class Requests:
     """Reads for requests, and sends them while the read is recent.
 
     Args:
-        cluster: the ports that read and change the cluster.
-        clock: time.
         cluster_id: the id of the run's cluster, because addresses may lead to another one later.
     """
 
@@ -205,7 +200,6 @@ class Requests:
         settings: bool = False,
         to_cancel: bool = False,
     ) -> RequestRead:
-        """Read the partitions of a request that is about to be sent."""
         try:
             seen = await self._read.read(partitions, settings=settings, to_cancel=to_cancel)
         except ClusterError as error:
@@ -227,7 +221,6 @@ class Requests:
         """Send a request if its read is recent. Nothing is awaited before it leaves.
 
         Args:
-            sending: the request.
             seen: the read made for it.
             within_s: seconds for which the other grounds of the request still count.
         """
@@ -268,8 +261,6 @@ class LastCheck:
         """Return the partitions of a request that must not leave, each with the reason.
 
         Args:
-            sending: the request.
-            decided: the turn that it belongs to.
             read: the read made for it.
             polled: the poll that it was decided by.
         """
@@ -345,10 +336,8 @@ def why_not_sent(request: Request, track: Track, observed: Observed, limits: Lim
     and its topic must be the same. Its replicas, ISR and leader must call for no other step.
 
     Args:
-        request: the request that is about to be sent.
         track: the partition; its step is in the journal.
         observed: a read made for this request.
-        limits: the limits in force.
     """
     step, state = track.step, observed.state(track.tp)
     if step is None:

@@ -49,9 +49,7 @@ class Debounce:
         """Record an unexpected state, and return whether it is certain by now.
 
         Args:
-            tp: the partition.
             what: the value that must stay the same from poll to poll.
-            seen: the poll.
         """
         before = self._since.get(tp)
         same = before is not None and before[0] == what
@@ -163,7 +161,6 @@ class WorkingState:
             self.release(tp, why)
 
     def held(self, why: Hold) -> AbstractSet[TopicPartition]:
-        """Return the partitions that are held for a reason."""
         return self._held[why]
 
     def give_up(
@@ -205,7 +202,6 @@ class WorkingState:
         return state_change(track, state_when_cancelled(State.BLOCKED, track.cancel), why)
 
     def forget(self, tp: TopicPartition) -> None:
-        """Forget a partition for which nothing more is to be done."""
         if tp in self.roster:
             self.roster.withdraw(tp)
         for held in self._held.values():
@@ -253,9 +249,6 @@ def state_event(
     """Return the event that a partition has entered a state.
 
     Args:
-        track: the partition.
-        state: the new state.
-        reason: why, for people.
         replicas: the replicas that someone else gave the partition; None if nobody did.
     """
     topic, partition = track.tp.topic, track.tp.partition

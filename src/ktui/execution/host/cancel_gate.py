@@ -34,7 +34,6 @@ class ShutGate(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Who shut the gate, when, and why, in words."""
         at = self.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         return clean(f"{self.who} at {at}, to {self.reason}")
 
@@ -43,12 +42,7 @@ _DECODER = msgspec.json.Decoder(ShutGate)
 
 
 class CancelGateFile:
-    """The cancel gate of one cluster.
-
-    Args:
-        folder: the state directory.
-        cluster_id: the id that the cluster reports.
-    """
+    """The cancel gate of one cluster."""
 
     def __init__(self, folder: StateDir, cluster_id: str) -> None:
         self._folder = folder

@@ -30,9 +30,6 @@ def check_one_throttle(
     put the other's rate back for good.
 
     Args:
-        state_dir: the state directory with the runs.
-        cluster_id: the cluster.
-        name: the run that is to have a throttle.
         resumed: whether the run goes on with the throttle that it has. Another run that died may
             have left its rate. Then only a run that has left one too may go on. Any other would
             take that rate for the earlier setting, and put it back for good.
@@ -132,7 +129,6 @@ def is_over(folder: RunDir) -> bool:
 
 
 def _ended(folder: RunDir) -> bool:
-    """Whether the last event is the run's end."""
     with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:
         last = journal.last()
     return last is not None and isinstance(last.event, Ended)
@@ -225,7 +221,6 @@ class OtherRun(msgspec.Struct, frozen=True):
 
     @property
     def stalled(self) -> int:
-        """How many of its partitions are stalled."""
         return sum(state is State.STALLED for state in self.states.values())
 
 
@@ -235,8 +230,6 @@ class OtherRuns:
     Any thread may call it. The first call reads every journal, later ones new events only.
 
     Args:
-        state: the state directory.
-        cluster_id: the cluster.
         but: the name of a run that is left out; empty for none.
     """
 

@@ -43,12 +43,7 @@ class BegunRun(msgspec.Struct, frozen=True):
 
 
 class RunClient:
-    """A run for a process that does not own it: reads the journal, and sends commands.
-
-    Args:
-        folder: the run's folder.
-        clock: the clock for the times of commands.
-    """
+    """A run for a process that does not own it: reads the journal, and sends commands."""
 
     def __init__(self, folder: RunDir, clock: Clock | None = None) -> None:
         self.folder = folder

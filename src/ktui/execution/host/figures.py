@@ -50,7 +50,6 @@ class OwnFigure:
 
     Args:
         ask: returns the figure now, or raises a FigureProblem.
-        every_s: seconds between two figures.
     """
 
     def __init__(self, ask: Callable[[], float], every_s: float = EVERY_S) -> None:
@@ -85,7 +84,6 @@ class OwnFigure:
             time.sleep(self._every_s)
 
     def look(self) -> None:
-        """Ask once."""
         asked_s = time.monotonic()
         try:
             self._figure, self._asked_s = self._ask(), asked_s
@@ -191,14 +189,12 @@ class _Opener(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         return connection
 
     def cut(self) -> None:
-        """End the connections: what is read from them ends here."""
         self._over = True
         for copy in self._copies:
             with suppress(OSError):  # the server has ended it
                 copy.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """Close what was kept of the connections."""
         for copy in self._copies:
             copy.close()
 
@@ -244,17 +240,12 @@ class AnyCanary(Protocol):
 
 
 class CanaryFigure:
-    """Let a canary write from the first time that its figure is needed.
-
-    Args:
-        canary: the canary.
-    """
+    """Let a canary write from the first time that its figure is needed."""
 
     def __init__(self, canary: AnyCanary) -> None:
         self._canary = canary
 
     def __call__(self, objective: Objective) -> Figure:
-        """Return the percentile that an objective names, of each broker."""
         percent = objective.percent
         if percent is None:
             return Figure(None, not_measured_by_canary(objective))

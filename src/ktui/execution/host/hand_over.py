@@ -73,7 +73,6 @@ def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
     Args:
         run_dir: the folder of a run that no process carries on.
         file: a path at which nothing exists yet, or a stream.
-        clock: the time of the event.
 
     Returns:
         The run, as it is in the file.
@@ -139,12 +138,9 @@ def import_run(
     """Import a run that was read from a file into a state directory.
 
     Args:
-        state: the state directory.
-        export: the run.
         name: the name of the run here. A run of that name is replaced if it was exported from here,
             and the file has everything that it has.
         connection: the options that name the cluster from now on.
-        clock: the time of the event.
 
     Raises:
         RunRefused: another run has the name.

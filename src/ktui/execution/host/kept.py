@@ -31,12 +31,7 @@ from ktui.speed.shown import SCHEMA_VERSION, SpeedShown, together
 
 
 class RunRecording:
-    """Records the events of one run.
-
-    Args:
-        recorder: the recorder to write to.
-        name: the name of the run.
-    """
+    """Records the events of one run."""
 
     def __init__(self, recorder: Recorder, name: str) -> None:
         self._recorder = recorder
@@ -56,18 +51,12 @@ class RunRecording:
             )
 
     def state(self) -> Recording:
-        """Return whether the events are being recorded."""
         problem = self._recorder.problem
         return Recording(on=problem is None, reason=problem or "")
 
 
 class LiveRunsRecording:
-    """Records the events of the runs on a cluster that processes of this machine carry on.
-
-    Args:
-        recorder: the recorder to write to.
-        state: the state directory.
-    """
+    """Records the events of the runs on a cluster that processes of this machine carry on."""
 
     def __init__(self, recorder: Recorder, state: StateDir) -> None:
         self._recorder, self._state = recorder, state
@@ -172,9 +161,7 @@ def replay_recording(
     """Yield the newest recorded polls of a run, oldest first; none where nothing is recorded.
 
     Args:
-        folder: the run's folder.
         run: the run, with nothing applied; it is in the state of the poll that was yielded last.
-        entries: its journal.
         clock: the clock to whose seconds those of the recording are converted.
         most: the most partition states to fold: a poll of ten partitions counts as ten.
 
@@ -211,8 +198,6 @@ class KeptSpeed:
     """Keeps what a run has shown so far. A file that cannot be written disturbs no run.
 
     Args:
-        folder: the run's folder.
-        clock: the clock of the polls.
         shown: returns what the present engine has seen; None before its first poll.
     """
 

@@ -43,10 +43,6 @@ def rollback_plan(run: Run) -> Plan:
 def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
     """Write the rollback plan beside the journal of a new run.
 
-    Args:
-        run: the folder of the run.
-        first: the first events of its journal.
-
     Raises:
         RunProblem: the plan cannot be written.
     """
@@ -117,7 +113,6 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def terms(self) -> Terms:
-        """The terms on which a preview of its plan depends."""
         return self.options.terms(self.limits, self.allowed, self.name)
 
     def preview_base(self, facts: ClusterFacts, need: NeededPermission = TO_START) -> PreviewBase:
@@ -131,7 +126,6 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
         """Return the events that its journal begins with; the plan was checked before.
 
         Args:
-            facts: the cluster.
             connection: the options that name the cluster on a command line.
         """
         return first_events(
@@ -154,7 +148,6 @@ def prepare_run(
     """Check a new run against its cluster, and return the first events of its journal.
 
     Args:
-        new: the run.
         facts: the cluster, read just now.
         connection: the options that name the cluster on a command line.
 
@@ -184,9 +177,6 @@ def reserve_start(
     """Keep other starts on the cluster out while a run is made, and refuse a forbidden one.
 
     Args:
-        state: the state directory.
-        cluster_id: the cluster.
-        name: the name of the new run.
         throttled: whether the run has a throttle; only one run of a cluster may.
         beside: gets the live runs of the cluster, and raises if they forbid this one.
 

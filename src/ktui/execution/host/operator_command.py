@@ -85,7 +85,6 @@ def run_command(
     """Run a command once, and return what went wrong: "ended with exit code 1: no such host".
 
     Args:
-        words: the program and its arguments.
         timeout_s: seconds after which the command is killed, with its children.
         given: its standard input.
         outlives_s: seconds that the command may still take where this process is killed.
@@ -97,7 +96,6 @@ def command_output(words: Sequence[str], timeout_s: float) -> tuple[str, str | N
     """Run a command once, and return the end of its standard output, and what went wrong.
 
     Args:
-        words: the program and its arguments.
         timeout_s: seconds after which the command is killed, with its children.
     """
     return _run(words, timeout_s, b"", 0)
@@ -228,7 +226,6 @@ def exit_text(code: int) -> str:
 
 
 def _last_line(errors: bytes) -> str:
-    """Return the last line of what a command wrote to its standard error."""
     lines = errors.decode(errors="replace").split("\n")
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {clean(words)[:_LONGEST_WORDS]}" if words else ""
@@ -273,10 +270,6 @@ class WhileCommand:
     """Runs the command again and again, in a thread of its own, and knows how it ended last.
 
     Only a success of a moment ago lets steps begin: whatever goes wrong here shuts the gate.
-
-    Args:
-        every_s: seconds between two runs.
-        timeout_s: seconds after which the command is killed.
     """
 
     def __init__(self, every_s: float = EVERY_S, timeout_s: float = TIMEOUT_S) -> None:
@@ -358,7 +351,6 @@ class EventCommand:
 
     Args:
         command: the command line, as `operator_command.resolve_command` returns it.
-        timeout_s: seconds after which the command is killed.
     """
 
     def __init__(self, command: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -383,7 +375,6 @@ class EventCommand:
             self._changed.notify_all()
 
     def failures(self) -> list[str]:
-        """Return what went wrong since the last call, a sentence each."""
         with self._changed:
             failures, self._failures = self._failures, []
             if self._dropped:

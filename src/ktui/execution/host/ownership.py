@@ -154,7 +154,6 @@ def own_run(run: RunDir, me: Holder | None = None) -> Ownership:
     """Own a run: lock it for this process.
 
     Args:
-        run: the folder of the run.
         me: the process that the lock names; None for this process.
 
     Raises:

@@ -57,14 +57,7 @@ def last_poll_at(run: RunDir) -> datetime | None:
 def silence(
     run: Run, owner: Holder | None, last_poll: datetime | None, now: datetime
 ) -> str | None:
-    """Return for how long the owner of a run has not polled, in words, if that is too long.
-
-    Args:
-        run: the run, read from its journal.
-        owner: the process that owns the run.
-        last_poll: the time that the run's folder has recorded.
-        now: the present time.
-    """
+    """Return for how long the owner of a run has not polled, in words, if that is too long."""
     if owner is None or last_poll is None or run.outage is not None or run.ended:
         return None
     silent_s = (now - max(last_poll, owner.since)).total_seconds()
@@ -142,10 +135,6 @@ class EngineProcess:
     The child starts in a session of its own, with the environment and current folder of this
     process. Its output goes to the run's log.
 
-    Args:
-        run: the folder of its run.
-        arguments: the arguments of `ktui`.
-
     Raises:
         RunProblem: the process could not be started.
     """
@@ -202,7 +191,6 @@ class EngineProcess:
             os.kill(self.pid, signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the process has ended; return whether it has."""
         return _wait_for(lambda: self.gone, seconds)
 
 
@@ -211,7 +199,6 @@ def start_engine(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
 
     Args:
         run: the folder of the run; its journal has its first events.
-        arguments: the arguments of `ktui`.
 
     Raises:
         RunProblem: the engine could not be started, or has died; with its own words.
@@ -296,12 +283,7 @@ def _log_now(run: RunDir) -> os.stat_result | None:
 
 
 class AttachedEngine:
-    """An engine that owns a run already, and that ends whether or not somebody follows it.
-
-    Args:
-        run: the folder of its run.
-        holder: its process, as the run's lock names it.
-    """
+    """An engine that owns a run already, and that ends whether or not somebody follows it."""
 
     killed = False
     """How the process of somebody else has ended is not known."""
@@ -313,7 +295,6 @@ class AttachedEngine:
 
     @property
     def gone(self) -> bool:
-        """Whether no process owns the run any more."""
         return self._client.owner is None
 
     @property
@@ -322,9 +303,7 @@ class AttachedEngine:
         return f"its log is {self.run.log}"
 
     def leave(self) -> None:
-        """Ask the engine to leave the run at once; what is in flight goes on."""
         self._client.ask(StopEngine())
 
     def wait(self, seconds: float) -> bool:
-        """Wait until no process owns the run; return whether none does."""
         return _wait_for(lambda: self.gone, seconds)

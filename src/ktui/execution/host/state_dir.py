@@ -81,12 +81,10 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The run's name."""
         return self.path.name
 
     @property
     def journal(self) -> Path:
-        """The run's journal."""
         return self.path / "journal.db"
 
     @property
@@ -101,7 +99,6 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def recording(self) -> Path:
-        """Observations of the run's processes."""
         return self.path / "recording"
 
     @property
@@ -127,7 +124,6 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> Path:
-        """The folder of the runs' folders."""
         return self.path / "runs"
 
     @property

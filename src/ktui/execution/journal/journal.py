@@ -54,11 +54,7 @@ class Patience(Protocol):
         ...
 
     def ends(self, waited_s: float) -> None:
-        """Note that the journal is free again.
-
-        Args:
-            waited_s: the length of the wait, in seconds.
-        """
+        """Note that the journal is free again."""
         ...
 
 
@@ -66,9 +62,6 @@ class LockRetries:
     """Use one connection with retries, SQLite's errors as problems, and nothing half written.
 
     Args:
-        connection: the connection to the journal.
-        path: the journal's file, for error texts.
-        clock: measures waits.
         patience: that of the run's owner; with None, give up after SQLite's own wait.
     """
 
@@ -172,9 +165,6 @@ class Journal:
         """Open an existing journal.
 
         Args:
-            path: the journal's file.
-            clock: the times of events and commands that are written.
-            read_only: open for reading only.
             patience: for the run's owner, which waits for as long as the journal is locked.
 
         Raises:
@@ -269,7 +259,6 @@ class Journal:
         return int(version)
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -312,7 +301,6 @@ class MemoryJournal:
     """The journal of a simulated run, which ends with its process and which nobody commands.
 
     Args:
-        clock: the times of the events.
         pass_on: gets the entries of each call of `append`.
     """
 

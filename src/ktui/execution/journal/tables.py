@@ -85,7 +85,6 @@ class EventTable:
         return entries
 
     def insert(self, rows: Sequence[StoredRow]) -> None:
-        """Insert stored rows unchanged."""
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
 
     def last_seq(self) -> int:
@@ -210,7 +209,6 @@ class CommandTable:
         self._path = path
 
     def ask(self, command: Command, who: str, now: datetime) -> int:
-        """Write a command, and return its number."""
         row = (format_time(now), who, _ENCODER.encode(command).decode())
         insert = "INSERT INTO commands (at, who, body) VALUES (?, ?, ?)"
         return int(self._connection.execute(insert, row).lastrowid or 0)

@@ -304,7 +304,6 @@ class PauseOrigin(enum.StrEnum):
 
     @property
     def words(self) -> str:
-        """The origin for people."""
         return _PAUSE_ORIGINS[self]
 
 
@@ -504,7 +503,6 @@ class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
 
     @property
     def step(self) -> Step:
-        """The step in the terms of pacing."""
         return Step(
             target=self.replicas, adds=self.adding, drops=self.removing, alters=self.alters,
             elects=self.elect, moves_leader=self.moves_leader, cut=self.cut, urgent=self.urgent,
@@ -512,7 +510,6 @@ class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
 
     @property
     def move(self) -> Move:
-        """The step of its partition in the terms of pacing."""
         return Move(self.tp, self.step, self.alone, self.holds_place, self.among_urgent)
 
 

@@ -51,7 +51,6 @@ class Window:
     """The weekdays on which it opens, Monday is 0; empty for every day."""
 
     def __str__(self) -> str:
-        """Return the window as it is typed."""
         span = f"{_clock(self.opens_min)}-{_clock(self.closes_min)}"
         return ",".join((span, *(_DAYS[day] for day in self.days)))
 
@@ -166,7 +165,6 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def hours(self) -> Window | None:
-        """The window; None for any time."""
         return parse_window(self.window) if self.window else None
 
     def begins_at(self, now: datetime) -> datetime | None:
@@ -295,13 +293,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         return canary_topic(run) if self.canary and rates.objective is not None else ""
 
     def terms(self, limits: Limits, allowed: Allowances, run: str) -> Terms:
-        """Return the terms on which a preview of the plan of a run depends.
-
-        Args:
-            limits: the limits of the run.
-            allowed: what its plan may do.
-            run: the name of the run, after which its canary is called.
-        """
         return Terms(
             limits=limits,
             throttle=self.throttle,

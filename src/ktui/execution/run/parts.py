@@ -83,7 +83,6 @@ class ExtraPlans(msgspec.Struct):
         track.number = self.number()
 
     def forget(self, track: Track) -> None:
-        """Drop what an extra plan wants of a partition."""
         track.then = None
         self.waiting.pop(track.tp, None)
 

@@ -191,12 +191,10 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def options(self) -> RunOptions:
-        """The options that the run was started with."""
         return self.started.options if self.started else RunOptions()
 
     @property
     def ended(self) -> bool:
-        """Whether every partition has ended."""
         return self.ended_at is not None
 
     @property
@@ -206,12 +204,10 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def over(self) -> int:
-        """How many partitions have ended, one way or another."""
         return sum(count for state, count in self.counts.items() if state.ended)
 
     @property
     def in_flight(self) -> int:
-        """How many steps are in flight."""
         return len(self.tracks_in_flight)
 
     @property
@@ -253,7 +249,6 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def throttles(self) -> bool:
-        """Whether it may set throttles from now on."""
         return bool(self.throttled.rates) or self.schedule.by is not None
 
     @property
@@ -263,18 +258,15 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def all_begun(self) -> bool:
-        """Whether no partition waits for its next step."""
         return self.in_flight + self.over == len(self.tracks)
 
     def apply(self, entry: JournalEntry) -> None:
-        """Apply the next entry of the journal."""
         self.seq, self.at = entry.seq, entry.at
         self._apply(entry.event, entry.at)
         if isinstance(entry.event, StepBegun | StepOver | StateEntered | Replanned):
             self.copies.count(self.tracks[entry.event.tp])
 
     def fold(self, entries: Iterable[JournalEntry]) -> Run:
-        """Apply many entries, and return the run itself."""
         for entry in entries:
             self.apply(entry)
         return self

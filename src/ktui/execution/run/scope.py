@@ -35,7 +35,6 @@ class CancelEffect(enum.StrEnum):
 
     @property
     def idle(self) -> bool:
-        """Whether the cancel would change nothing."""
         return self in {CancelEffect.ALREADY, CancelEffect.NOTHING}
 
     @property
@@ -63,8 +62,6 @@ class CancelScope:
 
     Args:
         run: the run; its later changes count after `update`.
-        kind: the kind of cancel.
-        topics: the topics to cancel.
         partitions: the partitions to cancel; with no topic either, the whole run.
     """
 
@@ -175,8 +172,6 @@ def partitions_on(
     """Return the partitions that hold, gain or lose a replica on one of these brokers.
 
     Args:
-        run: the run, whose journal says what each partition has.
-        brokers: the brokers.
         ever: whether partitions count, too, that had such a replica before the run, or that a plan
             was to give one. A pause is lifted so, however far they have come meanwhile.
     """

@@ -54,17 +54,14 @@ class State(enum.StrEnum):
 
     @property
     def words(self) -> str:
-        """The state's name for people."""
         return self.value.replace("_", " ")
 
     @property
     def ended(self) -> bool:
-        """Whether the run is finished with the partition."""
         return self in _ENDED
 
     @property
     def in_flight(self) -> bool:
-        """Whether a step of the partition is in flight."""
         return self in _IN_FLIGHT
 
 
@@ -127,7 +124,6 @@ def count_stages(
     """Count a run's partitions by stage, in the order of the stages; those without any left out.
 
     Args:
-        counts: the partitions by state.
         between_steps: how many of the queued ones have begun, and wait for their next step.
         copies: the partitions that are adding replicas, by what polls show of them; those without
             a poll are copying.
@@ -195,7 +191,6 @@ def state_when_cancelled(state: State, cancel: CancelKind | None) -> State:
     """Translate a state of a move to the target into that of a cancelled partition.
 
     Args:
-        state: the state of a partition on the way to its target.
         cancel: the operator's cancel; None returns the state as it is.
     """
     return state if cancel is None else _BY_OPERATOR[cancel].get(state, state)

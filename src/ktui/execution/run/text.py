@@ -87,7 +87,6 @@ def held_text(held: RateHeld, objective: Objective | None = None) -> str:
     """Describe the rates of an objective, how often it has held, and why the last one moved.
 
     Args:
-        held: the rates.
         objective: the objective; None leaves the figure without its name and unit.
     """
     none = f"there is no figure{f': {held.reason}' if held.reason else ''}"
@@ -102,7 +101,6 @@ def reason_text(why: RateReason, rate: int, objective: Objective | None = None) 
     """Describe why a rate moved last, or stays: "down: p99 of broker 4 was 212ms".
 
     Args:
-        why: the reason.
         rate: the rate now, in bytes a second.
         objective: the objective; None leaves the figure without its name and unit.
     """

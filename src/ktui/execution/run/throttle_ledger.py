@@ -178,7 +178,6 @@ class ThrottleLedger(msgspec.Struct):
         return frozenset() if ours is None else ours.values
 
     def apply(self, event: ThrottleEvent) -> None:
-        """Apply the next event."""
         match event:
             case ThrottleChanged():
                 self.set_rates(event.new)

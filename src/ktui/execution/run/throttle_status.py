@@ -35,7 +35,6 @@ class StandingSetting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def setting(self) -> SettingKey:
-        """The resource, and the key in it."""
         return ConfigResource(self.scope, self.name), self.key
 
 
@@ -64,7 +63,6 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The rates that bind."""
         return self.bounded.with_leaders(throttled=self.leaders)
 
     @property
@@ -82,7 +80,6 @@ def throttle_status(run: Run, *, owned: bool = False) -> ThrottleStatus:
     """Return the throttle of a run as its journal has it.
 
     Args:
-        run: the run.
         owned: whether it has an engine.
     """
     throttled, changed = run.throttled, run.throttled.changed
@@ -167,7 +164,6 @@ def taken_over_text(foreign: Mapping[SettingKey, str], rates: ThrottleRates) -> 
 
     Args:
         foreign: the rates that somebody else has set, as Kafka's own text.
-        rates: the new rates.
     """
     theirs: defaultdict[str, list[int]] = defaultdict(list)
     for (resource, _), value in sorted(foreign.items()):

@@ -39,7 +39,6 @@ def undo_plan(run: Run, seen: Observation) -> UndoPlan:
     before need nothing.
 
     Args:
-        run: the run, as its journal has it.
         seen: a read of the run's partitions, with their reassignments.
     """
     targets: list[PartitionTarget] = []
@@ -128,8 +127,6 @@ def move_commands(tp: TopicPartition, target: Sequence[int], run: Run | None) ->
     """Yield the lines of a shell that move one partition, without touching what else moves.
 
     Args:
-        tp: the partition.
-        target: the replicas that it is to have.
         run: the run that names the cluster; None where only a person can.
     """
     move = {"topic": tp.topic, "partition": tp.partition, "replicas": list(target)}

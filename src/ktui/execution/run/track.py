@@ -115,7 +115,6 @@ class Track(msgspec.Struct):
 
     @property
     def begun(self) -> bool:
-        """Whether a step of the partition was ever begun."""
         return self.steps > 0
 
 
@@ -143,10 +142,7 @@ def find_goal(
     """Return the replicas that a partition is heading for from its present ones.
 
     Args:
-        track: the partition.
         replicas: its present replicas in order; during a reassignment, with those being added.
-        isr: the replicas in sync.
-        leader: the present leader.
         closed: cordoned brokers that no target may name.
     """
     match track.cancel:

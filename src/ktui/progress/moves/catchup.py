@@ -99,10 +99,8 @@ def follow_replica(
     """Fold one poll of one replica.
 
     Args:
-        broker: the broker that holds the replica.
         leader: the log that it copies.
         before: its memory; None when it has just begun.
-        poll: the observation.
         blocked: whether the observation itself shows that nothing can be copied: the broker is
             down, its log dir is offline, or there is no leader. Time then counts without figures.
     """

@@ -27,8 +27,6 @@ def start_timeline(
     Args:
         state: the partition. If it has an earlier timeline but is not listed now, its move fell
             between two polls.
-        poll: the observation.
-        collector: receives the events.
         before: the partition's earlier timeline. Its row and events continue, and its lanes too
             where this is a step of the same move.
     """

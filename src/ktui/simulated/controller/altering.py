@@ -62,7 +62,6 @@ def request_move(
     nothing. For the same reason a target that drops an adding replica may never complete.
 
     Args:
-        known: the partition's record.
         target: the target replicas, preferred leader first.
         brokers: the brokers that the target may name.
         guarded: whether a different replication factor is refused (KIP-860).
@@ -85,8 +84,6 @@ def request_cancel(
     """Request the replicas that are not being added, in their present order.
 
     Args:
-        tp: the partition.
-        known: the partition's record.
         unclean: whether an unclean leader election is allowed. A cancel leads to one if only
             adding replicas are in sync.
     """
@@ -158,10 +155,8 @@ def new_partitions(
     has made that one's list longer.
 
     Args:
-        topic: the topic, with the records of its partitions.
         count: the number of partitions that the topic is to have.
         assignment: the replicas of each new partition; None to place them here.
-        brokers: the brokers.
     """
     begin = len(topic.partitions)
     if count - begin > ADDED:

@@ -51,7 +51,6 @@ class Configs:
 
     Args:
         spec: the brokers and their static settings.
-        topics: the names of the existing topics.
         rules: the rules of the version. With an ELR some changes are forbidden.
         registered: the brokers that are registered at any moment; by default all of `spec`.
     """
@@ -85,7 +84,6 @@ class Configs:
         return WriteResult(Verdict.ACCEPTED)
 
     def forget(self, topic: str) -> None:
-        """Drop the settings of a topic that is deleted."""
         self._dynamic.pop(topic_resource(topic), None)
 
     def alter(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
@@ -191,7 +189,6 @@ class Configs:
         return settings
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
-        """Return the dynamic settings of one resource."""
         return self._dynamic.get(resource, {})
 
     def described(self, resource: ConfigResource) -> Mapping[str, Setting] | None:
@@ -217,11 +214,9 @@ class Configs:
         return self.of(_EVERY_BROKER).get(key) or self._static.get(key, default)
 
     def min_isr(self, topic: str) -> int:
-        """Return a topic's min.insync.replicas."""
         return int(self.of_topic(topic, schema.MIN_ISR, "1"))
 
     def unclean(self, topic: str) -> bool:
-        """Return whether a topic allows unclean leader elections."""
         return _true(self.of_topic(topic, schema.UNCLEAN, "false"))
 
     def retention_bytes(self, topic: str) -> int | None:
@@ -233,7 +228,6 @@ class Configs:
         """Return the throttled replicas of a topic as (partition, broker), or `ALL`.
 
         Args:
-            topic: the name of the topic.
             key: Kafka's name of the setting, which selects the leaders' or the followers' list.
         """
         listed = [part for part in schema.parts(self.of_topic(topic, key, "")) if part]
@@ -243,7 +237,6 @@ class Configs:
         return frozenset((int(partition), int(broker)) for partition, broker in pairs)
 
     def topic_config(self, topic: str) -> TopicConfig | None:
-        """Return a topic's settings as the reading port shows them; None if no such topic."""
         if topic not in self._topics:
             return None
         return TopicConfig(
@@ -255,7 +248,6 @@ class Configs:
         )
 
     def broker_config(self, broker: int) -> BrokerConfig:
-        """Return the settings of a broker as it reports them."""
         values = {**self._static, **self.of(_EVERY_BROKER), **self.of(broker_resource(broker))}
 
         def number(key: str) -> int | None:

@@ -61,16 +61,13 @@ class Controller:
 
     @property
     def topics(self) -> Mapping[str, TopicRecords]:
-        """Every topic by name."""
         return self._records.topics
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Registration]:
-        """The partitions whose reassignment is under way."""
         return self._records.reassigning
 
     def get(self, tp: TopicPartition) -> Registration | None:
-        """Return one partition's record; None if there is no such partition."""
         return self._records.get(tp)
 
     def create_topic(self, spec: TopicSpec, *, was_there: bool = False) -> WriteResult:
@@ -106,7 +103,6 @@ class Controller:
         """Add partitions to a topic, empty and in sync from the start.
 
         Args:
-            name: the topic.
             count: the number of partitions that it is to have.
             assignment: the replicas of each new partition; None to place them here.
         """
@@ -125,7 +121,6 @@ class Controller:
         return Assignable(self._members, frozenset(cordoned), self.rules)
 
     def delete_topic(self, name: str) -> WriteResult:
-        """Delete a topic with its partitions, reassignments and settings."""
         if name not in self.topics:
             return rules.NO_SUCH_TOPIC
         self._records.delete(name)
@@ -138,11 +133,9 @@ class Controller:
         return frozenset(self._members.fenced)
 
     def is_fenced(self, broker: int) -> bool:
-        """Return whether a broker is fenced: down, or not yet up."""
         return broker in self._members.fenced
 
     def is_stopping(self, broker: int) -> bool:
-        """Return whether a broker has begun a proper shutdown and has not registered since."""
         return self._members.stopping(broker)
 
     def fence(self, broker: int) -> None:
@@ -164,7 +157,6 @@ class Controller:
 
     @property
     def registered(self) -> frozenset[int]:
-        """The registered brokers, whether they are up or not."""
         return frozenset(self._members.registered)
 
     def unregister(self, broker: int) -> WriteResult:
@@ -291,7 +283,6 @@ class Controller:
         The change may complete a reassignment.
 
         Args:
-            tp: the partition.
             isr: the brokers in sync, in the order in which they are kept.
             leader: the broker that sends the request.
 

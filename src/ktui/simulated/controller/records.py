@@ -35,7 +35,6 @@ class Registration(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reassigning(self) -> bool:
-        """Whether a reassignment is under way."""
         return bool(self.adding or self.removing)
 
 
@@ -62,15 +61,12 @@ class Membership:
         self._stopping: set[int] = set()
 
     def may_lead(self, broker: int) -> bool:
-        """Return whether a broker is active."""
         return broker in self.active
 
     def stopping(self, broker: int) -> bool:
-        """Return whether a broker has begun a proper shutdown and has not registered since."""
         return broker in self._stopping
 
     def fence(self, broker: int) -> None:
-        """Mark a broker as fenced: down, or not answering."""
         self.fenced.add(broker)
         self.active.discard(broker)
 
@@ -86,7 +82,6 @@ class Membership:
             self.active.add(broker)
 
     def stop(self, broker: int) -> None:
-        """Mark the beginning of a broker's proper shutdown."""
         self._stopping.add(broker)
         self.active.discard(broker)
 
@@ -137,7 +132,6 @@ class Records:
     """The controller's records. Each change to them is reported once, in order.
 
     Args:
-        notify: called with each change.
         seed: seed of the topic ids, so that histories repeat.
     """
 
@@ -152,7 +146,6 @@ class Records:
         """Partitions not led by their preferred leader, in the order in which that came about."""
 
     def get(self, tp: TopicPartition) -> Registration | None:
-        """Return one partition's record; None if there is no such partition."""
         topic = self.topics.get(tp.topic)
         if topic is None or not 0 <= tp.partition < len(topic.partitions):
             return None
@@ -174,7 +167,6 @@ class Records:
         self.extend(name, partitions)
 
     def extend(self, name: str, partitions: Iterable[Registration]) -> None:
-        """Record further partitions of a topic."""
         topic = self.topics[name]
         begin = len(topic.partitions)
         topic.partitions += partitions
@@ -188,7 +180,6 @@ class Records:
             self._notify(RecordChange(tp, topic.id, None, known))
 
     def delete(self, name: str) -> None:
-        """Remove a topic from the records."""
         topic = self.topics.pop(name)
         for topics in self._topics_on.values():
             topics.pop(name, None)

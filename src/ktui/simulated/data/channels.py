@@ -22,7 +22,6 @@ class TideFactors:
     integrals. So a log that nobody reads costs nothing.
 
     Args:
-        tide: the wave and its noise.
         seed: seed of the noise. Slots are drawn in order, so one seed gives one history.
     """
 
@@ -37,7 +36,6 @@ class TideFactors:
         """The upper bound of the factor."""
 
     def factor(self, at_s: float) -> float:
-        """Return the factor at the second `at_s`."""
         return self._factors[self._reach(at_s)] if self.turns else 1.0
 
     def integral(self, at_s: float) -> float:
@@ -71,7 +69,6 @@ class TrafficMoment:
         self.move_to(0.0)
 
     def move_to(self, now_s: float) -> None:
-        """Let time pass until `now_s`."""
         self.now_s = now_s
         """Seconds since the first moment."""
         self.tide_s = self._tides.integral(now_s)
@@ -141,7 +138,6 @@ class Channel:
         self._altered = True
 
     def leave(self, flow: Flow, moment: TrafficMoment) -> None:
-        """Stop a flow from now on."""
         flow.position = flow.end_at(moment.now_s, moment.tide_s)
         flow.channel, flow.entry = None, -1
         self.count -= 1
@@ -208,7 +204,6 @@ class Channels:
         return iter(self._channels.values())
 
     def start(self, flow: Flow, key: ChannelKey, moment: TrafficMoment) -> None:
-        """Start a flow that stands still, through the channel of this key."""
         channel = self._channels.get(key)
         if channel is None:
             channel = self._channels[key] = Channel(key, self._resources(key))

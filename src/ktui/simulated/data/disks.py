@@ -34,7 +34,6 @@ class Disks:
         return bool(self._nearly_full)
 
     def used(self, broker: int) -> float:
-        """Return the bytes used on a broker's disk, by logs and by other data."""
         now_s, tide_s = self._moment.now_s, self._moment.tide_s
         host = self._hosts[broker]
         copied = sum(flow.size_at(now_s, tide_s) for flow in host.flows)

@@ -17,8 +17,6 @@ class Followers:
     """The replicas of all logs, following the controller's records and the state of machines.
 
     Args:
-        hosts: the brokers' machines.
-        moment: the current time and tide.
         lag_time_max_s: how long a replica may lag and stay in the ISR, in seconds.
         copy_start_s: how long a new replica waits for its first bytes, in seconds.
     """
@@ -53,7 +51,6 @@ class Followers:
         self.ledger.put(log, self._moment.tide_s)
 
     def delete(self, log: Log) -> None:
-        """Remove a log and all its replicas."""
         self.ledger.take(log, self._moment.tide_s)
         for broker in log.record.replicas:
             self._remove(log, broker)

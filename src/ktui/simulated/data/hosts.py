@@ -61,7 +61,6 @@ class LogDirs:
         self._count[path] += 1
 
     def remove(self, log: Log) -> None:
-        """Remove a replica, if the broker has it."""
         path = self._held.pop(log, None)
         if path is not None:
             self._count[path] -= 1
@@ -199,21 +198,17 @@ class Host:
 
     @property
     def out(self) -> float:
-        """The rate at which the machine can send."""
         return self.spec.net_out * self.share
 
     @property
     def throttles(self) -> tuple[ReplicationThrottle, ...]:
-        """The throttles of the follower, the leader and the log dirs."""
         return self.follower_throttle, self.leader_throttle, self.log_dir_throttle
 
     def rooms(self, ledger: Ledger, factor: float, now_s: float, copies: int) -> tuple[float, ...]:
         """Return the rate that in-step traffic leaves to flows, for each resource of the host.
 
         Args:
-            ledger: the traffic of the replicas that are in step.
             factor: the tide.
-            now_s: the time.
             copies: the number of replicas that the broker copies, also between its log dirs.
         """
         broker, share = self.spec.id, self.spec.throttle_share

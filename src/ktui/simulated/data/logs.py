@@ -172,7 +172,6 @@ class Log(msgspec.Struct, gc=False, eq=False):
         return max(self.start, self.end_at(tide_s) - retention)
 
     def flows(self) -> list[Flow]:
-        """Return everything that copies this log."""
         return [*(self.apart or {}).values(), *(self.futures or {}).values()]
 
     def settle(self, tide_s: float) -> None:
@@ -199,7 +198,6 @@ class Log(msgspec.Struct, gc=False, eq=False):
         return self.at + (retention - (self.end - self.start)) / inbound
 
     def in_step(self) -> list[int]:
-        """Return the followers that are in step with the leader."""
         apart, leader = self.apart or (), self.record.leader
         return [b for b in self.record.replicas if b != leader and b not in apart]
 

@@ -52,11 +52,9 @@ class Latency(NamedTuple):
         return max(_LEAST_SPREAD, math.log(self.p99_s / self.median_s) / Z99)
 
     def drawn_s(self, chance: random.Random) -> float:
-        """Return the seconds of one request."""
         return self.median_s * math.exp(self.spread * chance.gauss())
 
     def late_share(self, late_s: float) -> float:
-        """Return the share of the requests that take longer than `late_s`."""
         return 0.5 * math.erfc(math.log(late_s / self.median_s) / (self.spread * math.sqrt(2)))
 
 
@@ -67,7 +65,6 @@ def latency(model: LatencyModel, leader: float, followers: Collection[float]) ->
     the busiest broker of all.
 
     Args:
-        model: the constants.
         leader: the share of its time for which the leader is busy, 0 to 1.
         followers: the same of each follower in sync; without any the leader alone counts.
     """
@@ -85,7 +82,6 @@ def backoff_chance(model: LatencyModel, together: int) -> float:
     """Return the chance that a partition waits for a follower's back-off when its epoch rises.
 
     Args:
-        model: the constants.
         together: the number of partitions whose epochs rise by one request.
     """
     return model.backoff_alone * math.pow(together, -model.backoff_power)

@@ -132,7 +132,6 @@ class Replication:
         self._turn(broker, up=False)
 
     def broker_up(self, broker: int) -> None:
-        """Resume a broker with the logs that it has."""
         self._turn(broker, up=True)
         self._disks.look_again(broker)
 
@@ -204,7 +203,6 @@ class Replication:
         self._adjust(logs, lambda: found.list_throttled(followers, leaders))
 
     def log_dirs(self, broker: int) -> LogDirs:
-        """Return a broker's log dirs."""
         return self._hosts[broker].log_dirs
 
     def alter_log_dir(self, tp: TopicPartition, broker: int, path: str) -> str | None:
@@ -287,7 +285,6 @@ class Replication:
         return self._hosts[broker].share
 
     def used(self, broker: int) -> int:
-        """Return the bytes used on a broker's disk, by logs and by other data."""
         return round(self._disks.used(broker))
 
     def rate(self, tp: TopicPartition, broker: int) -> float:

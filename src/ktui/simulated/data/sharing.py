@@ -183,7 +183,6 @@ def _late(log: Log, receiving: set[int], sending: set[int]) -> list[int]:
     """Return the followers in step that an overloaded machine will hold back.
 
     Args:
-        log: the log that they follow.
         receiving: brokers that cannot receive all that is written.
         sending: brokers that cannot send all that is written.
     """

@@ -75,7 +75,6 @@ def check_broker_settings(place: FieldPlace, cluster: ClusterSpec, world: World)
 
     Args:
         place: the place of the list of brokers.
-        cluster: the cluster.
         world: the same cluster, which is asked.
 
     Raises:

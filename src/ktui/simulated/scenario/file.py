@@ -34,11 +34,9 @@ class FieldPlace:
         self._keys = keys
 
     def at(self, *keys: str | int) -> FieldPlace:
-        """Return the place of a part of the value."""
         return FieldPlace(self._file, (*self._keys, *keys))
 
     def problem(self, words: str) -> FileProblem:
-        """Return an error that names this value and its line."""
         name = clean(".".join(map(str, self._keys)))
         return self._file.problem(self._keys, f"{name}: {words}" if name else words)
 

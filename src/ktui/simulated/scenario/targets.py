@@ -28,7 +28,6 @@ def place_replicas(
     """Assign replicas to the brokers in turn, starting with partition 0 at the index `first`.
 
     Args:
-        partitions: the number of partitions.
         factor: replicas of each partition, at most the number of brokers.
         brokers: the brokers, in the order of assignment.
         first: the index in `brokers` of partition 0's leader.
@@ -67,8 +66,6 @@ def drain_targets(
         topics: all topics of the cluster. The load of a broker is its number of replicas of the
             topic, then of all topics.
         moved: the topics whose partitions may move.
-        racks: all brokers of the cluster.
-        off: the brokers to drain.
 
     Raises:
         TooFewBrokers: a partition has a replica on every remaining broker.

@@ -39,9 +39,7 @@ def entries(place: FieldPlace, value: Any, partitions: int) -> Iterator[Entry]:
     """Yield the entries of some partitions: of a map, or of a text such as `7=2 12=3`.
 
     Args:
-        place: the place of the value.
         value: the value; None has no entries.
-        partitions: how many partitions the topic has.
 
     Raises:
         FileProblem: an entry is wrong, or there is no such partition; with the line.

@@ -56,7 +56,6 @@ class World:
         self._count(topic, 1)
 
     def remove(self, topic: TopicSpec) -> None:
-        """Remove a deleted topic."""
         del self.topics[topic.name]
         self._settings.forget(topic.name)
         self._count(topic, -1)
@@ -72,7 +71,6 @@ class World:
         self._replicas += sign * sum(map(len, topic.replicas))
 
     def broker(self, place: FieldPlace, broker: int) -> int:
-        """Return the broker's id if there is such a broker."""
         if broker not in self.racks:
             raise place.problem(f"there is no broker {broker}; known brokers: {_some(self.racks)}")
         return broker
@@ -92,7 +90,6 @@ class World:
         return tuple(found)
 
     def topic(self, place: FieldPlace, name: str) -> TopicSpec:
-        """Return an existing topic."""
         if name not in self.topics:
             known = _some(self.topics)
             raise place.problem(f"there is no topic {name!r} at this time; known topics: {known}")
@@ -107,7 +104,6 @@ class World:
         return name
 
     def partition(self, place: FieldPlace, topic: str, number: int) -> TopicPartition:
-        """Return an existing partition."""
         count = len(self.topic(place, topic).replicas)
         if not 0 <= number < count:
             raise place.problem(f"{topic} has no partition {number}; it has 0 to {count - 1}")

@@ -31,11 +31,7 @@ _LEAST = 0.001
 
 
 def rates_of(prior: Prior | None) -> SnapshotRates:
-    """Return the rates of a broker that adds many replicas at once, as forecasts have them.
-
-    Args:
-        prior: what earlier runs on the cluster show; None for nothing.
-    """
+    """Return the rates of a broker that adds many replicas at once, as forecasts have them."""
     capacity = Capacity(prior)
     span = capacity.under(NO_THROTTLE).spread(_ANY).times(capacity.alone(_ANY) * (1 + HALF_AT))
     seen = prior is not None and prior.curve.known_to is None
@@ -221,10 +217,7 @@ def broker_spec(
     """Return a broker whose machine carries today's traffic, and copies at the fastest rate.
 
     Args:
-        broker: its id.
-        rack: its rack, as in the twin.
         log_dirs: its log dirs; None for a broker that is down or does not report them.
-        configs: its own settings.
         loads: what is on each broker.
         rates: what a broker takes in of copies; usually it does no more than the usual rate.
     """

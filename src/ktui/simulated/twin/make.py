@@ -73,12 +73,9 @@ def make_twin(
     """Make the twin of a cluster.
 
     Args:
-        read: the cluster.
         taken: when it was read; aware.
-        rates: how fast its brokers take copies in.
         version: the Kafka version of its brokers, if known. From 4.3 on the rules in force decide:
             an upgraded cluster keeps the old ones until its metadata.version is raised.
-        hide: hides names.
     """
     info = SnapshotInfo(cluster=hide("cluster", read.cluster.cluster_id), taken=taken, rates=rates)
     topics = tuple(sorted(_topics(read, hide), key=lambda topic: topic.name))

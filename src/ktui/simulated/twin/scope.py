@@ -34,7 +34,6 @@ def scope_of(placement: Placement, plan: Plan | None) -> Scope:
     """Return what a snapshot has: topics are whole.
 
     Args:
-        placement: the cluster.
         plan: the plan; None for the whole cluster.
 
     Raises:

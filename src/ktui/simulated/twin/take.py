@@ -33,13 +33,9 @@ async def take_twin(
     The state is that of the end of the measurement.
 
     Args:
-        reader: the cluster.
-        clock: the clock of the measurement, and of the snapshot's time.
         rates: returns how fast brokers take copies in, for the id of the cluster.
         plan: the plan; None for the whole cluster.
         measure_s: how long inbound rates are measured; 0 for not at all.
-        version: the Kafka version of its brokers, if known.
-        hide: hides names.
 
     Raises:
         CannotSnapshot: there is no twin of this cluster.

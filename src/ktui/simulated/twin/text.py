@@ -21,9 +21,7 @@ def twin_text(twin: ClusterTwin, title: str, about: str) -> str:
     """Return the text of a scenario file that has the twin as its cluster.
 
     Args:
-        twin: the twin.
         title: the title of the file, at most 100 characters.
-        about: a few sentences about it.
     """
     lines = [_HEAD, f"title: {_quoted(title)}", f"about: {_quoted(about)}"]
     lines += _snapshot(twin.info)

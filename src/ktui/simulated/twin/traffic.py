@@ -35,7 +35,6 @@ class Moment(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
 
     def offsets(self, state: PartitionState) -> LogEnds | None:
-        """Return the answer of a partition's leader."""
         return None if state.leader is None else self.ends.get(state.leader)
 
     def messages(self, state: PartitionState) -> int | None:
@@ -52,8 +51,6 @@ async def read_moment(
     """Read the log offsets of partitions from their leaders, all at once.
 
     Args:
-        reader: the cluster.
-        states: the partitions.
         sizes: bytes of each partition, which have just been read.
         clock: measures the time between two moments.
     """
@@ -78,7 +75,6 @@ def message_size(states: Iterable[PartitionState], now: Moment) -> int | None:
 
     Args:
         states: the partitions of a topic that is not compacted.
-        now: the leaders' logs.
     """
     known = [(now.sizes.get(state.tp), now.messages(state)) for state in states]
     counted = [(size, messages) for size, messages in known if size and messages and messages > 0]
