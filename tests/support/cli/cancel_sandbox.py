@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.cancel import cluster
+from ktui.cli.cancel import command
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ClusterWriter
@@ -50,9 +50,9 @@ class CancelSandbox:
         self.writer: Callable[[], ClusterWriter] = self.cluster.writer
         self.read_only = False
         self._live: list[PlannedRun] = []
-        self._cancelled = cluster._cancelled
-        monkeypatch.setattr(cluster, "SystemClock", lambda: self.clock)
-        monkeypatch.setattr(cluster, "_cancelled", self._beside_runs)
+        self._cancelled = command._cancelled
+        monkeypatch.setattr(command, "SystemClock", lambda: self.clock)
+        monkeypatch.setattr(command, "_cancelled", self._beside_runs)
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._chosen)
 
     def others_move(self, *names: str, target: Replicas = (4, 2, 3)) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.record.prune import ClusterRecording
 from ktui.cli.watch import command as watch_verb
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir

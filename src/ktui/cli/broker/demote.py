@@ -11,7 +11,13 @@ import click
 
 from ktui.cli.broker.runs import LeftRuns, check_broker_run
 from ktui.cli.broker.status import broker_argument, read_plan_layout
-from ktui.cli.context.cluster import Cluster, ClusterChoice, check_same_cluster, warn_of_tls
+from ktui.cli.context.cluster import (
+    Cluster,
+    ClusterChoice,
+    check_same_cluster,
+    read_cluster_id,
+    warn_of_tls,
+)
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
@@ -33,7 +39,7 @@ from ktui.execution.broker.status import unknown_broker
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.states import CancelKind
+from ktui.ops.broker.removal import Stopped
 from ktui.ops.broker.runs import (
     DEMOTE,
     free_run_name,
@@ -43,7 +49,7 @@ from ktui.ops.broker.runs import (
     make,
     plan_text,
 )
-from ktui.ops.broker.undo import Undo, find_undo, left_as_is_lines
+from ktui.ops.broker.undo import Undo, find_undo, left_as_is_lines, roll_back
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.made_plan import CannotMake
 
@@ -99,12 +105,6 @@ def _unfinished(cluster: Cluster, state: StateDir, words: str) -> str | None:
     return None if run is None or run.ended else run.name
 
 
-async def read_cluster_id(cluster: Cluster) -> str:
-    """Read the id of a cluster. Raises ClusterError: the cluster cannot be read."""
-    async with aclosing(cluster.reader()) as reader:
-        return (await reader.describe_cluster()).cluster_id
-
-
 @click.command("undo")
 @broker_argument
 @cluster_options
@@ -158,8 +158,13 @@ def undo(  # noqa: PLR0913 - an option each
     elif dry_run:
         click.echo(back.text)
         click.echo("nothing was sent")
-    elif not _roll_back(runs, back):
-        sys.exit(NOT_ALL_DONE)
+    else:
+        print_note(back.text)
+        try:
+            if not roll_back(back, state, runs.cancel):
+                sys.exit(NOT_ALL_DONE)
+        except Stopped as stopped:
+            sys.exit(stopped.code)
     sys.exit(NOT_ALL_DONE if back.left else 0)
 
 
@@ -172,19 +177,6 @@ def _find_undo(runs: LeftRuns, name: str) -> Undo:
             return await find_undo(reader, SystemClock(), found, same_cluster)
 
     return asyncio.run(find())
-
-
-def _roll_back(runs: LeftRuns, back: Undo) -> bool:
-    """Roll a run back, and return whether all that is undone is as before.
-
-    Ends the program if the run was left before its end.
-    """
-    print_note(back.text)
-    code = runs.cancel(back.run.name, CancelKind.ROLLBACK, back.partitions)
-    run = RunClient.find(runs.state, back.run.name).read().run
-    if not run.ended:
-        sys.exit(code)
-    return not back.not_back(run)
 
 
 def _refuse_removal(file: RemovalFile, broker: int) -> None:

@@ -38,14 +38,13 @@ from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import lock_starts
-from ktui.ops.broker.preview import RemovalPreview
 from ktui.ops.broker.removal import (
     RemovalRequest,
     RemoveOptions,
     Removing,
     Stopped,
 )
-from ktui.ops.broker.undo import UndoRemoval
+from ktui.ops.broker.undo import RemovalPreview, UndoRemoval
 from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import sys
+from contextlib import aclosing, closing
+from functools import partial
+from typing import Any, NoReturn
 
 import click
 import msgspec
 
-from ktui.cli.cancel.report import cancel_json, preview_text
-from ktui.cli.context.claim import claim_request
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
-from ktui.cli.context.errors import BadInput
+from ktui.cli.cancel.report import cancel_json, found_text, outcome_text, preview_text, report_json
+from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, read_cluster_id
+from ktui.cli.context.errors import INTERRUPTED, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_scope, find_on_brokers
+from ktui.cli.options.on_cluster import check_on_cluster
 from ktui.cli.output.gate import gate_line, shut_gate
-from ktui.cli.output.json_form import encode_record
+from ktui.cli.output.json_form import encode, encode_record
 from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.cli.process.send_command import (
     answer_json,
     end_if_refused,
     print_answer,
 )
+from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.errors import RunProblem, RunRefused
@@ -46,7 +52,73 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.scope import CancelScope
 from ktui.execution.run.states import CancelKind
 from ktui.execution.run.text import KIND_IN_WORDS
-from ktui.ops.cancel import CancelRequest
+from ktui.ops.cancel import CancelRequest, ClusterCancel
+
+CANCELLING = "ktui cancel --cluster"
+"""The name in an ownership claim, where a run would be."""
+_SLOW_BROKER_S = 2.0
+"""Seconds that one poll waits for a slow broker's settings."""
+
+
+def cancel_on_cluster(
+    choice: ClusterChoice, state: StateDir, request: CancelRequest, *, json: bool
+) -> NoReturn:
+    """Cancel the reassignments of a cluster, and end the program.
+
+    The exit code is 0 if everything is stopped or rolling back, 3 if something is not, and 2 if
+    nothing was sent.
+
+    Raises:
+        BadInput: no such cluster, topic or partition, or the context is read-only.
+        ClusterError: the cluster does not answer; nothing was sent.
+        RunProblem: the state directory cannot be used, or another one owns the cluster.
+    """
+    cluster = choice.cluster() if request.dry_run else choice.target().cluster
+    sys.exit(asyncio.run(_cancelled(cluster, state, request, json=json)))
+
+
+async def _cancelled(
+    cluster: Cluster, state: StateDir, request: CancelRequest, *, json: bool
+) -> int:
+    clock = SystemClock()
+    async with (
+        aclosing(cluster.reader()) as reader,
+        aclosing(cluster.writer()) as writer,
+        aclosing(Observer(reader, clock, patience_s=_SLOW_BROKER_S)) as observer,
+    ):
+        refuse_owned = partial(_refuse_owned, cluster, reader, state, request)
+        cancel = ClusterCancel(
+            observer, writer, clock, state=state, request=request, refuse_owned=refuse_owned
+        )
+        with closing(cancel):
+            if not request.dry_run:
+                await refuse_owned()
+            seen = await cancel.look()
+            named = (request.topics, request.partitions, request.brokers)
+            await check_on_cluster(reader, clock, seen, *named)
+            cancel.find(seen)
+            if not json:
+                click.echo(found_text(cancel))
+            if not request.dry_run:
+                await cancel.carry_out()
+    if json:
+        click.echo(encode(report_json(cluster.name, cancel)))
+    elif outcomes := outcome_text(cancel):
+        click.echo(f"\n{outcomes}")
+    if cancel.interrupted:
+        return INTERRUPTED
+    return 0 if request.dry_run or cancel.as_asked else NOT_ALL_DONE
+
+
+async def _refuse_owned(
+    cluster: Cluster, reader: ClusterReader, state: StateDir, request: CancelRequest
+) -> None:
+    described = await reader.describe_cluster()
+    how = claim_request(
+        cluster, state, described.cluster_id, CANCELLING, take_over=request.take_over
+    )
+    if how is not None:
+        await check_no_other_owner(how)
 
 
 def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
@@ -70,15 +142,7 @@ def open_gate_of_cluster(choice: ClusterChoice, state: StateDir, *, json: bool) 
     Raises:
         ClusterError: the cluster does not answer.
     """
-    _open(asyncio.run(_cluster_id(choice.cluster())), state, json=json)
-
-
-async def _cluster_id(cluster: Cluster) -> str:
-    reader = cluster.reader()
-    try:
-        return (await reader.describe_cluster()).cluster_id
-    finally:
-        await reader.aclose()
+    _open(asyncio.run(read_cluster_id(choice.cluster())), state, json=json)
 
 
 def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
@@ -335,8 +399,6 @@ def command(
         open_gate_of_cluster(choice, state, json=json)
     else:
         _check_on_cluster(request)
-        from ktui.cli.cancel.cluster import cancel_on_cluster  # noqa: PLC0415 - runs need none
-
         cancel_on_cluster(choice, state, request, json=json)
 
 

@@ -344,6 +344,12 @@ async def read_cluster_for_plan(
     return cluster_id, await take_snapshot(reader, plan, SystemClock() if measure else None)
 
 
+async def read_cluster_id(cluster: Cluster) -> str:
+    """Read the id of a cluster. Raises ClusterError: the cluster cannot be read."""
+    async with aclosing(cluster.reader()) as reader:
+        return (await reader.describe_cluster()).cluster_id
+
+
 async def check_cluster(where: Target, cluster_id: str) -> None:
     """Check that a cluster is the cluster of a run.
 
@@ -351,9 +357,7 @@ async def check_cluster(where: Target, cluster_id: str) -> None:
         RunRefused: it is another one.
         ClusterError: the cluster cannot be read.
     """
-    async with aclosing(where.cluster.reader()) as reader:
-        found = (await reader.describe_cluster()).cluster_id
-    check_same_cluster(where, found, cluster_id)
+    check_same_cluster(where, await read_cluster_id(where.cluster), cluster_id)
 
 
 def check_same_cluster(where: Target, found: str, cluster_id: str) -> None:

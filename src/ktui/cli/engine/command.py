@@ -24,7 +24,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.process.launch import Leaving
-from ktui.cli.record.sources import EngineRecording, record_run
+from ktui.cli.record.prune import EngineRecording, record_run
 from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError

@@ -24,8 +24,7 @@ from ktui.cli.options.recording import recorded_in_words, recorder, recording_op
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.json_form import encode as as_json
 from ktui.cli.output.progress_line import ProgressLine
-from ktui.cli.record.prune import given_limits, prune_as_configured
-from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.record.prune import ClusterRecording, given_limits, prune_as_configured
 from ktui.cluster.asking import LONGEST_BACKOFF_S, PATIENCE
 from ktui.cluster.clock import Clock, SystemClock, wait_for_first
 from ktui.cluster.errors import ClusterError

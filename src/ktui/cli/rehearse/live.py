@@ -14,7 +14,7 @@ import msgspec
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app, temporary_folder
-from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.record.prune import ClusterRecording
 from ktui.cli.rehearse.options import StartCommand
 from ktui.cli.twin.rehearser import ShownTwin
 from ktui.cli.twin.report import Report, rehearsal_text

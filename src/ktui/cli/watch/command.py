@@ -22,8 +22,7 @@ from ktui.cli.options.recording import recorded_in_words, recorder, recording_op
 from ktui.cli.output.event_json import engine_died_json
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app
-from ktui.cli.record.prune import prune_as_configured
-from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.record.prune import ClusterRecording, prune_as_configured
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.asking import PATIENCE

@@ -23,7 +23,7 @@ from ktui.cli.options.recording import recorded_in_words, repair
 from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app, temporary_folder
-from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.record.prune import ClusterRecording
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock, PausableClock

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.record import command as record_command
-from ktui.cli.record.sources import record_run
+from ktui.cli.record.prune import record_run
 from ktui.cli.watch import command as watch
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import JournalEntry

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ktui.cli.engine.log import EngineLog
 from ktui.cli.main import ktui
 from ktui.cli.process.launch import Launch
-from ktui.cli.record.sources import record_run
+from ktui.cli.record.prune import record_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest
 from ktui.execution.host.ownership import own_run
