@@ -11,6 +11,7 @@ from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.observation import Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.polled import Incarnations
@@ -23,7 +24,6 @@ from ktui.cluster.ports import (
 from ktui.cluster.settings import CONFIGS_EVERY_S, TopicSettings
 
 SIZES_EVERY_S = 5.0
-_TRANSIENT = frozenset({"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"})
 """Errors for a replica that a broker no longer has, or not yet, while metadata lags."""
 
 STALE_S = 60.0
@@ -222,7 +222,7 @@ class _Refusals(NamedTuple):
     def lasting(self) -> Iterable[tuple[TopicPartition, str]]:
         """Yield the refusals that lagging metadata does not explain."""
         for tp, code in self.now.items():
-            if code not in _TRANSIENT or self.before.get(tp) == code:
+            if not means(code, Means.NOT_YET) or self.before.get(tp) == code:
                 yield tp, code
 
 

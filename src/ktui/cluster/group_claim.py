@@ -16,6 +16,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ownership import (
     KIND,
     STORE,
@@ -230,7 +231,7 @@ class GroupClaim:
             try:
                 return await self._groups.join(group, metadata, session_s, member_id)
             except Refused as refused:
-                if refused.code != "INVALID_SESSION_TIMEOUT":
+                if refused.code != KafkaError.INVALID_SESSION_TIMEOUT:
                     raise
         return await self._groups.join(group, metadata, sessions_s[-1], member_id)
 

@@ -15,6 +15,7 @@ from typing import Any
 from kafka.protocol.admin.topics import CreateTopicsRequest, DeleteRecordsRequest
 from kafka.protocol.producer.produce import ProduceRequest
 
+from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.permissions import CanaryObstacles
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.kafka.connection.connection import Connection
@@ -31,7 +32,6 @@ SETTINGS: Mapping[str, str] = {
 DEFAULT_FACTOR = "default.replication.factor"
 _MIN_ISR = "min.insync.replicas"
 _USUAL_FACTOR = 3
-_TOPIC_EXISTS = 36
 _NO_PARTITION = 2**31 - 1
 """A partition that no topic has."""
 _LAST_WITH_NAMES = 12
@@ -75,11 +75,12 @@ async def find_obstacles(connection: Connection, topic: str) -> CanaryObstacles:
         "Delete": deleted.topics[0].partitions[0].error_code,
     }
     refusal = ""
-    made_later = {error_codes.NONE, _TOPIC_EXISTS, error_codes.QUOTA_EXCEEDED}
-    if creation.error_code not in {*made_later, *error_codes.DENIED}:
+    code = creation.error_code
+    made_later = {None, KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.THROTTLING_QUOTA_EXCEEDED}
+    if code and error_of(code) not in made_later and not means(code, Means.DENIED):
         refusal = error_codes.describe_error(creation.error_code, creation.error_message)
     return CanaryObstacles(
-        tuple(operation for operation, code in codes.items() if code in error_codes.DENIED),
+        tuple(operation for operation, code in codes.items() if means(code, Means.DENIED)),
         refusal or min_isr_problem(len(replicas[0]), settings.get(_MIN_ISR)),
     )
 

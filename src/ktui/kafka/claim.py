@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut, Unreachable
+from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.ownership import GroupDescription, HeartbeatAnswer, Member
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import groups as requests
@@ -22,10 +23,6 @@ from ktui.kafka.transport.translate_errors import Purpose
 
 T = TypeVar("T")
 
-_NOT_NOW = frozenset(
-    {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-)
-"""Answers that call for a retry, later or on another broker. The broker did nothing."""
 _PAUSE_S = 0.1
 _STORE = Purpose("asking whether brokers keep groups")
 _DESCRIBE = Purpose(
@@ -38,12 +35,8 @@ _HEARTBEAT = Purpose(
 _LEAVE = Purpose("releasing the cluster", needs='Read on the groups "ktui-" (prefixed)')
 _SHORT_S = 3.0
 """The limit of a describe or a heartbeat: an engine waits for these in each turn."""
-_GONE = frozenset({"FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
-"""Answers to a client that is not a member, or whose membership has changed since it joined."""
 _NOBODY, _NO_GENERATION = "nobody", -1
 """A member and a generation that no group has."""
-_REBALANCING = frozenset({"REBALANCE_IN_PROGRESS"})
-_NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
 _NO_STORE_FIX = (
     "Brokers could not create the topic __consumer_offsets, in which they keep groups. Check that "
     "offsets.topic.replication.factor is not more than the number of brokers"
@@ -127,7 +120,7 @@ def raise_refusal(purpose: Purpose, code: int, message: str | None) -> None:
 
 
 def _is_transient(error: ClusterError) -> bool:
-    return not isinstance(error, Refused) or error.code in _NOT_NOW
+    return not isinstance(error, Refused) or means(error.code, Means.NO_COORDINATOR)
 
 
 class KafkaGroups:
@@ -167,7 +160,7 @@ class KafkaGroups:
             syncing = partial(requests.sync_request, group, member)
             await self._ask(_JOIN, group, syncing, _unchanged, self._limit_s)
         except Refused as refused:
-            if refused.code in _GONE | _REBALANCING:
+            if means(refused.code, Means.NOT_MEMBER) or _rebalances(refused):
                 return None
             raise
         return member
@@ -178,9 +171,9 @@ class KafkaGroups:
         try:
             await self._ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
         except Refused as refused:
-            if refused.code in _GONE:
+            if means(refused.code, Means.NOT_MEMBER):
                 return HeartbeatAnswer.GONE
-            if refused.code in _REBALANCING:
+            if _rebalances(refused):
                 return HeartbeatAnswer.REJOIN
             raise
         return HeartbeatAnswer.STAYS
@@ -199,9 +192,11 @@ class KafkaGroups:
         try:
             await self._ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
         except Refused as refused:
-            if refused.code not in _GONE:
+            if not means(refused.code, Means.NOT_MEMBER):
                 raise
-            return refused.code == ("ILLEGAL_GENERATION" if shown else "UNKNOWN_MEMBER_ID")
+            return refused.code == (
+                KafkaError.ILLEGAL_GENERATION if shown else KafkaError.UNKNOWN_MEMBER_ID
+            )
         return False  # while a coordinator loads its groups it says yes to everybody
 
     async def leave(self, group: str, member: Member) -> None:
@@ -226,7 +221,7 @@ class KafkaGroups:
         try:
             return await self._coordinators.ask(purpose, group, build, read, limit_s)
         except Refused as refused:
-            if refused.code == _NO_COORDINATOR:
+            if refused.code == KafkaError.COORDINATOR_NOT_AVAILABLE:
                 await self._explain(refused, group)
             raise
 
@@ -250,6 +245,10 @@ class KafkaGroups:
             await self._wire.aclose()
 
 
+def _rebalances(refused: Refused) -> bool:
+    return refused.code == KafkaError.REBALANCE_IN_PROGRESS
+
+
 def _unchanged(answer: Any) -> Any:
     """Return an answer as it is: the wire has already checked its error code."""
     return answer
@@ -263,5 +262,5 @@ def _described(answer: Any) -> GroupDescription:
 def _left(answer: Any) -> None:
     for member in answer.members:
         code = member.error_code
-        if code and error_codes.name_of(code) not in _GONE:
+        if code and not means(code, Means.NOT_MEMBER):
             raise_refusal(_LEAVE, code, None)

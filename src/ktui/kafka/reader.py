@@ -13,6 +13,7 @@ import msgspec
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.coordination import TRANSACTIONS_NEED, CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import ClusterError, Failure, Operation, Refused, Unsupported
+from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
@@ -46,7 +47,6 @@ _GROUPS = Purpose("listing groups", needs="Describe on the cluster")
 _SHARE_GROUPS = Purpose("describing share groups", needs="Describe on the groups")
 _TRANSACTIONS = Purpose("listing transactional ids", needs=TRANSACTIONS_NEED)
 
-_LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
 _PAUSE_S = 0.2
 _TOPICS_A_REQUEST = 1_000
 _OFFSETS_A_REQUEST = 10_000
@@ -177,7 +177,7 @@ class KafkaReader:
         for answer in await asyncio.gather(*calls):
             for result in answer.results:
                 topic, code = clean(result.resource_name), result.error_code
-                if code in error_codes.ABSENT:
+                if means(code, Means.ABSENT):
                     absent.append(topic)
                 if code:
                     message = result.error_message
@@ -242,7 +242,7 @@ class KafkaReader:
                 left_s = until - time.monotonic()
                 return await self._wire.ask(purpose, build, broker=broker, limit_s=left_s)
             except Refused as refused:
-                if refused.code != _LOADING:
+                if refused.code != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
                     raise
                 await asyncio.sleep(_PAUSE_S)
                 if time.monotonic() >= until:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from ktui.cluster.errors import Unsupported
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,
@@ -268,9 +269,9 @@ def _alter_topic(topic: str) -> str:
 def _factor_changed(present: int, targeted: int) -> WriteResult:
     """Refuse with the message of brokers that have the guard themselves."""
     message = f"The replication factor is changed from {present} to {targeted}"
-    return WriteResult(Verdict.REFUSED, "INVALID_REPLICATION_FACTOR", message)
+    return WriteResult(Verdict.REFUSED, KafkaError.INVALID_REPLICATION_FACTOR, message)
 
 
 def _unguarded(topic: str) -> WriteResult:
     message = f"{topic} cannot be described, so its replication factor cannot be compared"
-    return WriteResult(Verdict.REFUSED, "INVALID_REPLICATION_FACTOR", message)
+    return WriteResult(Verdict.REFUSED, KafkaError.INVALID_REPLICATION_FACTOR, message)

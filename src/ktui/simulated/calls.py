@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
+from ktui.cluster.kafka_error import KafkaError
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.machines import Power
 
@@ -18,10 +19,10 @@ _FRESH_WITHIN_S = 5.0
 _MIN_SLEEP_S = 0.001
 """Larger than any rounding error of a clock's figures."""
 PORT = 9092
-DENIED = "CLUSTER_AUTHORIZATION_FAILED"
+DENIED = KafkaError.CLUSTER_AUTHORIZATION_FAILED
 """Kafka's answer to a call that is denied as a whole."""
-_NO_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
-_NO_GROUP = "GROUP_AUTHORIZATION_FAILED"
+_NO_TOPIC = KafkaError.TOPIC_AUTHORIZATION_FAILED
+_NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 def host(broker: int) -> str:

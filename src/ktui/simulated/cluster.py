@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.errors import Refused, Unreachable
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ownership import GroupDescription, GroupMembership, HeartbeatAnswer, Member
 from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.simulated.apply_event import apply_event
@@ -34,7 +35,7 @@ class SimulatedGroups:
         call = "join_group"
         await self._coordinator(group, call)
         if not SHORTEST_SESSION_S <= session_s <= LONGEST_SESSION_S:
-            code = "INVALID_SESSION_TIMEOUT"
+            code = KafkaError.INVALID_SESSION_TIMEOUT
             raise Refused(attempted(call), code=code, answer=code)
         cluster = self._cluster
         return cluster.groups.join(group, metadata, session_s, member_id, cluster.now_s)

@@ -16,6 +16,7 @@ from ktui.cluster.coordination import (
     share_state_key,
 )
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
@@ -37,7 +38,7 @@ from ktui.simulated.data.hosts import STORAGE_ERROR
 PAGE = 2_000
 """Partitions per page of a scan (max.request.partition.size.limit)."""
 
-_DENIED = "TOPIC_AUTHORIZATION_FAILED"
+_DENIED = KafkaError.TOPIC_AUTHORIZATION_FAILED
 """Kafka's answer for each topic that is denied. Other requests are denied as a whole."""
 
 
@@ -106,7 +107,7 @@ class SimulatedReader:
         absent, failures = set(), []
         for name in names:
             if topic_name_problem(name):
-                answer = "INVALID_TOPIC_EXCEPTION"
+                answer = KafkaError.INVALID_TOPIC_EXCEPTION
                 failures.append(Failure(Operation.METADATA, answer, topic=clean(name)))
             elif found := self._cluster.described(name):
                 partitions |= found
@@ -160,8 +161,8 @@ class SimulatedReader:
         """Return Kafka's error name for a replica that the broker cannot answer for."""
         known = self._cluster.metadata.partition(tp)
         if known is None:
-            return "UNKNOWN_TOPIC_OR_PARTITION"
-        return STORAGE_ERROR if broker in known[1].offline else "NOT_LEADER_OR_FOLLOWER"
+            return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+        return STORAGE_ERROR if broker in known[1].offline else KafkaError.NOT_LEADER_OR_FOLLOWER
 
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None
@@ -203,7 +204,7 @@ class SimulatedReader:
             else:
                 configs[name] = found
         failures = (
-            Failure(Operation.TOPIC_CONFIGS, "UNKNOWN_TOPIC_OR_PARTITION", topic=name)
+            Failure(Operation.TOPIC_CONFIGS, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, topic=name)
             for name in absent
         )
         return TopicConfigsAnswer(configs, tuple(failures), tuple(absent))
@@ -266,7 +267,7 @@ class SimulatedReader:
                 continue
             found = self._cluster.controller.configs.described(resource)
             if found is None:
-                failures[resource] = "UNKNOWN_TOPIC_OR_PARTITION"
+                failures[resource] = KafkaError.UNKNOWN_TOPIC_OR_PARTITION
             elif names:
                 described[resource] = {name: found[name] for name in names if name in found}
             else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ktui.cli.lab.command import connect
 from ktui.cluster.errors import Unreachable
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
 from ktui.cluster.settings import CORDONED, EVERY
@@ -82,7 +83,7 @@ class RealStage(RealWorld):
         ((_, code, message),) = read_create_results(answer)
         if not code:
             return WriteResult(Verdict.ACCEPTED)
-        verdict = Verdict.UNKNOWN if code in error_codes.UNDECIDED else Verdict.REFUSED
+        verdict = Verdict.UNKNOWN if means(code, Means.UNDECIDED) else Verdict.REFUSED
         return WriteResult(verdict, error_codes.name_of(code), message or "")
 
     async def settle(self) -> None:

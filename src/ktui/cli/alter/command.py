@@ -44,6 +44,7 @@ from ktui.cluster.broker import online_brokers
 from ktui.cluster.clock import Clock, SystemClock, read_until
 from ktui.cluster.errors import ClusterError, Unsupported
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S
+from ktui.cluster.kafka_error import error_of
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
 from ktui.execution.errors import RunProblem, RunRefused
@@ -189,7 +190,8 @@ class PartitionAdder:
 
     def _refusal(self, result: WriteResult) -> str:
         answer = ": ".join(filter(None, (result.code, result.message)))
-        again = ". Then repeat the command" if result.code == "THROTTLING_QUOTA_EXCEEDED" else ""
+        error = error_of(result.code)
+        again = f". {error.adding}" if error is not None and error.adding else ""
         return f"Kafka does not add partitions to {self._change.topic}: {answer}{again}"
 
     def _lost(self, result: WriteResult) -> str:

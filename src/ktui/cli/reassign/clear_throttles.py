@@ -17,6 +17,7 @@ from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigResource, ConfigScope
 from ktui.cluster.settings import (
@@ -60,7 +61,7 @@ class Foreign(enum.Enum):
 
 FOREIGN = "clear-foreign-throttles"
 _RATES = (*RATES, LOG_DIR_RATE)
-_NO_TOPIC = ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION")
+_NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.INVALID_TOPIC_EXCEPTION)
 """Kafka's errors for a topic that does not exist: it has no throttle."""
 _STRAY = (ThrottleReason.LEFT_BEHIND, ThrottleReason.LOG_DIRS)
 

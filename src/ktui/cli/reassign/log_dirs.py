@@ -15,6 +15,7 @@ from ktui.cli.reassign.printed import ActionFailed, ReassignProblem, sorted_repl
 from ktui.cluster.broker import ReplicaDir
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, LogDirsAnswer, Verdict, WriteResult
 from ktui.cluster.text import clean
@@ -25,7 +26,6 @@ from ktui.quantities import as_bytes
 
 _MOST_LINES = 10
 _AGAIN_S = 0.1
-_NOT_THERE_YET = ("REPLICA_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
 """Kafka's answers of a broker that does not host the replica, and remembers the log dir for it."""
 
 
@@ -94,7 +94,7 @@ async def begin_moves(
                 replica = Replica(tp, broker)
                 if result.verdict is Verdict.ACCEPTED:
                     begun[replica] = paths[tp]
-                elif result.verdict is Verdict.REFUSED and result.code not in _NOT_THERE_YET:
+                elif result.verdict is Verdict.REFUSED and not means(result.code, Means.NOT_YET):
                     refused.append(_failed(replica, result))
         if begun:
             yield printed.log_dir_moves_started(begun)

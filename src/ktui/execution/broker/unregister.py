@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from ktui.cluster.clock import Clock, read_until
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ports import (
     ClusterDescription,
     ClusterPorts,
@@ -32,7 +33,7 @@ INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)
 """The settings of a broker that outlive its registration and hurt the next broker of its id: that
 one would copy slowly, and get no new partitions."""
 NOTHING_SENT = "nothing was sent: "
-NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
+NOT_REGISTERED = KafkaError.BROKER_ID_NOT_REGISTERED
 
 RunsOf = Callable[[str], Iterable[Run]]
 """Returns the unfinished runs of this state directory on a cluster, by its id."""

@@ -12,6 +12,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
@@ -23,7 +24,7 @@ from ktui.execution.engine.working_state import Debounce
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import open_regular
-from ktui.execution.run.parts import NOTHING_TO_CANCEL, refusal_text
+from ktui.execution.run.parts import refusal_text
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S
@@ -105,7 +106,7 @@ def judge_cancel(
     now = state.replicas
     if None not in (move.topic_id, state.topic_id) and move.topic_id != state.topic_id:
         return Settled(ForeignOutcome.GONE, now, "the topic was deleted and created again")
-    if answer.verdict is Verdict.REFUSED and answer.code != NOTHING_TO_CANCEL:
+    if answer.verdict is Verdict.REFUSED and not means(answer.code, Means.IN_FORCE):
         return Settled(ForeignOutcome.REFUSED, now, refusal_text(answer))
     return _begun_again(move, answer, state) if state.reassigning else _over(move, answer, now)
 
@@ -276,7 +277,7 @@ _POLL_S = 0.5
 Look = Callable[[bool], Awaitable[Observation | None]]
 
 _UNANSWERED = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
-_NOT_NEEDED = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL)
+_NOT_NEEDED = WriteResult(Verdict.REFUSED, KafkaError.NO_REASSIGNMENT_IN_PROGRESS)
 
 
 class ForeignCancel:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import NotAuthorized, Refused
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterReader, Verdict, WriteResult
 from ktui.execution.engine.working_state import (
@@ -23,7 +24,6 @@ from ktui.execution.engine.working_state import (
 from ktui.execution.run.events import Answered, AnyRunEvent, Paused, PauseOrigin, Request
 from ktui.execution.run.parts import (
     MOST_TRIES,
-    NOTHING_TO_CANCEL,
     cordoned_broker,
     counts_against,
     failure_reason,
@@ -141,7 +141,7 @@ class AnswerHandler:
 
 def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
     """Return why an operator's cancel has no effect; it is repeated as long as it has none."""
-    if not track.step_cancelled_by_operator or result.code == NOTHING_TO_CANCEL:
+    if not track.step_cancelled_by_operator or means(result.code, Means.IN_FORCE):
         return []
     return [state_event(track, State.REFUSED, refusal_text(result))]
 

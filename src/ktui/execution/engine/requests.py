@@ -11,13 +11,13 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
 from ktui.cluster.fresh_read import LEAVES_WITHIN_S, FreshRead
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter, Verdict, WriteResult
 from ktui.cluster.send_guard import Guard
 from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.run.events import AnyRunEvent, Elect, Request, StepBegun
-from ktui.execution.run.parts import NOT_ALLOWED
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.throttle.apply import ThrottleManager
@@ -156,7 +156,9 @@ async def send(
                 leaves_within_s=leaves_within_s,
             )
     except NotAuthorized as error:
-        denied = WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error), needs=error.needs)
+        denied = WriteResult(
+            Verdict.REFUSED, KafkaError.CLUSTER_AUTHORIZATION_FAILED, str(error), needs=error.needs
+        )
         return dict.fromkeys(partitions, denied)
     except ClusterError as error:
         return not_sent(sending, str(error))

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import msgspec
 
+from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.events import (
@@ -190,24 +191,8 @@ def _unexplained(by: PauseOrigin) -> str:
     return "by the operator" if by is PauseOrigin.OPERATOR else f"by {by.words}"
 
 
-_NOT_IN_SYNC = frozenset({"PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NOT_AVAILABLE"})
-"""Kafka's errors for an election whose winner is not in sync; a moment later it may be."""
-
-
-_BROKEN = "UNKNOWN_SERVER_ERROR"
-"""A controller's error when it failed over a request, which may or may not have taken effect."""
-
-NOT_ALLOWED = "CLUSTER_AUTHORIZATION_FAILED"
-"""Kafka's error for a missing permission on the cluster: no partition's own fault."""
-
-NOTHING_TO_CANCEL = "NO_REASSIGNMENT_IN_PROGRESS"
-"""Kafka's error for a cancel of a reassignment that is over, or has not arrived yet."""
-
 _CORDONED = re.compile(r"broker (\d+), but all its log directories are cordoned")
 """Kafka's words, from 4.4, for a target that names a broker whose log dirs are all cordoned."""
-
-DENIALS = frozenset({NOT_ALLOWED, "TOPIC_AUTHORIZATION_FAILED"})
-"""Kafka's errors for missing permissions."""
 
 MOST_TRIES = 5
 """After so many refusals of its step in a row, a partition is `failed`."""
@@ -216,10 +201,11 @@ MOST_TRIES = 5
 def counts_against(result: Answered | WriteResult) -> bool:
     """Whether a result counts as a refusal by Kafka, and not as a request that was not sent."""
     if result.verdict is Verdict.UNKNOWN:
-        return result.code == _BROKEN
+        return result.code == KafkaError.UNKNOWN_SERVER_ERROR  # the controller failed over it
     refused = result.verdict is Verdict.REFUSED and result.code is not None
-    waits = result.code in _NOT_IN_SYNC | {NOT_ALLOWED} or cordoned_broker(result) is not None
-    return refused and not waits
+    waits = means(result.code, Means.NOT_IN_SYNC) or cordoned_broker(result) is not None
+    denied = result.code == KafkaError.CLUSTER_AUTHORIZATION_FAILED  # no partition's own fault
+    return refused and not (waits or denied)
 
 
 def cordoned_broker(result: Answered | WriteResult) -> int | None:
@@ -227,7 +213,8 @@ def cordoned_broker(result: Answered | WriteResult) -> int | None:
 
     Kafka names the first such broker of the target.
     """
-    if result.verdict is not Verdict.REFUSED or result.code != "INVALID_REPLICA_ASSIGNMENT":
+    refused = result.verdict is Verdict.REFUSED
+    if not refused or result.code != KafkaError.INVALID_REPLICA_ASSIGNMENT:
         return None
     named = _CORDONED.search(result.message)
     return None if named is None else int(named[1])
@@ -237,7 +224,7 @@ def missing_permission(results: Iterable[WriteResult]) -> str | None:
     """Name the permission whose lack made Kafka refuse all of a request; None if it did not."""
     results = list(results)
     codes = {result.code for result in results}
-    if not codes or not codes <= DENIALS:
+    if not codes or not all(means(code, Means.DENIED) for code in codes):
         return None
     named = ", ".join(sorted(filter(None, codes)))
     missing = join_some(sorted({result.needs for result in results} - {""}))

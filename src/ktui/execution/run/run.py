@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.events import (
@@ -50,7 +51,7 @@ from ktui.execution.run.events import (
     UrgencyChanged,
 )
 from ktui.execution.run.options import NO_SCHEDULE, USUAL_POLL_S, RunOptions, Schedule
-from ktui.execution.run.parts import NOTHING_TO_CANCEL, ExtraPlans, Pauses, counts_against
+from ktui.execution.run.parts import ExtraPlans, Pauses, counts_against
 from ktui.execution.run.states import (
     UNWELL,
     CancelKind,
@@ -404,7 +405,7 @@ class Run(msgspec.Struct, eq=False):
             track.step.answered = event
         elif event.request is Request.ELECT:
             track.step.election = event
-        elif event.verdict is Verdict.REFUSED and event.code != NOTHING_TO_CANCEL:
+        elif event.verdict is Verdict.REFUSED and not means(event.code, Means.IN_FORCE):
             track.step.cancels = max(0, track.step.cancels - 1)
 
     def _elect(self, event: Elect, at: datetime) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
+from ktui.cluster.kafka_error import DENIALS, KafkaError, Means, means
 from ktui.cluster.observer import ObservationSource
 from ktui.cluster.ports import (
     ClusterPorts,
@@ -31,7 +32,6 @@ from ktui.execution.run.events import (
     SettingsFound,
     SettingsGivenUp,
 )
-from ktui.execution.run.parts import DENIALS, NOT_ALLOWED
 from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
 from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
 
@@ -45,7 +45,6 @@ SETTLE_S = 1.0
 """Seconds a broker may take to apply a change that it has read; no value is judged before."""
 FOUND_STALE_S = 5.0
 """A setting is changed only within so many seconds of its last read."""
-_GONE = ("UNKNOWN_TOPIC_OR_PARTITION", "BROKER_ID_NOT_REGISTERED")
 
 Record = Callable[[Sequence[AnyRunEvent]], None]
 
@@ -176,8 +175,9 @@ class SettingsWriter:
         self._rest(answer.failures)
         denials = (why for why in answer.failures.values() if any(d in why for d in DENIALS))
         self.denied = self.denied or next(denials, "")
-        for resource in (r for r, why in answer.failures.items() if why.startswith(_GONE)):
-            self._forget(resource)
+        for resource, why in answer.failures.items():
+            if means(why.partition(":")[0], Means.ABSENT):
+                self._forget(resource)
         found = answer.settings
         return {(r, name): found[r].get(name) for r, name in keys if r in found}
 
@@ -239,7 +239,10 @@ class SettingsWriter:
                 changes, leaves_within_s=leaves_within_s
             )
         except NotAuthorized as error:
-            return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error)))
+            return dict.fromkeys(
+                resources,
+                WriteResult(Verdict.REFUSED, KafkaError.CLUSTER_AUTHORIZATION_FAILED, str(error)),
+            )
         except ClusterError as error:
             return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, message=str(error)))
         except asyncio.CancelledError:
@@ -265,11 +268,11 @@ class SettingsWriter:
             self.unanswered.add(resource, results[resource].node)
         self._learn_of_late(c for c in changes if c.resource in by_verdict[Verdict.ACCEPTED])
         self.late |= {key: some for key, some in self._throttled.late.items() if key[0] in lost}
-        denials = (results[r].message for r in refused if results[r].code in DENIALS)
+        denials = (results[r].message for r in refused if means(results[r].code, Means.DENIED))
         self.denied = self.denied or next(denials, "")
         self._rest([*refused, *lost])
         for resource in refused:
-            if results[resource].code in _GONE:
+            if means(results[resource].code, Means.ABSENT):
                 self._forget(resource)
         appending = [c for c in changes if c.resource in refused and c.op is ConfigOp.APPEND]
         await self.read_lists([(change.resource, change.key) for change in appending])

@@ -14,9 +14,9 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListT
 from kafka.protocol.api_message import ApiMessage
 
 from ktui.cluster.coordination import SHARE, CoordinatedId, java_hash, share_state_key
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.text import clean
 from ktui.kafka.requests.metadata import format_topic_id
-from ktui.kafka.transport import error_codes
 
 _ANY_ID = "ktui.any.transactional.id"
 """An id that only a permission for all ids covers."""
@@ -88,4 +88,4 @@ def permission_request() -> Any:
 
 def may_describe_all(answer: Any) -> bool:
     """Whether the answer to `permission_request` shows that permission."""
-    return answer.transaction_states[0].error_code not in error_codes.DENIED
+    return not means(answer.transaction_states[0].error_code, Means.DENIED)

@@ -17,6 +17,7 @@ from kafka.protocol.consumer.group import (
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
 from ktui.cluster.coordination import CoordinatedId, coordinating_partition, java_hash
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.ownership import (
     EMPTY_ASSIGNMENT,
     INSTANCE,
@@ -27,7 +28,6 @@ from ktui.cluster.ownership import (
     MemberDescription,
 )
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.transport import error_codes
 
 _PROTOCOL = "owner"
 _SETTLED = frozenset({"Stable", "Empty", "Dead"})
@@ -44,9 +44,9 @@ def store_request() -> Any:
 def stores_groups(answer: Any) -> bool | None:
     """Whether the topic that stores groups exists; None if this principal may not know."""
     code = answer.topics[0].error_code
-    if code in error_codes.DENIED:
+    if means(code, Means.DENIED):
         return None
-    return code not in error_codes.ABSENT
+    return not means(code, Means.ABSENT)
 
 
 class OfflineStore(NamedTuple):

@@ -13,6 +13,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from ktui.cluster.broker import Broker
 from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterDescription, TopicsAnswer
 from ktui.cluster.text import clean
@@ -84,7 +85,7 @@ def topics_answer(topics: Iterable[Any]) -> TopicsAnswer:
     failures: list[Failure] = []
     for topic in topics:
         name = clean(topic.name or "")
-        if topic.error_code in error_codes.ABSENT:
+        if means(topic.error_code, Means.ABSENT):
             absent.add(name)
         elif topic.error_code:
             failures.append(topic_failure(Operation.METADATA, name, topic.error_code, None))
@@ -112,7 +113,7 @@ def topic_failure(operation: Operation, topic: str, code: int, message: str | No
     """Return the failure for a topic whose part of an answer is an error."""
     needs = f"{_NEEDED.get(operation, 'Describe')} on topic {topic}"
     answer = error_codes.describe_refusal(code, message, needs)
-    return Failure(operation, answer, topic=topic, denied=code in error_codes.DENIED)
+    return Failure(operation, answer, topic=topic, denied=means(code, Means.DENIED))
 
 
 def format_topic_id(topic_id: uuid.UUID | None) -> str | None:

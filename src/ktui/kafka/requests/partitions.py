@@ -8,8 +8,8 @@ from typing import Any
 
 from kafka.protocol.admin.topics import CreatePartitionsRequest
 
+from ktui.cluster.kafka_error import KafkaError, error_of
 from ktui.cluster.partition import Brokers
-from ktui.kafka.transport import error_codes
 
 
 def create_request(
@@ -35,7 +35,7 @@ def read_create_results(answer: Any) -> Iterator[tuple[str, int, str | None]]:
     """Yield each topic with its error code and the controller's message, or the wait."""
     for result in answer.results:
         message = result.error_message
-        if result.error_code == error_codes.QUOTA_EXCEEDED:
+        if error_of(result.error_code) is KafkaError.THROTTLING_QUOTA_EXCEEDED:
             wait_s = math.ceil(answer.throttle_time_ms / 1000)
             message = (
                 "the quota controller_mutation_rate of this user or client id is used up for "

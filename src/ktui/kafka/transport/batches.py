@@ -11,6 +11,7 @@ import msgspec
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, TimedOut
+from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
@@ -133,7 +134,7 @@ class Sender(Generic[Part]):
 
 def _needed(code: int, part: object, needs: str) -> str:
     """Return the missing permission: the topic's, if the denial is about a topic."""
-    if code == error_codes.TOPIC_DENIED and isinstance(part, TopicPartition):
+    if error_of(code) is KafkaError.TOPIC_AUTHORIZATION_FAILED and isinstance(part, TopicPartition):
         return f"{needs.partition(' on ')[0]} on topic {part.topic}"
     return needs
 
@@ -142,12 +143,12 @@ def _result(code: int, message: str | None, needs: str) -> WriteResult:
     if code == error_codes.NONE:
         return WriteResult(Verdict.ACCEPTED)
     words = clean(message or "")
-    if code in error_codes.DENIED:
+    if means(code, Means.DENIED):
         words = ". ".join(filter(None, (words.rstrip("."), error_codes.permission_fix(needs))))
         return WriteResult(Verdict.REFUSED, error_codes.name_of(code), words, needs=needs)
-    if code == error_codes.ELECTION_NOT_NEEDED:
+    if error_of(code) is KafkaError.ELECTION_NOT_NEEDED:
         return WriteResult(Verdict.ACCEPTED, error_codes.name_of(code), words)
-    verdict = Verdict.UNKNOWN if code in error_codes.UNDECIDED else Verdict.REFUSED
+    verdict = Verdict.UNKNOWN if means(code, Means.UNDECIDED) else Verdict.REFUSED
     return WriteResult(verdict, error_codes.name_of(code), words)
 
 

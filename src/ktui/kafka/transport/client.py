@@ -15,6 +15,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from ktui.cluster.broker import Broker
 from ktui.cluster.errors import ClusterError, TimedOut, Unreachable, WrongCluster
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport import client_logging, error_codes
@@ -168,7 +169,7 @@ class Wire:
     ) -> Any:
         await self._ensure_bootstrapped(purpose, attempts)
         await self._ensure_known(purpose, broker, attempts)
-        retriable = error_codes.UNCHANGED if change else error_codes.ELSEWHERE
+        retriable = Means.UNCHANGED if change else Means.ELSEWHERE
         while chosen := attempts.choose(self._nodes(broker, change=change)):
             node, call = chosen
             try:
@@ -186,7 +187,7 @@ class Wire:
                 attempts.answered()
                 return answer
             refusal = self._refusal(purpose, answer, node, change=change)
-            if code not in retriable:
+            if not means(code, retriable):
                 raise refusal
             attempts.failed(node, refusal, for_good=False)
             await asyncio.sleep(_RETRY_S)
@@ -337,7 +338,7 @@ class Wire:
     ) -> ClusterError:
         code, message = answer.error_code, getattr(answer, "error_message", None)
         where = self._context(purpose, node).where
-        if change and code in error_codes.UNDECIDED:
+        if change and means(code, Means.UNDECIDED):
             return AnswerLost.at(
                 node, purpose.attempted, where, error_codes.describe_error(code, message)
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.change import Election, RequestedChange
@@ -68,7 +69,7 @@ def request_move(
     """
     problem = brokers.problem(target)
     if problem:
-        return refused("INVALID_REPLICA_ASSIGNMENT", problem)
+        return refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, problem)
     if guarded and (refusal := refuse_other_factor(known, target)):
         return refusal
     removing = tuple(sorted({*known.replicas} - {*target}))
@@ -96,7 +97,7 @@ def request_cancel(
             f"Unable to revert partition assignment for {tp.topic}:{tp.partition} because it "
             "would require an unclean leader election."
         )
-        return refused("INVALID_REPLICA_ASSIGNMENT", words)
+        return refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, words)
     election = Election.UNCLEAN if unclean else Election.ONLINE
     return RequestedChange(isr or replicas[:1], replicas, (), (), election)
 
@@ -112,7 +113,7 @@ def refuse_other_factor(known: Registration, target: Brokers) -> WriteResult | N
     if present == len(target):
         return None
     words = f"The replication factor is changed from {present} to {len(target)}"
-    return refused("INVALID_REPLICATION_FACTOR", words)
+    return refused(KafkaError.INVALID_REPLICATION_FACTOR, words)
 
 
 def first_record(
@@ -162,13 +163,13 @@ def new_partitions(
     if count - begin > ADDED:
         return TOO_MANY_ADDED if brokers.rules.limits_added_partitions else TOO_MANY
     if count == begin:
-        return refused("INVALID_PARTITIONS", f"Topic already has {begin} partition(s).")
+        return refused(KafkaError.INVALID_PARTITIONS, f"Topic already has {begin} partition(s).")
     if count < begin:
         words = (
             f"The topic {topic.name} currently has {begin} partition(s); {count} would not be an "
             "increase."
         )
-        return refused("INVALID_PARTITIONS", words)
+        return refused(KafkaError.INVALID_PARTITIONS, words)
     factor = len(topic.first_found.replicas)
     if assignment is None:
         return _placed(begin, count, factor, brokers)
@@ -177,7 +178,7 @@ def new_partitions(
             f"Attempted to add {count - begin} additional partition(s), but only "
             f"{len(assignment)} assignment(s) were specified."
         )
-        return refused("INVALID_REPLICA_ASSIGNMENT", words)
+        return refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, words)
     return _assigned(begin, factor, assignment, brokers)
 
 
@@ -194,7 +195,7 @@ def _assigned(
                 f"{factor} replica(s)."
             )
         if problem:
-            return refused("INVALID_REPLICA_ASSIGNMENT", problem)
+            return refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, problem)
         isr = tuple(filter(brokers.members.may_lead, replicas))
         if not isr:
             return all_brokers_down(number)
@@ -213,14 +214,14 @@ def _placed(
     if not usable or (factor <= len(usable) and not active):
         or_cordoned = ", or have all their log directories cordoned" if knows_cordons else ""
         words = f"All brokers are currently fenced{or_cordoned}."
-        return refused("INVALID_REPLICATION_FACTOR", words)
+        return refused(KafkaError.INVALID_REPLICATION_FACTOR, words)
     if factor > len(usable):
         or_cordoned = " or some brokers have all their log directories cordoned"
         words = (
             f"The target replication factor of {factor} cannot be reached because only "
             f"{len(usable)} broker(s) are registered{or_cordoned if knows_cordons else ''}."
         )
-        return refused("INVALID_REPLICATION_FACTOR", words)
+        return refused(KafkaError.INVALID_REPLICATION_FACTOR, words)
     made = []
     for number in range(begin, count):
         turn = number % len(active)

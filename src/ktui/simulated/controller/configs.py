@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigResource,
@@ -100,13 +101,13 @@ class Configs:
 
     def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> ConfigValues:
         if len({change.key for change in changes}) < len(changes):
-            raise ConfigRefused("INVALID_REQUEST", "Error due to duplicate config keys")
+            raise ConfigRefused(KafkaError.INVALID_REQUEST, "Error due to duplicate config keys")
         if resource.scope is ConfigScope.TOPIC:
             new = apply_changes(self.of(resource), changes, schema.TOPIC)
             self._check_topic(new)
             if resource.name not in self._topics:
                 words = f"The topic '{resource.name}' does not exist."
-                raise ConfigRefused("UNKNOWN_TOPIC_OR_PARTITION", words)
+                raise ConfigRefused(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, words)
             return new
         new = apply_changes(self.of(resource), changes, schema.BROKER)
         _check_broker(new)
@@ -114,7 +115,7 @@ class Configs:
         self._check_cordoned(resource, new)
         if resource != _EVERY_BROKER and not self._has(resource.name):
             words = f"No node with id {resource.name} found."
-            raise ConfigRefused("BROKER_ID_NOT_REGISTERED", words)
+            raise ConfigRefused(KafkaError.BROKER_ID_NOT_REGISTERED, words)
         return new
 
     def _has(self, broker: str) -> bool:
@@ -123,13 +124,13 @@ class Configs:
     def _check_topic(self, values: Mapping[str, str]) -> None:
         for key in values:
             if key not in schema.TOPIC:
-                raise ConfigRefused("INVALID_CONFIG", f"Unknown topic config name: {key}")
+                raise ConfigRefused(KafkaError.INVALID_CONFIG, f"Unknown topic config name: {key}")
         for key, value in values.items():
             if problem := schema.TOPIC[key].problem(key, value):
-                raise ConfigRefused("INVALID_CONFIG", problem)
+                raise ConfigRefused(KafkaError.INVALID_CONFIG, problem)
         if _true(values.get(schema.TIERED)) and not _true(self._static.get(schema.TIERING)):
             raise ConfigRefused(
-                "INVALID_CONFIG",
+                KafkaError.INVALID_CONFIG,
                 "Tiered Storage functionality is disabled in the broker. Topic cannot be "
                 "configured with remote log storage.",
             )
@@ -141,10 +142,10 @@ class Configs:
             return
         if resource != _EVERY_BROKER:
             words = f"Broker-level {schema.MIN_ISR} cannot be altered while ELR is enabled."
-            raise ConfigRefused("INVALID_CONFIG", words)
+            raise ConfigRefused(KafkaError.INVALID_CONFIG, words)
         if concerned[0].value is None:
             words = f"Cluster-level {schema.MIN_ISR} cannot be removed while ELR is enabled."
-            raise ConfigRefused("INVALID_CONFIG", words)
+            raise ConfigRefused(KafkaError.INVALID_CONFIG, words)
 
     def _check_cordoned(self, resource: ConfigResource, values: Mapping[str, str]) -> None:
         """Check cordoned log dirs; brokers before 4.3 accept any setting that they do not know."""
@@ -155,7 +156,7 @@ class Configs:
                 "Cannot update these configs at default cluster level, broker id must be "
                 f"specified: [{CORDONED}]"
             )
-            raise ConfigRefused("INVALID_REQUEST", words)
+            raise ConfigRefused(KafkaError.INVALID_REQUEST, words)
         broker, named = self._brokers.get(resource.name), split_paths(values[CORDONED])
         known = () if broker is None else broker.configured_log_dirs
         if wrong := [path for path in named if named != (EVERY,) and path not in known]:
@@ -163,7 +164,7 @@ class Configs:
                 f"requirement failed: All entries in {CORDONED} must be present in log.dirs or "
                 f"log.dir. Missing entries : {', '.join(wrong)}"
             )
-            raise ConfigRefused("INVALID_REQUEST", words)
+            raise ConfigRefused(KafkaError.INVALID_REQUEST, words)
 
     def cordoned(self, broker: int) -> frozenset[str]:
         """Return the log dirs of a broker that are cordoned.
@@ -270,10 +271,10 @@ def _check_broker(values: Mapping[str, str]) -> None:
     static = sorted(values.keys() & schema.STATIC)
     if static:
         words = f"Cannot update these configs dynamically: [{', '.join(static)}]"
-        raise ConfigRefused("INVALID_REQUEST", words)
+        raise ConfigRefused(KafkaError.INVALID_REQUEST, words)
     for key, value in values.items():
         if key in schema.BROKER and (problem := schema.BROKER[key].problem(key, value)):
-            raise ConfigRefused("INVALID_REQUEST", problem)
+            raise ConfigRefused(KafkaError.INVALID_REQUEST, problem)
 
 
 def _settings_in(spec: ClusterSpec) -> ConfigValues:

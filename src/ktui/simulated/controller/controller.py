@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated.controller import rules
@@ -77,14 +78,16 @@ class Controller:
         that no assignment may name any more.
         """
         if spec.name in self.topics:
-            return rules.refused("TOPIC_ALREADY_EXISTS", f"Topic '{spec.name}' already exists.")
+            return rules.refused(
+                KafkaError.TOPIC_ALREADY_EXISTS, f"Topic '{spec.name}' already exists."
+            )
         brokers = self._assignable()
         if was_there:
             brokers = brokers._replace(cordoned=frozenset())
         partitions = []
         for number, replicas in enumerate(spec.replicas):
             if not was_there and (problem := brokers.problem(replicas)):
-                return rules.refused("INVALID_REPLICA_ASSIGNMENT", problem)
+                return rules.refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, problem)
             first = first_record(spec, number, brokers)
             if isinstance(first, WriteResult):
                 return first
@@ -292,19 +295,23 @@ class Controller:
         """
         known = self.get(tp)
         if known is None:
-            return "UNKNOWN_TOPIC_OR_PARTITION" if tp.topic in self.topics else "UNKNOWN_TOPIC_ID"
+            return (
+                KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+                if tp.topic in self.topics
+                else KafkaError.UNKNOWN_TOPIC_ID
+            )
         if leader != known.leader:
-            return "FENCED_LEADER_EPOCH"
+            return KafkaError.FENCED_LEADER_EPOCH
         members = set(isr)
         if len(members) < len(isr) or leader not in members or not members <= {*known.replicas}:
-            return "INVALID_REQUEST"
+            return KafkaError.INVALID_REQUEST
         if not members <= self._members.active:
-            return "INELIGIBLE_REPLICA"
+            return KafkaError.INELIGIBLE_REPLICA
         after = self._decide(tp, known, RequestedChange(isr=isr, election=self._election(tp.topic)))
         if after is None:
             return None
         self._records.commit([(tp, after)])
-        return None if after.leader == leader else "NEW_LEADER_ELECTED"
+        return None if after.leader == leader else KafkaError.NEW_LEADER_ELECTED
 
     def rebalance_leaders(self, most: int = ELECTIONS) -> int:
         """Elect preferred leaders where other brokers lead, as auto.leader.rebalance.enable does.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.simulated.layout import VERSIONS
@@ -16,29 +17,35 @@ def refused(code: str, message: str) -> WriteResult:
 
 DONE = WriteResult(Verdict.ACCEPTED)
 
-TOO_MANY = WriteResult(Verdict.UNKNOWN, "UNKNOWN_SERVER_ERROR")
+TOO_MANY = WriteResult(Verdict.UNKNOWN, KafkaError.UNKNOWN_SERVER_ERROR)
 """The answer beyond the limit of records of one request; Kafka sends no message with it."""
 
-NOTHING_TO_CANCEL = refused("NO_REASSIGNMENT_IN_PROGRESS", "")
+NOTHING_TO_CANCEL = refused(KafkaError.NO_REASSIGNMENT_IN_PROGRESS, "")
 """Sent without a message, because every Kafka client has a standard message for this error."""
 
-TOO_LARGE = refused("POLICY_VIOLATION", "Unable to perform excessively large batch operation.")
+TOO_LARGE = refused(
+    KafkaError.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+)
 
 TOO_MANY_ADDED = refused(
-    "POLICY_VIOLATION", "Excessively large number of additional partitions per request."
+    KafkaError.POLICY_VIOLATION, "Excessively large number of additional partitions per request."
 )
 
 NOT_NEEDED = WriteResult(
-    Verdict.ACCEPTED, "ELECTION_NOT_NEEDED", "Leader election not needed for topic partition."
+    Verdict.ACCEPTED,
+    KafkaError.ELECTION_NOT_NEEDED,
+    "Leader election not needed for topic partition.",
 )
 
-NOT_AVAILABLE = refused("PREFERRED_LEADER_NOT_AVAILABLE", "The preferred leader was not available.")
+NOT_AVAILABLE = refused(
+    KafkaError.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+)
 
 NO_SUCH_TOPIC = refused(
-    "UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."
+    KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
 )
 
-NO_SUCH_TOPIC_TO_EXTEND = refused("UNKNOWN_TOPIC_OR_PARTITION", "")
+NO_SUCH_TOPIC_TO_EXTEND = refused(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "")
 """Sent without a message, as every Kafka client has a standard one."""
 
 
@@ -47,18 +54,20 @@ def nothing_to_alter(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
     words = f"Unable to find partition {tp.topic}:{tp.partition}."
     if not topic_there:
         words = f"Unable to find a topic named {tp.topic}."
-    return refused("UNKNOWN_TOPIC_OR_PARTITION", words)
+    return refused(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, words)
 
 
 def nothing_to_elect(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
     """Refuse to elect a leader for a partition that does not exist."""
     words = f"No such partition as {tp}" if topic_there else f"No such topic as {tp.topic}"
-    return refused("UNKNOWN_TOPIC_OR_PARTITION", words)
+    return refused(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, words)
 
 
 def not_registered(broker: int) -> WriteResult:
     """Refuse to unregister a broker that is not registered."""
-    return refused("BROKER_ID_NOT_REGISTERED", f"Broker ID {broker} is not currently registered")
+    return refused(
+        KafkaError.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker} is not currently registered"
+    )
 
 
 def all_brokers_down(partition: int) -> WriteResult:
@@ -67,7 +76,7 @@ def all_brokers_down(partition: int) -> WriteResult:
         f"All brokers specified in the manual partition assignment for partition {partition} are "
         "fenced or in controlled shutdown."
     )
-    return refused("INVALID_REPLICA_ASSIGNMENT", words)
+    return refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, words)
 
 
 class VersionRules(msgspec.Struct, frozen=True, kw_only=True):

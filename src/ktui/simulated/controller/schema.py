@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import (
     CORDONED,
@@ -204,7 +205,7 @@ def apply_changes(
             continue
         if len(value) > LONGEST:
             raise ConfigRefused(
-                "INVALID_CONFIG",
+                KafkaError.INVALID_CONFIG,
                 "The configuration value cannot be added because it exceeds the maximum value "
                 f"size of {LONGEST} bytes.",
             )
@@ -214,10 +215,12 @@ def apply_changes(
 
 def _check_form(changes: Sequence[ConfigChange]) -> None:
     if len({change.key for change in changes}) < len(changes):
-        raise ConfigRefused("INVALID_REQUEST", "Error due to duplicate config keys")
+        raise ConfigRefused(KafkaError.INVALID_REQUEST, "Error due to duplicate config keys")
     empty = [c.key for c in changes if c.value is None and c.op is not ConfigOp.DELETE]
     if empty:
-        raise ConfigRefused("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
+        raise ConfigRefused(
+            KafkaError.INVALID_REQUEST, f"Null value not supported for : {', '.join(empty)}"
+        )
 
 
 def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, SettingType]) -> str | None:
@@ -228,7 +231,7 @@ def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, SettingTyp
     kind = kinds.get(change.key)
     if kind is None or kind.default is None:
         words = f"Can't {change.op.name} to key {change.key} because its type is not LIST."
-        raise ConfigRefused("INVALID_CONFIG", words)
+        raise ConfigRefused(KafkaError.INVALID_CONFIG, words)
     listed = list(kind.default) if old is None else [part for part in old.split(",") if part]
     for part in _split(change.value):
         if change.op is ConfigOp.SUBTRACT:

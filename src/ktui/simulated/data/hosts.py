@@ -8,11 +8,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.logs import ChannelKey, Flow, Log, ReplicationThrottle
 from ktui.simulated.layout import BrokerSpec
 
-STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
+STORAGE_ERROR = KafkaError.KAFKA_STORAGE_ERROR
 """Kafka's answer about a log dir that has failed, and about the replicas in it."""
 
 

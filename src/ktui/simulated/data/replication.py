@@ -10,6 +10,7 @@ from itertools import repeat
 import msgspec
 
 from ktui.cluster.broker import FutureReplica, ReplicaDir
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.data.channels import TideFactors, TrafficMoment
@@ -214,14 +215,18 @@ class Replication:
         """
         log_dirs, log = self._hosts[broker].log_dirs, self._log(tp)
         if path not in log_dirs.paths:
-            return "LOG_DIR_NOT_FOUND"
+            return KafkaError.LOG_DIR_NOT_FOUND
         if path in log_dirs.failed or log in log_dirs.lost:
             return STORAGE_ERROR
         if log is None or broker not in log.record.replicas:
             log_dirs.remember(tp, path)
-            return "UNKNOWN_TOPIC_OR_PARTITION" if log is None else "REPLICA_NOT_AVAILABLE"
+            return (
+                KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+                if log is None
+                else KafkaError.REPLICA_NOT_AVAILABLE
+            )
         if path in log_dirs.cordoned and path != log_dirs.path_of(log):
-            return "INVALID_REPLICA_ASSIGNMENT"
+            return KafkaError.INVALID_REPLICA_ASSIGNMENT
         self._next_s = None
         self._followers.move(log, broker, path)
         self._disks.look_again(broker)

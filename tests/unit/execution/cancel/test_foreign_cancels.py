@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.errors import Unreachable
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState
@@ -27,14 +28,13 @@ from ktui.execution.cancel.foreign import (
 )
 from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.parts import NOTHING_TO_CANCEL
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import TopicSpec
 from support.simulated.moving_clusters import TARGET, a_cluster, cancel, move, tp
 
 ACCEPTED, LOST = WriteResult(Verdict.ACCEPTED), WriteResult(Verdict.UNKNOWN)
-NOTHING = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL, "nothing moves")
+NOTHING = WriteResult(Verdict.REFUSED, KafkaError.NO_REASSIGNMENT_IN_PROGRESS, "nothing moves")
 DENIED = WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", "not on a Sunday")
 SHOWN = ListedReassignment(tp=tp("orders-0"), topic_id="t", original=(1, 2, 3), target=(4, 2, 3))
 
