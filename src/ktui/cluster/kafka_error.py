@@ -84,7 +84,11 @@ class KafkaError(enum.StrEnum):
     INVALID_CONFIG = "INVALID_CONFIG", 40
     NOT_CONTROLLER = "NOT_CONTROLLER", 41, Means.ELSEWHERE | Means.UNCHANGED
     INVALID_REQUEST = "INVALID_REQUEST", 42
-    POLICY_VIOLATION = "POLICY_VIOLATION", 44
+    POLICY_VIOLATION = (
+        "POLICY_VIOLATION", 44, _NOTHING,
+        ("Kafka adds at most 10,000 in one request, and a cluster may allow fewer: repeat the "
+         "command with a lower --partitions"),
+    )  # fmt: skip
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", 53, Means.DENIED
     )  # fmt: skip

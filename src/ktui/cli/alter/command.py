@@ -189,7 +189,7 @@ class PartitionAdder:
             )
 
     def _refusal(self, result: WriteResult) -> str:
-        answer = ": ".join(filter(None, (result.code, result.message)))
+        answer = ": ".join(filter(None, (result.code, result.message.rstrip("."))))
         error = error_of(result.code)
         again = f". {error.adding}" if error is not None and error.adding else ""
         return f"Kafka does not add partitions to {self._change.topic}: {answer}{again}"

@@ -200,6 +200,23 @@ def test_partitions_are_asked_for_once_as_a_quota_charges_each_request(
     assert (dry_run.exit_code, asked_by_dry_run, asked) == (0, [], [6])
 
 
+def test_a_policy_against_so_many_partitions_is_told_with_the_next_command(
+    sandbox: AlterSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "Excessively large number of additional partitions per request."
+
+    async def refused(*_: object, **__: object) -> WriteResult:
+        return WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", words)
+
+    monkeypatch.setattr(SimulatedWriter, "create_partitions", refused)
+
+    assert sandbox.alter_refusal(*SIX, "--yes") == (
+        f"nothing was changed: Kafka does not add partitions to orders: POLICY_VIOLATION: {words} "
+        "Kafka adds at most 10,000 in one request, and a cluster may allow fewer: repeat the "
+        "command with a lower --partitions"
+    )
+
+
 def test_a_read_only_context_refuses_an_alteration(sandbox: AlterSandbox) -> None:
     sandbox.use(sandbox.simulated, read_only=True)
 
