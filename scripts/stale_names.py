@@ -1,7 +1,7 @@
 """Find what docs and docstrings name although it is no longer there: `make check` runs it.
 
-Checked are the paths, modules and names of code in docs/architecture.md and CONTRIBUTING.md, and
-the exceptions and arguments in docstrings.
+Checked are the paths, modules and names of code in docs/architecture.md and CONTRIBUTING.md, the
+modules on all pages of docs/, and the exceptions and arguments in docstrings.
 """  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
-BASES = ("", "src/ktui", "src", "tests", "docs")
+BASES = ("", "src/ktui", "src", "tests", "tests/unit", "docs")
 """The folders that paths on these pages start from."""
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -32,6 +32,9 @@ _ENTRY = re.compile(r"^    (?! )([\w., ]+?)(?: \(.*\))?:(?: |$)")
 
 def in_pages(root: Path) -> Iterator[str]:
     """Yield a line for each path, module or name of code on the pages that does not exist."""
+    for at in sorted({*(root / "docs").glob("*.md")} - {root / page for page in PAGES}):
+        named = re.findall(r"`([\w./-]+/[\w.-]+\.py)`", at.read_text(encoding="utf-8"))
+        yield from (f"docs/{at.name}: no {path}" for path in named if not _found(root, path))
     code = "\n".join(_sources(root, "src", "tests", "bench").values())
     known = frozenset(re.findall(r"\b[A-Z]\w+", code))
     for page in PAGES:

@@ -80,6 +80,12 @@ def test_a_name_on_a_page_that_does_not_exist_is_found(root: Path, stale: str, f
     assert f"CONTRIBUTING.md:2: {found}" in [*in_pages(root)]
 
 
+def test_a_module_on_any_page_that_does_not_exist_is_found(root: Path) -> None:
+    (root / "docs" / "runs.md").write_text("`pacing/limits.py` and `pacing/gone.py`\n")
+
+    assert [*in_pages(root)] == ["docs/runs.md: no pacing/gone.py"]
+
+
 @pytest.mark.parametrize(
     ("old", "stale", "found"),
     [
