@@ -31,12 +31,13 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
-from ktui.cli.start import dry_run as of_run
-from ktui.cli.start.dry_run import DryRun, dry_run_of
+from ktui.cli.start import new_run as of_run
 from ktui.cli.start.new_run import (
+    DryRun,
     StartOptions,
     carry_out,
     check_new_run,
+    dry_run_of,
     report_findings,
     start_options_without,
 )

@@ -16,9 +16,8 @@ from ktui.cli.context.claim import ClusterHold, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.ownership_options import no_ownership_option
 from ktui.cli.context.terminal import print_note
+from ktui.cli.engine.listeners import RunMetrics, RunNotices
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
-from ktui.cli.engine.metrics import RunMetrics
-from ktui.cli.engine.notices import RunNotices
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option

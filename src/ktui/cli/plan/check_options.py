@@ -1,23 +1,29 @@
-"""The check of a plan: the options that say how it would be carried out, and its preview."""
+"""The check of a plan: its options, its preview, and the command that starts it then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import given_options, state_option
 from ktui.cli.options.limits import limits_options_without
 from ktui.cli.options.new_run import RunChoices, run_choices
 from ktui.cli.options.plan import rate_option
+from ktui.cli.options.run import URGENT_FIRST
 from ktui.cli.options.throttle import throttle_options
 from ktui.cli.output.cluster_facts import Standing, check_on_cluster
+from ktui.cli.output.gate import options_of_names
 from ktui.execution.host.state_dir import StateDir
-from ktui.planning.check.findings import Allowances
+from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.check.permissions import TO_CHECK
 from ktui.planning.plan import Plan
 from ktui.preview.moves import steps_of
@@ -88,3 +94,40 @@ def check_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.V
 
 check_options = check_options_without()
 """Adds the options of a plan's check; passes them as `how`, a `CheckOptions`."""
+
+
+@click.command()
+@throttle_options
+def _throttled(**_options: object) -> None:
+    """Have the throttle options, for their names."""
+
+
+_OF_THROTTLE = frozenset(parameter.name for parameter in _throttled.params)
+
+
+def start_command(output: Path | None, run: str, allowed: Allowances, how: CheckOptions) -> str:
+    """Return the command that starts a plan, with the options that were given for its check.
+
+    A plan that ktui has made from an intention lets urgent partitions go first.
+
+    Args:
+        output: the plan's file; None for a pipe.
+        run: the name of the run, where no file names it.
+        allowed: what the plan has to be allowed.
+        how: the cluster and the limits.
+    """
+    plan = ["-", "--name", run] if output is None else [str(output)]
+    limits = (word for name, value in how.limits.items() for word in (f"--{name}", str(value)))
+    named = options_of_names(how.choice._asdict())
+    throttle = given_options(_OF_THROTTLE)
+    words = [*plan, *named, URGENT_FIRST, *limits, *throttle, *_allowances(allowed)]
+    return f"ktui start {shlex.join(words)}{state_option(how.state)}"
+
+
+def _allowances(allowed: Allowances) -> Iterable[str]:
+    if allowed.replication_factor_change:
+        yield Option.REPLICATION_FACTOR_CHANGE.value
+    if allowed.below_min_isr:
+        yield Option.BELOW_MIN_ISR.value
+    if allowed.slow:
+        yield Option.SLOW.value

@@ -17,11 +17,10 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import GivenLimits, complete_limits
 from ktui.cli.options.plan import BAD_PLAN
 from ktui.cli.output.plan_report import finding_lines
-from ktui.cli.plan.check_options import CheckOptions
+from ktui.cli.plan.check_options import CheckOptions, start_command
 from ktui.cli.plan.from_run import output_plan
 from ktui.cli.plan.made_report import Made, left_lines, made_json, made_text
 from ktui.cli.plan.make_options import MakeOptions, weighted, wishes_of
-from ktui.cli.plan.start_command import start_command
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import default_name

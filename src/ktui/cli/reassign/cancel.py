@@ -14,16 +14,16 @@ from ktui.cli.reassign import printed
 from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.command_line import Arguments
 from ktui.cli.reassign.files import ReassignmentFile
-from ktui.cli.reassign.left_runs import (
+from ktui.cli.reassign.log_dirs import begin_moves, read_dirs
+from ktui.cli.reassign.printed import ActionFailed
+from ktui.cli.reassign.reading import cluster_choice, reassignment_file, state_of
+from ktui.cli.reassign.submit import (
     RunsPlace,
     check_not_live,
     left_runs,
     runs_place,
     settle,
 )
-from ktui.cli.reassign.log_dirs import begin_moves, read_dirs
-from ktui.cli.reassign.printed import ActionFailed
-from ktui.cli.reassign.reading import cluster_choice, reassignment_file, state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshRead, read_cluster_and_reassignments
 from ktui.cluster.observation import Observation

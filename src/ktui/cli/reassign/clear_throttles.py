@@ -13,9 +13,9 @@ import click
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.throttles import catching_up_sentences
 from ktui.cli.reassign import printed
-from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
+from ktui.cli.reassign.submit import RunsPlace, left_runs, settle
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition

@@ -17,9 +17,9 @@ from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.reassign import printed
 from ktui.cli.reassign.command_line import Arguments
-from ktui.cli.reassign.left_runs import check_not_live
 from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cli.reassign.reading import reassignment_file, state_of
+from ktui.cli.reassign.submit import check_not_live
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult

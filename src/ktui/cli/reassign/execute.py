@@ -18,19 +18,20 @@ from ktui.cli.reassign import printed
 from ktui.cli.reassign.cancel import cancel_listed
 from ktui.cli.reassign.command_line import IGNORES_ROOM, Arguments
 from ktui.cli.reassign.files import ReassignmentFile, check_executable, format_assignment
-from ktui.cli.reassign.left_runs import (
-    RunsPlace,
-    check_not_live,
-    left_runs,
-    runs_place,
-    settle,
-)
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cli.reassign.log_dirs import begin_moves, check_moves, known_dirs
 from ktui.cli.reassign.plan_throttles import lists_without_room
 from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cli.reassign.reading import cluster_choice, describe_existing, reassignment_file
-from ktui.cli.reassign.submit import Submission, submit
+from ktui.cli.reassign.submit import (
+    RunsPlace,
+    Submission,
+    check_not_live,
+    left_runs,
+    runs_place,
+    settle,
+    submit,
+)
 from ktui.cli.start.command import command as start
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition

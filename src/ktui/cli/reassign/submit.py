@@ -1,21 +1,34 @@
-"""Submit a plan in a run: a new one, or the run that an earlier --execute has left."""
+"""The runs behind `ktui reassign`: an engine submits all of a plan, and Kafka goes on alone.
+
+So a plan has a journal: it survives a crash in the middle, its throttles can be put back, and
+`ktui cancel` can roll it back to its original replicas in their order.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import aclosing
+from typing import NamedTuple
 
 import msgspec
 
-from ktui.cli.context.cluster import read_cluster_for_plan
-from ktui.cli.process.launch import Leaving, launch_new_run
-from ktui.cli.reassign.left_runs import ENDS_S, RunsPlace, carry_on, wait_until_left, waits
+from ktui.cli.context.claim import ClaimRequest, check_no_other_owner, claim_request
+from ktui.cli.context.cluster import Target, read_cluster_for_plan
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
+from ktui.cli.process.launch import Launch, Leaving, launch_left_run, launch_new_run
+from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.reading import state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
-from ktui.execution.host.catalog import check_one_throttle
+from ktui.cluster.settings import SettingKey
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import check_one_throttle, unfinished_runs
 from ktui.execution.host.client import RunClient
+from ktui.execution.host.process import EngineProcess
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Add, CancelMoves, Command, SetLimits, SetThrottle
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.first_events import first_events, hash_plan, planned_partitions
@@ -25,8 +38,192 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
+
+PROGRAM = "ktui reassign"
+"""The name in an ownership claim, where a run would be."""
+SETTLES_S = 20.0
+"""Seconds to wait for an engine that settles a run."""
+_PAUSE_S = 0.2
+ENDS_S = 600.0
+"""Seconds to wait for an engine that is about to leave; with batches there is no limit."""
+
+
+class RunsPlace(NamedTuple):
+    """Where the runs of `ktui reassign` are, and on which cluster."""
+
+    state: StateDir
+    cluster_id: str
+    target: Target
+    owner: ClaimRequest | None
+
+    def launch(self, name: str, leave: Leaving) -> Launch:
+        """Return the launch of an engine that leaves the run before its end."""
+        return Launch(
+            state=self.state,
+            name=name,
+            cluster_id=self.cluster_id,
+            names=self.target.names,
+            record=False,
+            owner=self._owner(leave),
+            leave=leave,
+        )
+
+    def check_gate(self) -> None:
+        """Check that the cluster's cancel gate is open.
+
+        Raises:
+            RunRefused: it is shut; names who shut it, and how to open it.
+        """
+        check_gate_open(self.state, self.cluster_id, cancel_cluster_options(self.target.names))
+
+    async def check_owner(self) -> None:
+        """Check that no other state directory owns the cluster.
+
+        Raises:
+            RunRefused: another one does.
+        """
+        if self.owner is not None:
+            await check_no_other_owner(self.owner)
+
+    def _owner(self, leave: Leaving) -> ClaimRequest | None:
+        """What only ends things goes on even while nobody can be asked who owns the cluster."""
+        if self.owner is None:
+            return None
+        return msgspec.structs.replace(self.owner, only_ends=leave is Leaving.SETTLED)
+
+
+def runs_place(arguments: Arguments, target: Target, cluster_id: str) -> RunsPlace:
+    """Return where the runs of a command line are."""
+    state = state_of(arguments)
+    owner = claim_request(
+        target.cluster,
+        state,
+        cluster_id,
+        PROGRAM,
+        off=arguments.has("no-ownership"),
+        take_over=arguments.has("take-over"),
+    )
+    return RunsPlace(state, cluster_id, target, owner)
+
+
+def left_runs(place: RunsPlace) -> Iterator[Run]:
+    """Yield the unfinished runs of `ktui reassign` that no process owns."""
+    for run, owner in unfinished_runs(place.state, place.cluster_id):
+        if owner is None and run.exported is None and run.left_to_kafka:
+            yield run
+
+
+def check_not_live(
+    state: StateDir, cluster_id: str, partitions: Collection[TopicPartition]
+) -> None:
+    """Check that no live run is to move any of these partitions.
+
+    A run that an engine only settles is waited for: that takes seconds.
+
+    Raises:
+        RunRefused: one is; names the partitions and the run.
+    """
+    until_s = time.monotonic() + SETTLES_S
+    while True:
+        live = [(run, owner) for run, owner in unfinished_runs(state, cluster_id) if owner]
+        theirs = {run: _not_ended(run, partitions) for run, _ in live}
+        moving = [(run, owner) for run, owner in live if theirs[run]]
+        if not moving:
+            return
+        run, owner = moving[0]
+        settling = all(run.left_to_kafka and run.all_begun for run, _ in moving)
+        if not settling or time.monotonic() >= until_s:
+            raise RunRefused(
+                f"run {run.name}, owned by {owner}, moves {join_some(theirs[run])}. Nothing was "
+                f"sent. Wait for its end, add the plan to it (ktui add {run.name} PLAN), or cancel "
+                f"those partitions: ktui cancel {run.name}"
+            )
+        time.sleep(_PAUSE_S)
+
+
+def _not_ended(run: Run, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+    tracks = (run.tracks.get(tp) for tp in partitions)
+    return [track.tp for track in tracks if track is not None and not track.state.ended]
+
+
+def settle(
+    place: RunsPlace, name: str, commands: Collection[Command] = ()
+) -> tuple[Run, Collection[SettingKey]]:
+    """Let an engine take in what Kafka has done meanwhile, and put back throttles that are over.
+
+    What the run has not begun yet, after a crash, is given up: once an action of `ktui reassign` is
+    over, nothing waits for its turn.
+
+    Returns:
+        The run as it is left, and the settings that were put back.
+
+    Raises:
+        RunRefused, RunProblem: the engine cannot be started, or has died.
+    """
+    before = RunClient(place.state.run(name)).read().run
+    waiting = tuple(tp for tp, track in before.tracks.items() if waits(track))
+    give_up = [CancelMoves(CancelKind.STOP, partitions=waiting)] if waiting else []
+    run = carry_on(place.launch(name, Leaving.SETTLED), [*give_up, *commands])
+    return run, before.throttled.changed.keys() - run.throttled.changed.keys()
+
+
+def waits(track: Track) -> bool:
+    """Whether a partition of a left run has yet to be submitted, and was not cancelled."""
+    begins = track.cancel is None and track.step is None and not track.state.ended
+    return begins or track.then is not None
+
+
+def carry_on(
+    launch: Launch,
+    commands: Collection[Command],
+    limit_s: float = ENDS_S,
+    check: Callable[[], None] = lambda: None,
+) -> Run:
+    """Let an engine go on with a left run; return the run once the engine has left it again.
+
+    Args:
+        launch: the engine.
+        commands: what the engine begins with.
+        limit_s: seconds to wait for its end.
+        check: refuses the start; it is called while no other run can be started.
+
+    Raises:
+        RunRefused: the engine cannot be started, or has refused a command.
+        RunProblem: the engine has died.
+    """
+    client, numbers = RunClient(launch.state.run(launch.name)), list[int]()
+
+    def ask() -> None:
+        check()
+        numbers.extend(client.ask(command) for command in commands)
+
+    wait_until_left(launch_left_run(launch, ask), limit_s)
+    for answer in map(client.wait_for_answer, numbers):
+        if not answer.accepted:
+            raise RunRefused(f"run {launch.name}: {answer.words}")
+    return client.read().run
+
+
+def wait_until_left(engine: EngineProcess, limit_s: float) -> None:
+    """Wait until an engine has left its run.
+
+    Raises:
+        RunProblem: it has not left within `limit_s` seconds, or has died; with its own words.
+    """
+    if not engine.wait(limit_s):
+        raise RunProblem(
+            f"the engine of run {engine.run.name} goes on after {limit_s:.0f} s. "
+            f"See: ktui status {engine.run.name}"
+        )
+    if not engine.ended_well:
+        raise RunProblem(
+            f"the engine of run {engine.run.name} has died: {engine.last_words}\nWhat it had "
+            "submitted goes on. For the rest, call --execute again, with --additional"
+        )
+
 
 NOT_HOSTED = "This server does not host this topic-partition."
 """Kafka's words for a partition that is not there."""

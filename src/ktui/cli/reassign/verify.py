@@ -14,9 +14,9 @@ from ktui.cli.reassign import printed
 from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.command_line import Arguments
 from ktui.cli.reassign.files import ReassignmentFile
-from ktui.cli.reassign.left_runs import runs_place
 from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
 from ktui.cli.reassign.reading import cluster_choice, describe, reassignment_file
+from ktui.cli.reassign.submit import runs_place
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 

@@ -25,8 +25,8 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.reassign.clear_throttles import Foreign, Over
 from ktui.cli.reassign.clear_throttles import clear_throttles as put_back
-from ktui.cli.reassign.left_runs import PROGRAM, RunsPlace
 from ktui.cli.reassign.reading import describe
+from ktui.cli.reassign.submit import PROGRAM, RunsPlace
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine import metrics
-from ktui.cli.engine.metrics import EVERY_S, RunMetrics
+from ktui.cli.engine import listeners as metrics
+from ktui.cli.engine.listeners import EVERY_S, RunMetrics
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir

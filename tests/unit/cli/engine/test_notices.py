@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ktui.cli.engine.notices import RunNotices
+from ktui.cli.engine.listeners import RunNotices
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import JournalProblem
 from ktui.execution.run.events import EventCommandFailed, JournalEntry, StateEntered

@@ -18,6 +18,7 @@ from ktui.cli.reassign.submit import UNANSWERED, not_taken
 from ktui.cluster.ports import ConfigOp
 from ktui.cluster.settings import LONGEST_LIST
 from ktui.execution.engine.leaving import Submitted
+from ktui.ops.start import CheckedRun
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.events import LoseAnswer, LoseRequest
 from support.cli.named_cluster import NamedCluster
@@ -95,7 +96,12 @@ def as_run(plan: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[li
     named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
     monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
     plans: list[Plan] = []
-    monkeypatch.setattr("ktui.cli.start.command.start_run", lambda new, *_: plans.append(new.plan))
+
+    def carry_out(checked: CheckedRun, *_: object) -> int:
+        plans.append(checked.new.plan)
+        return 0
+
+    monkeypatch.setattr("ktui.cli.start.command.carry_out", carry_out)
     where = ["--bootstrap-server", "a:9092", "--state-dir", str(plan.parent / "state")]
     file = ["--reassignment-json-file", str(plan)]
     return plans, CliRunner().invoke(command, ["--execute", "--as-run", *where, *file, *words])

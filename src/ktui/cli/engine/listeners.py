@@ -1,4 +1,4 @@
-"""Write the metrics of a run to the file of `--metrics-file`, beside the run."""
+"""What an engine tells other programs: notices to a command, and metrics in a file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ktui.cli.output.event_json import engine_died_json, notice_json
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
@@ -18,12 +19,63 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.progress_text import EngineTimes, metrics_text
 from ktui.execution.forecast.run_progress import run_progress
+from ktui.execution.host.operator_command import EventCommand
 from ktui.execution.host.ownership import Holder
-from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.events import EventCommandFailed, JournalEntry
+from ktui.execution.run.notices import NoticeFilter
 from ktui.execution.run.run import Run
 from ktui.execution.time_left.copy_progress import Timelines
 
 log = logging.getLogger(__name__)
+
+
+class RunNotices:
+    """The notices of a run, from the moment at which its engine has a command for them.
+
+    Args:
+        clock: the time of a notice that no event has.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._filter = NoticeFilter()
+        self._run: Run | None = None
+        self._command: EventCommand | None = None
+
+    def begin(self, run: Run, command: str) -> None:
+        """Hand on the notices of a run from now on; an empty command gets none."""
+        self._run = run
+        self._command = EventCommand(command) if command else None
+
+    def take(self, entries: Iterable[JournalEntry]) -> None:
+        """Hand on the notices of events that were just journalled."""
+        if self._command is None or self._run is None:
+            return
+        for notice in self._filter.take(entries):
+            self._command.send(notice_json(self._run, notice))
+
+    def failures(self) -> list[EventCommandFailed]:
+        """Return the failures of the command since the last call."""
+        failures = [] if self._command is None else self._command.failures()
+        return [EventCommandFailed(reason=reason) for reason in failures]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._command is None or self._run is None:
+            return
+        if isinstance(error, Exception):
+            died = engine_died_json(self._run, self._clock.now(), clean(str(error)))
+            self._command.send(died)
+        for failure in self._command.close():
+            log.warning("%s", failure)
+
 
 EVERY_S = 5.0
 """Seconds between two writes, at least."""
