@@ -108,17 +108,14 @@ KNOWN_WITHIN_S = 30.0
 _POLL_S = 0.5
 
 
-class PartitionAdder:
-    """Adds the partitions of a change."""
+class PartitionAdder(msgspec.Struct, frozen=True):
+    """Adds the partitions of a change to the topic, as it was seen."""
 
-    def __init__(
-        self, reader: ClusterReader, writer: ClusterWriter, change: TopicChange, seen: TopicNow
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._change = change
-        self._seen = seen
-        self._clock: Clock = SystemClock()
+    reader: ClusterReader
+    writer: ClusterWriter
+    change: TopicChange
+    seen: TopicNow
+    clock: Clock
 
     async def add(self) -> TopicNow:
         """Add the partitions, and return the topic with them.
@@ -128,16 +125,16 @@ class PartitionAdder:
             RunProblem: the answer was lost, and the partitions are not there or are others.
             ClusterError: nothing was sent.
         """
-        now = await find_topic(self._reader, self._change.topic)
+        now = await find_topic(self.reader, self.change.topic)
         if now is None or not self._still_holds(now):
             raise RunRefused(
-                f"nothing was sent: {self._change.topic} has changed since ktui read it. Repeat "
+                f"nothing was sent: {self.change.topic} has changed since ktui read it. Repeat "
                 "the command"
             )
-        result = await self._writer.create_partitions(
-            self._change.topic,
-            self._change.count,
-            self._change.placed,
+        result = await self.writer.create_partitions(
+            self.change.topic,
+            self.change.count,
+            self.change.placed,
             leaves_within_s=LEAVES_WITHIN_S,
         )
         match result.verdict:
@@ -151,39 +148,39 @@ class PartitionAdder:
                 after = await self._known_within(KNOWN_WITHIN_S)
                 if after is None:
                     raise RunProblem(
-                        f"{self._change.topic}: Kafka has added the partitions, but no broker "
+                        f"{self.change.topic}: Kafka has added the partitions, but no broker "
                         f"shows them after {KNOWN_WITHIN_S:.0f} s. Repeat the command later"
                     )
         self._check_as_placed(after)
         return after
 
     def _still_holds(self, now: TopicNow) -> bool:
-        seen = self._seen
-        if now.id != seen.id or len(now.partitions) != self._change.before:
+        seen = self.seen
+        if now.id != seen.id or len(now.partitions) != self.change.before:
             return False
         if now.moving or now.factors != seen.factors:
             return False
-        return self._change.placed is None or now.replicas == seen.replicas
+        return self.change.placed is None or now.replicas == seen.replicas
 
     async def _known_within(self, seconds: float) -> TopicNow | None:
         """Wait until brokers show the partitions; None if they do not."""
 
         def grown(now: TopicNow | None) -> bool:
-            return now is not None and len(now.partitions) >= self._change.count
+            return now is not None and len(now.partitions) >= self.change.count
 
-        find = partial(find_topic, self._reader, self._change.topic)
+        find = partial(find_topic, self.reader, self.change.topic)
         lost = (ClusterError, BadInput)
-        after = await read_until(find, grown, self._clock, seconds, every_s=_POLL_S, lost=lost)
+        after = await read_until(find, grown, self.clock, seconds, every_s=_POLL_S, lost=lost)
         return after if grown(after) else None
 
     def _check_as_placed(self, now: TopicNow) -> None:
         """Check that no one else has added partitions in the same moment."""
-        placed, topic = self._change.placed, self._change.topic
-        begin = self._change.before
+        placed, topic = self.change.placed, self.change.topic
+        begin = self.change.before
         asked = None if placed is None else dict(enumerate(placed, begin))
         added = {tp.partition: s for tp, s in now.partitions.items() if tp.partition >= begin}
         as_asked = asked is None or {n: s.target for n, s in added.items()} == asked
-        if now.id != self._seen.id or len(added) != self._change.adds or not as_asked:
+        if now.id != self.seen.id or len(added) != self.change.adds or not as_asked:
             raise RunProblem(
                 f"{topic} has {as_count(len(now.partitions), 'partition')} now, but not those that "
                 "ktui asked for: someone else has changed it in this moment. Repeat the command"
@@ -193,12 +190,12 @@ class PartitionAdder:
         answer = ": ".join(filter(None, (result.code, result.message.rstrip("."))))
         error = error_of(result.code)
         again = f". {error.adding}" if error is not None and error.adding else ""
-        return f"Kafka does not add partitions to {self._change.topic}: {answer}{again}"
+        return f"Kafka does not add partitions to {self.change.topic}: {answer}{again}"
 
     def _lost(self, result: WriteResult) -> str:
-        before = as_count(self._change.before, "partition")
+        before = as_count(self.change.before, "partition")
         return (
-            f"the answer was lost ({result.message}), and {self._change.topic} still has {before} "
+            f"the answer was lost ({result.message}), and {self.change.topic} still has {before} "
             f"after {MAY_COME_S:.0f} s. Once brokers answer again, repeat the command: partitions "
             "that the request has added by then are not added twice"
         )
@@ -376,7 +373,9 @@ class _Alteration:
     async def _added(self) -> TopicNow:
         cluster = self._target.cluster
         async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-            return await PartitionAdder(reader, writer, self._change, self._topic).add()
+            return await PartitionAdder(
+                reader, writer, self._change, self._topic, SystemClock()
+            ).add()
 
 
 async def _read(cluster: Cluster, request: AlterRequest) -> tuple[TopicNow, BrokerPool | None]:

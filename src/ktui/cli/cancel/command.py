@@ -219,9 +219,10 @@ def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> 
 
 
 async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluster) -> Observation:
-    reader = cluster.reader()
-    observer = Observer(reader, SystemClock(), patience_s=ONE_POLL_PATIENCE_S)
-    try:
+    async with (
+        aclosing(cluster.reader()) as reader,
+        aclosing(Observer(reader, SystemClock(), patience_s=ONE_POLL_PATIENCE_S)) as observer,
+    ):
         cluster_id = (await reader.describe_cluster()).cluster_id
         if run.started is not None and cluster_id != run.started.cluster_id:
             raise RunRefused(
@@ -230,9 +231,6 @@ async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluste
                 "--command-config or --context"
             )
         return await observer.poll(Interest(partitions=partitions, fresh=True, log_dirs=True))
-    finally:
-        await observer.aclose()
-        await reader.aclose()
 
 
 class _Cancel(msgspec.Struct, frozen=True):

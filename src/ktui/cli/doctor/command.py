@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -237,14 +237,24 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         facts = await gather_facts(reader, capabilities.visible_topics)
         sections["cluster"] = judge_cluster(facts)
         sections["cluster"] += await _runs(reader, facts, state)
-        sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
-        sections["cluster"] += await _late(reader, state)
+        throttles = _throttles(reader, facts.replication_factors, state)
+        sections["throttles"] = await _checked("read the throttles", throttles)
+        sections["cluster"] += await _checked("check for late requests", _late(reader, state))
         sections["ownership"] = await _ownership(cluster, reader, state)
     except ClusterError as error:
         sections.setdefault("cluster", []).append(trouble(str(error)))
     finally:
         await asyncio.gather(capabilities.aclose(), reader.aclose())
     return sections
+
+
+async def _checked(
+    what: str, findings: Coroutine[Any, Any, Iterable[DoctorFinding]]
+) -> list[DoctorFinding]:
+    try:
+        return [*await findings]
+    except (ClusterError, RunProblem) as problem:
+        return [warning(f"could not {what}: {problem}")]
 
 
 async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> list[DoctorFinding]:
@@ -257,12 +267,9 @@ async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> 
     return judge_ownership(status, preview, off=not cluster.context.ownership)
 
 
-async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
-    try:
-        cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
-        return judge_late(late_requests(state, cluster.cluster_id, listed))
-    except (ClusterError, RunProblem) as problem:
-        return [warning(f"could not check for late requests: {problem}")]
+async def _late(reader: ClusterReader, state: StateDir) -> Iterable[DoctorFinding]:
+    cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
+    return map(judge_late, late_requests(state, cluster.cluster_id, listed))
 
 
 async def _runs(reader: ClusterReader, facts: DoctorFacts, state: StateDir) -> list[DoctorFinding]:
@@ -283,11 +290,8 @@ async def _runs(reader: ClusterReader, facts: DoctorFacts, state: StateDir) -> l
 async def _throttles(
     reader: ClusterReader, topics: Collection[str], state: StateDir
 ) -> list[DoctorFinding]:
-    try:
-        scan = await Leftovers(reader, state, SystemClock(), ScannedTopics(topics)).scan()
-    except (ClusterError, RunProblem) as problem:
-        return [warning(f"could not read the throttles: {problem}")]
-    return judge_throttles(scan)
+    topics_read = ScannedTopics(topics)
+    return judge_throttles(await Leftovers(reader, state, SystemClock(), topics_read).scan())
 
 
 def _as_text(cluster: Cluster, sections: Sections) -> str:

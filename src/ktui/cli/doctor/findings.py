@@ -371,12 +371,8 @@ _GRANT = (
 )
 
 
-def judge_late(late: Iterable[LateRequest]) -> list[DoctorFinding]:
-    """Return a finding for each reassignment that a late request has begun."""
-    return [_of_late(each) for each in late]
-
-
-def _of_late(late: LateRequest) -> DoctorFinding:
+def judge_late(late: LateRequest) -> DoctorFinding:
+    """Judge a reassignment that a late request has begun."""
     target = ",".join(map(str, late.target))
     what = f"{late.tp} is being reassigned to {target}, as run {late.run} asked"
     if late.ended:

@@ -8,7 +8,6 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import msgspec
 
@@ -94,28 +93,21 @@ def replay_app(
 _NO_RUN = "No run had begun at this moment, so there is nothing to compare."
 
 
-class _Closed(NamedTuple):
-    """What a view was like when it was closed."""
-
-    again: bool
-    speed: float
-    theme: str
-
-
 def show_branch(point: BranchPoint, twin: ClusterTwin, speed: float, theme: str | None) -> None:
     """Show a branch until it is closed; from its moment again, as often as the operator wants."""
     while True:
-        closed = asyncio.run(_show(point, twin, speed, theme))
+        again, speed, theme = asyncio.run(_show(point, twin, speed, theme))
         gc.collect()  # a cluster and its app hold each other
-        if not closed.again:
+        if not again:
             return
-        speed, theme = closed.speed, closed.theme
 
 
-async def _show(point: BranchPoint, twin: ClusterTwin, speed: float, theme: str | None) -> _Closed:
+async def _show(
+    point: BranchPoint, twin: ClusterTwin, speed: float, theme: str | None
+) -> tuple[bool, float, str]:
     async with branch_app(point, twin, speed, theme) as app:
         await show_app(app)
-        return _Closed(app.plays_again, app.speed, app.theme)
+        return app.plays_again, app.speed, app.theme
 
 
 @asynccontextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -80,7 +79,6 @@ def rehearsal_json(report: Report) -> str:
 
 def rehearsal_text(report: Report, *, colours: bool = True) -> str:
     """Return the text of a rehearsal: its settings, figures, stalls, stops, faults, and verdict."""
-    verdict = styled if colours else _plain
     blocks = [
         _head(report),
         _figures(report.twins),
@@ -90,7 +88,7 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
         *(_fault(each) for each in report.usual.faults),
         _missed(report.usual),
         _recording(report.twins),
-        _verdict(report, verdict),
+        _verdict(report, colours=colours),
         _start(report),
     ]
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
@@ -219,19 +217,11 @@ def _recording(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
             yield f"warning: {twin.recording_problem}"
 
 
-class _Style(Protocol):
-    def __call__(self, word: str, *, fg: str) -> str: ...
-
-
-def _plain(word: str, *, fg: str) -> str:
-    del fg
-    return word
-
-
-def _verdict(report: Report, style: _Style) -> Iterator[str]:
+def _verdict(report: Report, *, colours: bool) -> Iterator[str]:
     for each in report.checks:
-        word = style("holds", fg="green") if each.holds else style("does not hold", fg="red")
-        yield f"{each.threshold}: {word} ({each.pace} twin): {each.found}"
+        word, colour = ("holds", "green") if each.holds else ("does not hold", "red")
+        shown = styled(word, fg=colour) if colours else word
+        yield f"{each.threshold}: {shown} ({each.pace} twin): {each.found}"
 
 
 def _start(report: Report) -> Iterator[str]:

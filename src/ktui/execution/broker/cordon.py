@@ -305,10 +305,7 @@ class BrokerAccess:
     async def cordon(self, seen: CordonState) -> CordonState:
         """Cordon all log dirs of a broker, if its cordon is still as the operator has seen it.
 
-        Raises:
-            RunRefused: it is not, or Kafka refuses; nothing was changed.
-            RunProblem: it is not set, or not in force.
-            ClusterError: nothing was sent.
+        Raises: as `Cordoner.cordon`; RunRefused also where it is not.
         """
         async with self._open() as ports:
             cordoner = await self._cordoner(ports, seen.broker)
@@ -318,10 +315,8 @@ class BrokerAccess:
     async def uncordon(self, seen: CordonState) -> CordonState:
         """Delete the cordon of a broker, if it is still as the operator has seen it.
 
-        Raises:
-            RunRefused: it is not, or Kafka refuses; nothing was changed.
-            RunProblem: the broker does not report it as gone, or its properties file has one.
-            ClusterError: nothing was sent.
+        Raises: as `Cordoner.uncordon`; RunRefused also where it is not, and RunProblem where the
+            properties file of the broker has one.
         """
         async with self._open() as ports:
             cordoner = await self._cordoner(ports, seen.broker)

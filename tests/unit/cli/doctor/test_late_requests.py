@@ -48,7 +48,7 @@ def test_a_reassignment_that_an_abandoned_run_requested_is_named(
 ) -> None:
     state = a_run(tmp_path, ended=ended)
 
-    (finding,) = judge_late(late_requests(state, CLUSTER, {ORDERS: as_requested()}))
+    (finding,) = map(judge_late, late_requests(state, CLUSTER, {ORDERS: as_requested()}))
 
     assert finding.level is level
     assert "as run drain asked" in finding.what
