@@ -20,7 +20,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, default_limits
-from ktui.pacing.long_first import put_long_first
+from ktui.pacing.queue import put_long_first
 from ktui.pacing.situation import Situation
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE

@@ -12,10 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.errors import ConnectionProblem
-from ktui.kafka.connection.keystores import pem_lines
-from ktui.kafka.connection.property_table import CANONICAL, JAVA_ONLY, PROPERTIES, ValueKind
+from ktui.kafka.connection.property_table import (
+    CANONICAL,
+    JAVA_ONLY,
+    PROPERTIES,
+    ConnectionProblem,
+    ValueKind,
+)
 from ktui.kafka.connection.sources import jaas_settings, read_entries
+from ktui.kafka.connection.tls import pem_lines
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import pytest
 from ktui.execution.host.state_dir import StateDirProblem, resolve_state_dir
 from ktui.inputfile import MOST_BYTES, FileProblem, Unreadable, expand_home, open_input, read_input
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.property_table import ConnectionProblem
 from ktui.planning.read.problems import BadPlan
 from ktui.planning.read.read import read_plan
 from ktui.simulated.scenario.library import load_scenario

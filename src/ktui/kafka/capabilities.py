@@ -181,7 +181,6 @@ class Capabilities:
         return (await self.permissions(names)).topics
 
     async def aclose(self) -> None:
-        """Close every connection and thread. Idempotent."""
         await self._wire.aclose()
 
 

@@ -143,7 +143,6 @@ class KafkaGroups:
         self._coordinators = Coordinators(self._wire, _DESCRIBE)
 
     async def describe(self, group: str) -> GroupDescription:
-        """Return the group's present state. Creates nothing."""
         if not self._coordinators.knows(group) and await self.stores_groups() is False:
             return GroupDescription("", settled=True, members=())
         request = partial(requests.describe_request, group)
@@ -152,7 +151,6 @@ class KafkaGroups:
     async def join(
         self, group: str, metadata: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
-        """Join as the group's only member; None if another client joined meanwhile."""
         try:
             joining = partial(requests.join_request, group, metadata, session_s, member_id)
             answer = await self._ask(_JOIN, group, joining, _unchanged, self._limit_s)
@@ -166,7 +164,6 @@ class KafkaGroups:
         return member
 
     async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
-        """Renew the member's session, and return how the membership stands."""
         request = partial(requests.heartbeat_request, group, member)
         try:
             await self._ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
@@ -200,12 +197,10 @@ class KafkaGroups:
         return False  # while a coordinator loads its groups it says yes to everybody
 
     async def leave(self, group: str, member: Member) -> None:
-        """Leave the group at once. Does nothing for a client that is no longer a member."""
         request = partial(requests.leave_request, group, member)
         await self._ask(_LEAVE, group, request, _left, self._short_s)
 
     async def stores_groups(self) -> bool | None:
-        """Whether the topic that stores groups exists; None if this principal may not know."""
         answer = await self._wire.ask(_STORE, requests.store_request, limit_s=self._short_s)
         return requests.stores_groups(answer)
 
@@ -217,7 +212,6 @@ class KafkaGroups:
         read: Callable[[Any], T],
         limit_s: float,
     ) -> T:
-        """Ask a group's coordinator; where there is none, the error says why."""
         try:
             return await self._coordinators.ask(purpose, group, build, read, limit_s)
         except Refused as refused:
@@ -240,7 +234,6 @@ class KafkaGroups:
             refused.fix = f"Start {named} its replicas" if brokers else ""
 
     async def aclose(self) -> None:
-        """Close every connection and thread of its own. Memberships stay. Idempotent."""
         if self._owns_wire:
             await self._wire.aclose()
 
@@ -250,8 +243,7 @@ def _rebalances(refused: Refused) -> bool:
 
 
 def _unchanged(answer: Any) -> Any:
-    """Return an answer as it is: the wire has already checked its error code."""
-    return answer
+    return answer  # the wire has already checked its error code
 
 
 def _described(answer: Any) -> GroupDescription:

@@ -65,5 +65,4 @@ class Controllers:
         )
 
     async def aclose(self) -> None:
-        """Close every connection. Idempotent."""
         await self._wire.aclose()

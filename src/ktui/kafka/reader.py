@@ -75,11 +75,9 @@ class KafkaReader:
 
     @property
     def wire(self) -> Wire:
-        """The connections, for other readers to share; they last as long as this reader."""
         return self._wire
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Return the cluster id, the controller and the brokers, with fenced ones from 4.0 on."""
         answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)
         description = metadata.cluster_description(answer)
         self._wire.learn(description.brokers.values())
@@ -87,12 +85,10 @@ class KafkaReader:
         return msgspec.structs.replace(description, **rules._asdict())
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Return every ongoing reassignment, from the controller through any broker."""
         request = partial(reassignments.list_request, self._timeout_s)
         return reassignments.read_reassignments(await self._wire.ask(_LIST, request))
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
-        """Return all partitions of the named topics; with `fresh`, as of now or later."""
         if not names:
             return TopicsAnswer({})
         ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
@@ -102,7 +98,6 @@ class KafkaReader:
         )
 
     async def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
-        """Page through every partition that the principal may describe, 2,000 a page."""
         ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
         async for page in self._pages((), ask):
             yield page
@@ -135,7 +130,6 @@ class KafkaReader:
         ends: Collection[TopicPartition],
         starts: Collection[TopicPartition] = (),
     ) -> OffsetsAnswer:
-        """Return log end and log start offsets of one broker's own replicas."""
         errors: dict[TopicPartition, str] = {}
         answers = await asyncio.gather(
             self._offsets(broker, ends, offsets.LATEST),
@@ -157,7 +151,6 @@ class KafkaReader:
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None
     ) -> LogDirsAnswer:
-        """Return one broker's log dirs, and the bytes of the named partitions there."""
         request = partial(log_dirs.log_dirs_request, partitions)
         answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)
         if not answer.results:
@@ -165,7 +158,6 @@ class KafkaReader:
         return log_dirs.read_log_dirs(broker, answer, partitions)
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
-        """Return the settings of topics, read in requests of a thousand topics."""
         requests = [
             partial(settings.topics_request, chunk)
             for chunk in chunks(sorted(set(names)), _TOPICS_A_REQUEST)
@@ -189,7 +181,6 @@ class KafkaReader:
         return TopicConfigsAnswer(configs, tuple(failures), tuple(absent))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
-        """Return the settings of one broker, as that broker itself reports them."""
         request = partial(settings.broker_request, broker)
         answer = await self._wire.ask(_BROKER_CONFIG, request, broker=broker)
         result = answer.results[0]
@@ -204,7 +195,6 @@ class KafkaReader:
         return settings.broker_config(result)
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
-        """Return the groups or transactional ids that one broker coordinates."""
         if kind is not CoordinatorKind.TRANSACTION:
             answer = await self._once_loaded(_GROUPS, coordinated.groups_request, broker)
             if kind is CoordinatorKind.GROUP:
@@ -290,5 +280,4 @@ class KafkaReader:
         return await settings.read_settings(ask, [resource], names)
 
     async def aclose(self) -> None:
-        """Close every connection and thread. Calls in flight raise. Idempotent."""
         await self._wire.aclose()

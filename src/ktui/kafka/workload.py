@@ -278,7 +278,6 @@ def acked_producer(connection: Connection, settings: Mapping[str, Any]) -> Produ
 
 
 def _produce(producer: Producer, topic: str, value: bytes, partition: int, tally: _Tally) -> None:
-    """Produce one message, waiting while the producer's queue is full."""
     while True:
         try:
             producer.produce(topic, value, partition=partition, on_delivery=tally.take)

@@ -26,16 +26,14 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.requests import (
     configs,
-    elections,
     log_dirs,
-    partitions,
     reassignments,
     registration,
 )
 from ktui.kafka.requests.controllers import ControllerWire, find_controllers
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
-from ktui.kafka.transport.send_deadline import SendDeadline
+from ktui.kafka.transport.pool import SendDeadline
 from ktui.kafka.transport.translate_errors import Purpose
 
 _ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
@@ -129,21 +127,19 @@ class KafkaWriter:
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Elect the first replica of each partition. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         limit = self._wire.timeout_s
         changes = [
-            BatchedRequest(chunk, partial(elections.elect_request, chunk, limit))
+            BatchedRequest(chunk, partial(reassignments.elect_request, chunk, limit))
             for chunk in chunks(dict.fromkeys(partitions), _PARTITIONS_PER_REQUEST)
         ]
         deadline = SendDeadline.within(leaves_within_s)
-        return await Sender(self._wire, _ELECT, elections.read_election_results).in_turn(
+        return await Sender(self._wire, _ELECT, reassignments.read_election_results).in_turn(
             changes, deadline
         )
 
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
-        """Change settings: many topics per request, and each broker's sent to that broker."""
         by_target = group_by_resource(changes)
         single = [r for r in by_target if r.scope is ConfigScope.BROKER and r.name]
         batched = [r for r in by_target if r.scope is not ConfigScope.BROKER or not r.name]
@@ -168,7 +164,6 @@ class KafkaWriter:
         *,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Move one broker's replicas to other log dirs."""
         changes = [
             BatchedRequest(chunk, _move_request(paths, chunk), broker)
             for chunk in chunks(paths, _PARTITIONS_PER_REQUEST)
@@ -186,16 +181,15 @@ class KafkaWriter:
         *,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
-        """Add partitions to a topic."""
         build = partial(
-            partitions.create_request,
+            reassignments.create_request,
             topic,
             count,
             assignment,
             self._wire.timeout_s,
         )
         sender = Sender(
-            self._wire, _CREATE_PARTITIONS, partitions.read_create_results, _alter_topic
+            self._wire, _CREATE_PARTITIONS, reassignments.read_create_results, _alter_topic
         )
         change = BatchedRequest([topic], build)
         return (await sender.in_turn([change], SendDeadline.within(leaves_within_s)))[topic]
@@ -203,7 +197,6 @@ class KafkaWriter:
     async def unregister_broker(
         self, broker: int, *, leaves_within_s: float | None = None
     ) -> WriteResult:
-        """Remove the registration of a broker."""
         read_result = partial(registration.read_unregister_result, broker)
         change = BatchedRequest([broker], partial(registration.unregister_request, broker))
         sender = Sender(self._wire, _UNREGISTER, read_result)
@@ -212,7 +205,6 @@ class KafkaWriter:
     async def delete_broker_settings(
         self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
     ) -> WriteResult:
-        """Delete settings of a broker that is down, through the active controller."""
         deadline = SendDeadline.within(leaves_within_s)
         resource = broker_resource(broker)
         deletions = [ConfigChange(resource, name, ConfigOp.DELETE) for name in names]
@@ -240,7 +232,6 @@ class KafkaWriter:
         return self._controllers
 
     async def aclose(self) -> None:
-        """Close every connection and thread. Idempotent."""
         await self._wire.aclose()
         if self._controllers is not None:
             await self._controllers.aclose()

@@ -5,11 +5,15 @@ from __future__ import annotations
 import bisect
 import enum
 import heapq
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from ktui.cluster.coordination import INTERNAL_TOPICS
-from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Demand
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.pacing.decision import Demand, WantedPartition
 from ktui.pacing.limits import InternalOrder, Order
 
 
@@ -76,11 +80,9 @@ class Queue:
         """Demands, each below its own `less`, so that all demands on full brokers are skipped."""
 
     def __len__(self) -> int:
-        """Count the waiting partitions."""
         return len(self._places)
 
     def __contains__(self, tp: TopicPartition) -> bool:
-        """Whether a partition waits."""
         return tp in self._places
 
     def put(self, tp: TopicPartition, rank: Rank, demands: Demands) -> None:
@@ -134,7 +136,6 @@ class Queue:
         return self._merged(kinds, fits)
 
     def _settle(self) -> None:
-        """Sort the new partitions in."""
         if self._new:
             new = dict.fromkeys(place for places in self._new.values() for place in places)
             _insert(self._order, [*new])
@@ -209,3 +210,67 @@ def _without(places: list[QueuePlace], removed: list[QueuePlace]) -> list[QueueP
     for place in removed:
         del places[bisect.bisect_left(places, place)]
     return places
+
+
+PartitionT = TypeVar("PartitionT", bound=msgspec.Struct)
+
+_TWENTIETH = 20
+
+
+class Copies(NamedTuple):
+    """What is copied of one partition on the way to its target."""
+
+    leader: int
+    receivers: tuple[int, ...]
+    size: int
+    """Bytes of each copy."""
+
+    @property
+    def bytes(self) -> int:
+        """What the leader sends in all."""
+        return self.size * len(self.receivers)
+
+
+def bytes_ahead(partitions: Sequence[Copies]) -> list[int]:
+    """Return, for each partition, the bytes by which it goes before others; 0 for most.
+
+    A partition goes ahead if its leader sends more than a twentieth of all that the busiest broker
+    sends and receives. At most twenty partitions of a leader do.
+    """
+    least = max(_bytes_by_broker(partitions).values(), default=0) / _TWENTIETH
+    return [each.bytes if each.bytes > least else 0 for each in partitions]
+
+
+def copies_to(target: Brokers, replicas: Brokers, leader: int | None, size: int) -> Copies:
+    """Return what is copied of a partition; without a leader, by its preferred one."""
+    receivers = tuple(broker for broker in target if broker not in replicas)
+    return Copies(replicas[0] if leader is None else leader, receivers, size)
+
+
+def with_bytes_ahead(
+    partitions: Sequence[PartitionT], copies: Callable[[PartitionT], Copies]
+) -> list[PartitionT]:
+    """Return partitions, each with the bytes by which it goes ahead in its field `ahead`."""
+    return [
+        each if not ahead else msgspec.structs.replace(each, ahead=ahead)
+        for each, ahead in zip(partitions, bytes_ahead(list(map(copies, partitions))), strict=True)
+    ]
+
+
+def put_long_first(wanted: Sequence[WantedPartition]) -> list[WantedPartition]:
+    """Return partitions that have not begun, with the bytes by which each goes ahead."""
+    return with_bytes_ahead(wanted, _copies)
+
+
+def _copies(wanted: WantedPartition) -> Copies:
+    now = wanted.situation
+    return copies_to(now.target, now.replicas, now.leader, wanted.size)
+
+
+def _bytes_by_broker(partitions: Iterable[Copies]) -> Counter[int]:
+    moved: Counter[int] = Counter()
+    for each in partitions:
+        moved[each.leader] += each.bytes
+        for broker in each.receivers:
+            moved[broker] += each.size
+    return moved

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from ktui.pacing.limits import Limits, Shape
-from ktui.pacing.rules import blocked_reason
 from ktui.pacing.shapes import (
     adding_others,
     all_at_once,
+    blocked_reason,
     drop_intermediate,
     gentle,
     kip_435,

@@ -12,7 +12,7 @@ from ktui.cluster.broker import TopicConfig, racks_of
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.pacing.decision import NO_RACKS, Racks, WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.pacing.long_first import put_long_first
+from ktui.pacing.queue import put_long_first
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import all_steps
 from ktui.planning.check.findings import ClusterSnapshot

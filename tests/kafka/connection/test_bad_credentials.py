@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 )
 
 from ktui.cluster.permissions import CanaryObstacles
-from ktui.kafka.canary_topic import find_obstacles
+from ktui.kafka.canary import find_obstacles
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab import clients

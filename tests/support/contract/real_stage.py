@@ -16,7 +16,7 @@ from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
 from ktui.cluster.settings import CORDONED, EVERY
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
-from ktui.kafka.requests.partitions import create_request, read_create_results
+from ktui.kafka.requests.reassignments import create_request, read_create_results
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.lab import control

@@ -20,7 +20,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, FutureReplica, LogDir, Rep
 from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.requests import configs as settings
-from ktui.kafka.requests import log_dirs, metadata, partitions, reassignments
+from ktui.kafka.requests import log_dirs, metadata, reassignments
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic, chunks
 
@@ -300,7 +300,7 @@ def test_partitions_refused_for_a_quota_are_answered_with_the_wait() -> None:
         results=[result(version=3, name="orders", error_code=89, error_message=None)],
     )
 
-    ((topic, code, message),) = partitions.read_create_results(answer)
+    ((topic, code, message),) = reassignments.read_create_results(answer)
 
     assert (topic, error_codes.name_of(code)) == ("orders", "THROTTLING_QUOTA_EXCEEDED")
     assert message == (

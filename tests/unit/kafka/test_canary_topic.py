@@ -12,8 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 )
 
 from ktui.kafka import canary
-from ktui.kafka.canary import led_elsewhere, preferred_leaders
-from ktui.kafka.canary_topic import canary_replicas, min_isr_problem
+from ktui.kafka.canary import canary_replicas, led_elsewhere, min_isr_problem, preferred_leaders
 from ktui.kafka.connection.connection import Connection
 
 

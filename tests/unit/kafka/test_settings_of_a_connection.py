@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.property_table import ConnectionProblem
 from ktui.kafka.connection.secret import Secret
 
 SASL = {

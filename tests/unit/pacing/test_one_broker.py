@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from ktui.pacing.choosing import WaitsFor, WaitsToGoAlone, waiting_for
 from ktui.pacing.limits import (
     BrokerLimits,
     Full,
@@ -18,7 +19,6 @@ from ktui.pacing.limits import (
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.usage import Usage
-from ktui.pacing.waiting_for import WaitsFor, WaitsToGoAlone, waiting_for
 from support.runs.pacing import Brokers, complete, foreign_use, numbers, roster_of, submit, tp
 
 MIB = 1024 * 1024

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.pacing.choosing import decide_steps
+from ktui.pacing.choosing import (
+    WaitsFor,
+    WaitsForLoneStep,
+    WaitsForNextWave,
+    decide_steps,
+    waiting_for,
+)
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Full, Limits, Mode, Order, Shape
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Urgency
-from ktui.pacing.waiting_for import WaitsFor, WaitsForLoneStep, WaitsForNextWave, waiting_for
 from support.runs.pacing import (
     Brokers,
     broken,

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import WantedPartition
-from ktui.pacing.limits import Full, Limits, Mode, Shape
-from ktui.pacing.room import NOTHING_FOREIGN
-from ktui.pacing.roster import Roster
-from ktui.pacing.usage import Usage
-from ktui.pacing.waiting_for import (
+from ktui.pacing.choosing import (
     WaitsFor,
     WaitsForCut,
     WaitsForLoneStep,
     WaitsForNextWave,
     WaitsToGoAlone,
+    decide_steps,
     waiting_for,
 )
+from ktui.pacing.decision import WantedPartition
+from ktui.pacing.limits import Full, Limits, Mode, Shape
+from ktui.pacing.room import NOTHING_FOREIGN
+from ktui.pacing.roster import Roster
+from ktui.pacing.usage import Usage
 from support.runs.pacing import (
     Brokers,
     broker_limits,

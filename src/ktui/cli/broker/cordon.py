@@ -10,10 +10,14 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.broker.status import broker_argument
-from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
+from ktui.cli.context.claim import (
+    CORDON_CLAIM,
+    check_no_other_owner,
+    claim_request,
+    take_over_option,
+)
 from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, UNREAD, BadInput
-from ktui.cli.context.ownership_options import take_over_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options

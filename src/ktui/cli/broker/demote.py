@@ -11,6 +11,7 @@ import click
 
 from ktui.cli.broker.runs import LeftRuns, check_broker_run
 from ktui.cli.broker.status import broker_argument, read_plan_layout
+from ktui.cli.context.claim import ownership_options
 from ktui.cli.context.cluster import (
     Cluster,
     ClusterChoice,
@@ -19,7 +20,6 @@ from ktui.cli.context.cluster import (
     warn_of_tls,
 )
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options

@@ -13,7 +13,6 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.ownership_options import NO_OWNERSHIP, TAKE_OVER
 from ktui.cluster.clock import Clock
 from ktui.cluster.ownership import (
     ClaimPreview,
@@ -33,9 +32,29 @@ from ktui.execution.host.state_dir import STATE_DIR, StateDir, ensure_id, read_i
 from ktui.kafka.reader import KafkaReader
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 
-log = logging.getLogger(__name__)
-
 F = TypeVar("F", bound=Callable[..., Any])
+
+NO_OWNERSHIP = "--no-ownership"
+TAKE_OVER = "--take-over"
+
+take_over_option = click.option(
+    TAKE_OVER,
+    is_flag=True,
+    help="Take the cluster over from another state directory; its engines then send nothing more.",
+)
+no_ownership_option = click.option(
+    NO_OWNERSHIP,
+    is_flag=True,
+    help="Do not check who owns the cluster, and do not keep others from it.",
+)
+
+
+def ownership_options(function: F) -> F:
+    """Add --take-over and --no-ownership."""
+    return take_over_option(no_ownership_option(function))
+
+
+log = logging.getLogger(__name__)
 
 _WITHOUT = (
     f"To go on without owning the cluster, use {NO_OWNERSHIP}, or `ownership: off` for its context "

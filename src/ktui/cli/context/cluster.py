@@ -19,7 +19,7 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.property_table import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
 
 if TYPE_CHECKING:  # what only some verbs need is imported where it is used: `ktui list` is light
@@ -85,7 +85,7 @@ class Cluster(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: no broker answers.
         """
-        from ktui.kafka.canary_topic import find_obstacles  # noqa: PLC0415 - only a canary needs the second client
+        from ktui.kafka.canary import find_obstacles  # noqa: PLC0415 - only a canary needs the second client
 
         return await find_obstacles(self.connection, topic)
 

@@ -81,7 +81,6 @@ class CleanStream:
         """The stream for Rich: Textual's report of a defect has its own styling."""
 
     def write(self, text: str) -> int:
-        """Write a text, cleaned."""
         self._stream.write(_outward(text))
         return len(text)
 

@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from ktui.cli.context.claim import reading_claim
+from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.ownership_options import TAKE_OVER, take_over_option
 from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.findings import (
     DoctorFacts,

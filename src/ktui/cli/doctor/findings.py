@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from ktui.cli.context.claim import NO_OWNERSHIP, TAKE_OVER
 from ktui.cli.context.cluster import TLS_UNVERIFIED
-from ktui.cli.context.ownership_options import NO_OWNERSHIP, TAKE_OVER
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.ownership import (
     GOES_ON,

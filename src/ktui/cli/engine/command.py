@@ -12,9 +12,8 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.claim import ClusterHold, claim_request
+from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.context.ownership_options import no_ownership_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.listeners import RunMetrics, RunNotices
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log

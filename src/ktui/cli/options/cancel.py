@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from ktui.cli.context.claim import take_over_option
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.ownership_options import take_over_option
 from ktui.cli.options import common
 from ktui.execution.run.states import CancelKind
 from ktui.ops.cancel import CancelRequest

@@ -58,7 +58,6 @@ EXCLUDE = "exclude"
 
 
 def _without_default(words: str) -> str:
-    """Return the help of a limit whose default does not apply."""
     return words.replace(" (default)", "").partition(" Default: ")[0]
 
 

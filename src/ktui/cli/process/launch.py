@@ -9,8 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.cli.context.claim import ClaimRequest, own_cluster
-from ktui.cli.context.ownership_options import NO_OWNERSHIP
+from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, own_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open, options_of_names

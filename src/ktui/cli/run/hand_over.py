@@ -13,18 +13,16 @@ import click
 import msgspec
 
 from ktui.cli.context.claim import (
+    NO_OWNERSHIP,
     ClaimRequest,
     claim_request,
+    no_ownership_option,
     own_cluster,
+    ownership_options,
     release_cluster,
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.ownership_options import (
-    NO_OWNERSHIP,
-    no_ownership_option,
-    ownership_options,
-)
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options

@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
-from ktui.cli.context.claim import ClaimRequest, claim_request
+from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
 from ktui.cli.context.cluster import Target
-from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.limits import limits_options_without

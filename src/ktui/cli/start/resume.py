@@ -7,9 +7,8 @@ import sys
 
 import click
 
-from ktui.cli.context.claim import claim_request
+from ktui.cli.context.claim import claim_request, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
-from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.options import common

@@ -11,14 +11,14 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.text import urgent_text
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.forecast import TimeNeeded
-from ktui.pacing.limits import FIELDS, Full
-from ktui.pacing.waiting_for import (
+from ktui.pacing.choosing import (
     WaitsForCut,
     WaitsForLoneStep,
     WaitsForNextWave,
     WaitsForOthers,
     WaitsToGoAlone,
 )
+from ktui.pacing.limits import FIELDS, Full
 from ktui.quantities import as_count
 
 

@@ -17,6 +17,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track, is_queued, queue_rank
 from ktui.execution.time_left.forecast import TimeNeeded
 from ktui.execution.time_left.simulate_rest import expected_situation
+from ktui.pacing.choosing import WaitsFor, waiting_for
 from ktui.pacing.decision import Decision, Racks, WantedPartition
 from ktui.pacing.queue import Precedence
 from ktui.pacing.room import NOTHING_FOREIGN
@@ -24,7 +25,6 @@ from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_steps
 from ktui.pacing.usage import Usage
-from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
 """The states of a partition that waits for its next step."""

@@ -12,7 +12,7 @@ from ktui.cluster.partition import PartitionState
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
-from ktui.pacing.long_first import Copies, copies_to, with_bytes_ahead
+from ktui.pacing.queue import Copies, copies_to, with_bytes_ahead
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json

@@ -1,4 +1,4 @@
-"""The connection settings: one table of their names, their kinds and each client's name."""
+"""Connection settings: one table of their names, and the error about one that cannot be used."""
 
 from __future__ import annotations
 
@@ -119,3 +119,25 @@ def may_be_ignored(name: str) -> bool:
     An unknown security setting may not be ignored, except for Java's fine tuning.
     """
     return not name.startswith(_SECURITY) or name.startswith(_HARMLESS_SECURITY)
+
+
+class ConnectionProblem(Exception):
+    """Connection settings cannot be used; nothing was sent.
+
+    Attributes:
+        where: the file with its line, the context, or the option with the setting.
+        key: the setting, under the name that its author used; empty if the error concerns them all.
+        problem: the mistake.
+        fix: the correction.
+    """
+
+    def __init__(self, where: str, key: str, problem: str, fix: str = "") -> None:
+        self.where = where
+        self.key = key
+        self.problem = problem
+        self.fix = fix
+        super().__init__(where, key, problem, fix)
+
+    def __str__(self) -> str:
+        named = ": ".join(part for part in (self.where, self.key, self.problem) if part)
+        return f"{named}. {self.fix}" if self.fix else named

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from ktui.inputfile import MOST_BYTES, Unreadable, read_input
-from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.property_table import ConnectionProblem
 from ktui.secret_variables import mark_secret
 
 LIMIT_S = 60.0

@@ -9,17 +9,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ktui.inputfile import Unreadable, read_input
-from ktui.kafka.connection.errors import ConnectionProblem
-from ktui.kafka.connection.keystores import store_settings
 from ktui.kafka.connection.property_table import (
     CANONICAL,
     JAVA_ONLY,
     JAVA_STORES,
     PROPERTIES,
+    ConnectionProblem,
     ValueKind,
     may_be_ignored,
 )
 from ktui.kafka.connection.secret import fetch_value
+from ktui.kafka.connection.tls import store_settings
 
 _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "PlainLoginModule": (("PLAIN",), {"username": "sasl.username", "password": "sasl.password"}),

@@ -8,11 +8,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ktui.inputfile import Unreadable, expand_home, open_input
-from ktui.kafka.connection.errors import ConnectionProblem
-from ktui.kafka.connection.keystores import MOST_STORE_BYTES
-from ktui.kafka.connection.property_table import PROPERTIES, Property, ValueKind
+from ktui.kafka.connection.property_table import PROPERTIES, ConnectionProblem, Property, ValueKind
 from ktui.kafka.connection.secret import Secret
 from ktui.kafka.connection.sources import RawSetting
+from ktui.kafka.connection.tls import MOST_STORE_BYTES
 
 SettingValues = Mapping[str, str | Secret]
 

@@ -1,22 +1,28 @@
-"""Requests that list, start and cancel reassignments (KIP-455)."""
+"""Requests that list, start and cancel reassignments, elect leaders and add partitions."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin.topics import (
     AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    ElectionType,
+    ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.kafka_error import KafkaError, error_of
+from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.text import clean
+from ktui.kafka.transport.batches import by_topic
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
@@ -142,3 +148,55 @@ def read_alter_results(answer: Any) -> Iterator[tuple[TopicPartition, int, str |
         for result in topic.partitions:
             tp = TopicPartition(topic.name, result.partition_index)
             yield tp, result.error_code, result.error_message
+
+
+def elect_request(partitions: Collection[TopicPartition], timeout_s: float) -> Any:
+    """Build a request to elect the first replica of each partition."""
+    topic = ElectLeadersRequest.TopicPartitions
+    return ElectLeadersRequest(
+        election_type=ElectionType.PREFERRED,
+        topic_partitions=[
+            topic(topic=name, partitions=numbers) for name, numbers in by_topic(partitions).items()
+        ],
+        timeout_ms=int(timeout_s * 1000),
+    )
+
+
+def read_election_results(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
+    """Yield each partition with its error code and the controller's message."""
+    for topic in answer.replica_election_results:
+        for result in topic.partition_result:
+            tp = TopicPartition(topic.topic, result.partition_id)
+            yield tp, result.error_code, result.error_message
+
+
+def create_request(
+    topic: str,
+    count: int,
+    assignment: Sequence[Brokers] | None,
+    timeout_s: float,
+) -> Any:
+    """Build a request for a topic to have `count` partitions; without assignment, Kafka places."""
+    of_topic = CreatePartitionsRequest.CreatePartitionsTopic
+    placed = None
+    if assignment is not None:
+        replicas = of_topic.CreatePartitionsAssignment
+        placed = [replicas(broker_ids=list(brokers)) for brokers in assignment]
+    return CreatePartitionsRequest(
+        topics=[of_topic(name=topic, count=count, assignments=placed)],
+        timeout_ms=int(timeout_s * 1000),
+        validate_only=False,
+    )
+
+
+def read_create_results(answer: Any) -> Iterator[tuple[str, int, str | None]]:
+    """Yield each topic with its error code and the controller's message, or the wait."""
+    for result in answer.results:
+        message = result.error_message
+        if error_of(result.error_code) is KafkaError.THROTTLING_QUOTA_EXCEEDED:
+            wait_s = math.ceil(answer.throttle_time_ms / 1000)
+            message = (
+                "the quota controller_mutation_rate of this user or client id is used up for "
+                f"{wait_s} s"
+            )
+        yield result.name, result.error_code, message

@@ -17,7 +17,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import AnswerLost, RequestFactory, Wire
-from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
+from ktui.kafka.transport.pool import ANY_TIME, SendDeadline
 from ktui.kafka.transport.translate_errors import Purpose, most_informative
 
 _T = TypeVar("_T")

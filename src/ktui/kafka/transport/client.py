@@ -19,9 +19,8 @@ from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport import client_logging, error_codes
-from ktui.kafka.transport.pool import LARGEST_HELLO, Call, Pool
+from ktui.kafka.transport.pool import ANY_TIME, LARGEST_HELLO, Call, Pool, SendDeadline
 from ktui.kafka.transport.retry import Attempts, NodeId
-from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
 from ktui.kafka.transport.translate_errors import CallContext, Purpose, translate_error
 
 _GRACE_S = 0.25
@@ -147,7 +146,6 @@ class Wire:
             self._pool.call_soon(self._pool.cluster.update_metadata, answer)
 
     async def aclose(self) -> None:
-        """Close every connection and the IO thread; calls in flight raise. Idempotent."""
         if not self._closed:
             self._closed = True
             if self._net is not None:
@@ -235,7 +233,6 @@ class Wire:
             call.abandon()
 
     async def _ensure_bootstrapped(self, purpose: Purpose, attempts: Attempts) -> None:
-        """Open the pool and learn the brokers' addresses, once."""
         async with self._opening:
             if self._closed:
                 raise Unreachable(purpose.attempted, answer=_CLOSED)
@@ -292,11 +289,9 @@ class Wire:
             )
 
     def _hello(self) -> Any:
-        """Build the request that asks for the addresses of all nodes."""
         return MetadataRequest(topics=[], allow_auto_topic_creation=False, min_version=1)
 
     def _take_nodes(self, answer: Any) -> None:
-        """Learn the addresses of all nodes from the answer to `_hello`."""
         self._pool.cluster.update_metadata(answer)
 
     def _nodes(self, broker: int | None, *, change: bool = False) -> list[NodeId]:

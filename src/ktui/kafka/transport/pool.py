@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import socket
 import ssl
 import threading
 import time
-from typing import Any
+from typing import Any, Self
 
+import msgspec
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
+from ktui.cluster.clock import SystemClock
+
+_CLOCK = SystemClock()
+
+
+class SendDeadline(msgspec.Struct, frozen=True):
+    """The time after which a request is no longer sent."""
+
+    by_s: float = math.inf
+    """In seconds, on a clock that runs on while the machine sleeps."""
+
+    @classmethod
+    def within(cls, seconds: float | None) -> Self:
+        return cls() if seconds is None else cls(_CLOCK.monotonic() + seconds)
+
+    @property
+    def passed(self) -> bool:
+        return _CLOCK.monotonic() > self.by_s
+
+
+ANY_TIME = SendDeadline()
+
 
 _CONNECTING = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
 

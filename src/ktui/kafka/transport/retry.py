@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ktui.cluster.errors import ClusterError
-from ktui.kafka.transport.pool import Call
-from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
+from ktui.kafka.transport.pool import ANY_TIME, Call, SendDeadline
 from ktui.kafka.transport.translate_errors import most_informative
 
 NodeId = int | str

@@ -29,9 +29,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.time_left.forecast import TimeNeeded
-from ktui.pacing.limits import Full, InternalOrder, Limits
-from ktui.pacing.situation import Urgency
-from ktui.pacing.waiting_for import (
+from ktui.pacing.choosing import (
     WaitsFor,
     WaitsForCut,
     WaitsForLoneStep,
@@ -39,6 +37,8 @@ from ktui.pacing.waiting_for import (
     WaitsForOthers,
     WaitsToGoAlone,
 )
+from ktui.pacing.limits import Full, InternalOrder, Limits
+from ktui.pacing.situation import Urgency
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.speed.capacity import Capacity
 from ktui.tui.run_view.rows import RunRows

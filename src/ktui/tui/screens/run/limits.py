@@ -121,7 +121,6 @@ class LimitsScreen(RunChangeScreen):
         self.action_apply()
 
     def action_apply(self) -> None:
-        """Request the limits typed."""
         form, status = self.query_one(LimitsForm), self.status
         if not self.may_ask or status is None:
             self.show_said()
