@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
@@ -131,19 +132,15 @@ _RUN_OPTIONS = {
 }
 
 
-def _run_options(  # noqa: PLR0913 - an option each
+def _run_options(
     *,
     on_stall: str,
     stall_timeout: str | None,
     on_foreign_change: str,
-    stop_on_failure: bool,
-    urgent_first: bool,
-    most_under_min_isr: int | None,
-    most_offline: int | None,
     poll: str | None,
-    on_event: str | None = None,
     metrics_file: str | None = None,
     record: bool | None = None,
+    **same: Any,
 ) -> RunOptions:
     stall_s, poll_s = _DEFAULTS.stall_timeout_s, _DEFAULTS.poll_s
     if stall_timeout is not None:
@@ -159,14 +156,10 @@ def _run_options(  # noqa: PLR0913 - an option each
         on_stall=OnStall(on_stall),
         stall_timeout_s=stall_s,
         on_foreign_change=OnForeignChange(on_foreign_change),
-        stop_on_failure=stop_on_failure,
-        urgent_first=urgent_first,
-        most_under_min_isr=most_under_min_isr,
-        most_offline=most_offline,
-        on_event=on_event,
         metrics_file=metrics_file or "",
         record=record is not False,
         poll_s=poll_s,
+        **same,
     )
 
 

@@ -62,18 +62,16 @@ def fact_reader(
     )
 
 
-def read_facts(  # noqa: PLR0913 - what is read, and for what
+def read_facts(
     cluster: Cluster,
     plan: Plan,
     need: NeededPermission,
     state: StateDir,
-    standing: Standing | None = None,
     *,
     throttles: bool,
-    canary: str = "",
-    joins: str = "",
+    joins: str,
 ) -> ClusterFacts:
-    """Read what the preview of a plan rests on; see `FactReader.read`.
+    """Read what the preview of a plan that joins a run rests on; see `FactReader.read`.
 
     Raises:
         ClusterError: the cluster cannot be read.
@@ -82,13 +80,13 @@ def read_facts(  # noqa: PLR0913 - what is read, and for what
 
     async def read() -> ClusterFacts:
         async with aclosing(cluster.reader()) as reader:
-            facts = fact_reader(cluster, reader, state, standing)
-            return await facts.read(plan, need, throttles=throttles, canary=canary, joins=joins)
+            facts = fact_reader(cluster, reader, state, None)
+            return await facts.read(plan, need, throttles=throttles, joins=joins)
 
     return asyncio.run(read())
 
 
-def check_on_cluster(
+def check_planned_run(
     cluster: Cluster,
     new: NewRun,
     state: StateDir,

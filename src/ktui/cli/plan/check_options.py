@@ -20,7 +20,7 @@ from ktui.cli.options.new_run import RunChoices, run_choices
 from ktui.cli.options.plan import rate_option
 from ktui.cli.options.run import URGENT_FIRST
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import Standing, check_on_cluster
+from ktui.cli.output.cluster_facts import Standing, check_planned_run
 from ktui.cli.output.gate import options_of_names
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.findings import Allowances, Option
@@ -66,7 +66,7 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
             names=self.choice._asdict(),
             claim=lambda cluster_id: claim_request(cluster, self.state, cluster_id, ""),
         )
-        checked = check_on_cluster(cluster, new, self.state, standing, self.now, TO_CHECK)
+        checked = check_planned_run(cluster, new, self.state, standing, self.now, TO_CHECK)
         shown = checked.previewed()
         if not steps:
             return shown

@@ -21,7 +21,7 @@ from ktui.cli.options.plan import BAD_PLAN, rate_option
 from ktui.cli.options.run import concurrent_option, headless_option, run_options, until_option
 from ktui.cli.options.schedule import schedule_options
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import Standing, check_on_cluster
+from ktui.cli.output.cluster_facts import Standing, check_planned_run
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import finding_lines, report
 from ktui.cli.process.launch import Launch, launch_new_run
@@ -204,7 +204,7 @@ def check_new_run(new: NewRun, target: Target, how: StartOptions) -> CheckedRun:
     )
     # a start that follows finds out by itself what stands against it
     found = standing if how.dry_run else None
-    return check_on_cluster(target.cluster, new, how.state, found, how.now)
+    return check_planned_run(target.cluster, new, how.state, found, how.now)
 
 
 def show_dry_run(checked: CheckedRun, *, json: bool) -> NoReturn:
