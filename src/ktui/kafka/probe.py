@@ -22,7 +22,7 @@ from ktui.cluster.errors import (
 )
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import redirect_client_log
+from ktui.kafka.transport.pool import redirect_client_log
 
 _POLL_S = 0.1
 _KINDS = {

@@ -26,7 +26,7 @@ from ktui.cluster.partition import Replica
 from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import redirect_client_log
+from ktui.kafka.transport.pool import redirect_client_log
 
 _LIMIT_S = 60.0
 _LEADERS_S = 120.0

@@ -11,7 +11,7 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import redirect_client_log
+from ktui.kafka.transport.pool import redirect_client_log
 
 _LIMIT_S = 60.0
 _SESSION_MS = 6_000

@@ -16,7 +16,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.transport.client_logging import redirect_client_log
+from ktui.kafka.transport.pool import redirect_client_log
 from ktui.lab.processes import wait_for
 from support.contract.real_world import RealWorld
 from support.contract.world import change

@@ -15,7 +15,7 @@ from ktui.execution.run.events import Answered, Configured, Started, StepOver, T
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.transport.client_logging import redirect_client_log
+from ktui.kafka.transport.pool import redirect_client_log
 from support.kafka.real_runs import described
 from support.kafka.real_throttles import changed
 from support.kafka.run_ends import otherwise_than_expected, steps_against_cancels

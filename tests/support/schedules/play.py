@@ -29,7 +29,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport.client_logging import redirect_client_log
+from ktui.kafka.transport.pool import redirect_client_log
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab.clients import librdkafka_settings
 from ktui.lab.processes import wait_for

@@ -1,4 +1,4 @@
-"""The options of a run beside its limits: its reaction when something goes wrong."""
+"""The options of a run beside its limits: when it goes on, and what it does about trouble."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import click
+from msgspec import UNSET, UnsetType
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import grouped, parse_time
-from ktui.cli.options.outward import metrics_file_option, on_event_option
+from ktui.cli.options.outward import NONE, metrics_file_option, on_event_option, resolved_command
 from ktui.cli.options.recording import run_recorded_option
-from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
+from ktui.cluster.clock import SystemClock
+from ktui.execution.journal.commands import SetSchedule
+from ktui.execution.run.options import (
+    OnForeignChange,
+    OnStall,
+    RunOptions,
+    WindowProblem,
+    parse_window,
+)
 from ktui.json_text import checked_moment
 from ktui.progress.memory import STALLED_AFTER_S
-from ktui.units import parse_clock, parse_moment
+from ktui.units import Seconds, parse_clock, parse_moment, parse_quantity
 
 OPTION = "--until"
 _FIX = "Give a time such as 15:00, or a date and time: 2026-11-21T15:00, 2026-11-21T15:00+01:00"
@@ -173,3 +182,101 @@ rehearsed_run_options = grouped(
     {name: option for name, option in _RUN_OPTIONS.items() if name not in _OUTWARD},
 )
 """The same without those by which a run writes to files and calls commands."""
+
+
+START_AT, WINDOW, WHILE = "--start-at", "--window", "--while"
+BY, WITHIN = "--by", "--within"
+
+_LONGEST_S = 365 * 86_400.0
+
+_OPTIONS = {
+    "start_at": click.option(
+        START_AT,
+        metavar="TIME",
+        help="Take no step before then. TIME is 22:00, or a date and time in ISO 8601; local "
+        "unless it has an offset. none: at once.",
+    ),
+    "window": click.option(
+        WINDOW,
+        metavar="FROM-TO[,DAY,...]",
+        help="Take only steps that are expected to end in this window of local time, such as "
+        "22:00-05:00, or 22:00-05:00,Sat,Sun where it opens on these days only. none: at any time.",
+    ),
+    "while_": click.option(
+        WHILE,
+        "while_",
+        metavar="CMD",
+        help="Take no step while CMD fails. It runs every 5 s, without a shell, and is killed "
+        "after 10 s. none: no command.",
+    ),
+    "by": click.option(
+        BY,
+        metavar="TIME",
+        help="Copy at the lowest rate with which the run is done by TIME (22:00, or ISO 8601). A "
+        "throttle that you name stays the most. none: as fast as limits and throttle allow.",
+    ),
+    "within": click.option(
+        WITHIN, metavar="DURATION", help="As --by, so long from now: 90m, 8h, 1h30m."
+    ),
+}
+
+
+def _schedule(
+    start_at: str | None,
+    window: str | None,
+    while_: str | None,
+    by: str | None,
+    within: str | None,
+) -> SetSchedule:
+    """Return what the options change of a schedule.
+
+    Raises:
+        BadInput: one cannot be used.
+    """
+    changed = SetSchedule(
+        start_at=_moment(START_AT, start_at),
+        window=_window(window),
+        while_command=_while(while_),
+        by=_by(by, within),
+    )
+    begins, ends = changed.start_at, changed.by
+    if isinstance(begins, datetime) and isinstance(ends, datetime) and ends <= begins:
+        raise BadInput(f"{BY}: the run would be done before it starts. Give a time after it")
+    return changed
+
+
+def _moment(option: str, text: str | None) -> datetime | UnsetType | None:
+    if text is None:
+        return UNSET
+    return None if text == NONE else parse_moment_option(option, text, SystemClock().now())
+
+
+def _by(by: str | None, within: str | None) -> datetime | UnsetType | None:
+    if within is None:
+        return _moment(BY, by)
+    if by is not None:
+        raise BadInput(f"{BY} and {WITHIN} name the same time. Give one of them")
+    try:
+        seconds = float(parse_quantity(Seconds, within))
+    except ValueError as error:
+        raise BadInput(f"{WITHIN} {within!r}: {error}") from None
+    if not 0 < seconds <= _LONGEST_S:
+        raise BadInput(f"{WITHIN} {within}: is not between 1 s and 365 days")
+    return SystemClock().now() + timedelta(seconds=seconds)
+
+
+def _window(text: str | None) -> str | UnsetType:
+    if text is None:
+        return UNSET
+    try:
+        return "" if text == NONE else str(parse_window(text))
+    except WindowProblem as problem:
+        raise BadInput(f"{WINDOW}: {problem}") from None
+
+
+def _while(text: str | None) -> str | UnsetType:
+    return UNSET if text is None else resolved_command(WHILE, text)
+
+
+schedule_options = grouped("schedule", _schedule, _OPTIONS)
+"""Adds the options of a schedule; passes what they change as `schedule`, a `SetSchedule`."""

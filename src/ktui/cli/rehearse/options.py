@@ -26,8 +26,15 @@ from ktui.cli.options.common import (
 from ktui.cli.options.limits import EXCLUDE, limits_beyond_context, limits_options_without
 from ktui.cli.options.new_run import RunChoices, run_choices
 from ktui.cli.options.plan import allowance_options, rate_option
-from ktui.cli.options.run import rehearsed_run_options, until_option
-from ktui.cli.options.schedule import BY, START_AT, WHILE, WINDOW, schedule_options
+from ktui.cli.options.run import (
+    BY,
+    START_AT,
+    WHILE,
+    WINDOW,
+    rehearsed_run_options,
+    schedule_options,
+    until_option,
+)
 from ktui.cli.options.throttle import (
     LEADERS,
     SLI_COMMAND,

@@ -16,7 +16,7 @@ from ktui.cli.options.limits import (
     limits_brokers_option,
     limits_change,
 )
-from ktui.cli.options.schedule import schedule_options
+from ktui.cli.options.run import schedule_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, encode_record
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import send_command

@@ -18,8 +18,13 @@ from ktui.cli.options.limits import limits_options_without
 from ktui.cli.options.new_run import RunChoices, run_choices
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.options.plan import BAD_PLAN, rate_option
-from ktui.cli.options.run import concurrent_option, headless_option, run_options, until_option
-from ktui.cli.options.schedule import schedule_options
+from ktui.cli.options.run import (
+    concurrent_option,
+    headless_option,
+    run_options,
+    schedule_options,
+    until_option,
+)
 from ktui.cli.options.throttle import throttle_options
 from ktui.cli.output.cluster_facts import Standing, check_planned_run
 from ktui.cli.output.json_form import encode

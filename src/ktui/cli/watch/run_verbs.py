@@ -17,7 +17,7 @@ from ktui.cli.options.limits import (
     limits_brokers_option,
     limits_change,
 )
-from ktui.cli.options.schedule import schedule_options
+from ktui.cli.options.run import schedule_options
 from ktui.cli.options.throttle import parse_rates_option
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import (

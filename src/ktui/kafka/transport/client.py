@@ -18,8 +18,15 @@ from ktui.cluster.errors import ClusterError, TimedOut, Unreachable, WrongCluste
 from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport import client_logging, error_codes
-from ktui.kafka.transport.pool import ANY_TIME, LARGEST_HELLO, Call, Pool, SendDeadline
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.pool import (
+    ANY_TIME,
+    LARGEST_HELLO,
+    Call,
+    Pool,
+    SendDeadline,
+    redirect_client_log,
+)
 from ktui.kafka.transport.retry import Attempts, NodeId
 from ktui.kafka.transport.translate_errors import CallContext, Purpose, translate_error
 
@@ -250,7 +257,7 @@ class Wire:
         self._take_nodes(answer)
 
     def _open(self) -> None:
-        client_logging.redirect_client_log("kafka")
+        redirect_client_log("kafka")
         settings = self.connection.for_kafka_python()
         self._tokens = settings.get("sasl_oauth_token_provider")
         self._net = NetworkSelector(client_id="ktui", slow_task_threshold_secs=0)

@@ -1,9 +1,9 @@
-"""A form for a throttle, which explains an invalid one."""
+"""Forms for the throttle of a run, and check boxes for what the operator may allow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,11 +14,48 @@ from textual.message import Message
 from textual.widgets import Checkbox, Input, Static
 
 from ktui.execution.run.options import RunOptions
+from ktui.planning.check.findings import Allowances
 from ktui.planning.objective import canary_in_words
 from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, parse_throttle_rates
-from ktui.tui.screens.forms.allowances import AllowanceBox
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
+
+
+class AllowanceBox(Checkbox):
+    """A check box whose state is visible without colours."""
+
+    def __init__(self, label: str, **options: Any) -> None:
+        self.BUTTON_INNER = " "
+        super().__init__(label, **options)
+
+    def watch_value(self) -> None:
+        """Draw the tick, or none."""
+        self.BUTTON_INNER = "x" if self.value else " "
+        super().watch_value()
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Hide letter keys from the footer: on this screen no letter is a command."""
+        del key
+        return character is not None and character.isalpha()
+
+
+class PlanAllowances(Vertical):
+    """One check box per allowance of a plan."""
+
+    DEFAULT_CSS = "PlanAllowances { height: auto; }"
+
+    def compose(self) -> ComposeResult:
+        yield AllowanceBox("allow replication factor changes", id="allow-factor")
+        yield AllowanceBox("allow fewer replicas than min.insync.replicas", id="allow-below")
+
+    @property
+    def allowed(self) -> Allowances:
+        """The allowances that are ticked."""
+        return Allowances(
+            replication_factor_change=self.query_one("#allow-factor", Checkbox).value,
+            below_min_isr=self.query_one("#allow-below", Checkbox).value,
+        )
+
 
 _CANARY = f"With an objective, slo=p99<150ms, it {canary_in_words('RUN')}."
 HINT = "50MB a second into each broker, 50MB,3=20MB with broker 3's own, or none."

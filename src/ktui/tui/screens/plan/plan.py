@@ -36,7 +36,7 @@ from ktui.tui.run_view.plan_choice import (
 )
 from ktui.tui.run_view.plan_request import FILE, GeneratedPlan, PlanRequest, generate_plan
 from ktui.tui.run_view.recent_layout import RecentLayout
-from ktui.tui.screens.forms.allowances import PlanAllowances
+from ktui.tui.screens.forms.throttle_form import PlanAllowances
 from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section
 from ktui.tui.screens.plan.source import OnceTyped, SourceForm

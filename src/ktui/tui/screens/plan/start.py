@@ -35,9 +35,8 @@ from ktui.tui.run_view.plan_choice import (
     finding_lines,
     plan_problem,
 )
-from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
-from ktui.tui.screens.forms.throttle_form import ThrottleForm
+from ktui.tui.screens.forms.throttle_form import AllowanceBox, PlanAllowances, ThrottleForm
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
 from ktui.tui.screens.plan.preview_lines import Section
 from ktui.tui.screens.plan.rehearsal import RehearsalEnd, RehearsalScreen
