@@ -75,7 +75,7 @@ _OPTIONS = {
 }
 
 
-class ThrottleOptions(msgspec.Struct, frozen=True):
+class ThrottleOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle options of a command line."""
 
     rates: ThrottleRates | None = None
@@ -151,12 +151,14 @@ def _throttle_options(  # noqa: PLR0913 - one for each option
     if slo is not None:
         objective = parse_objective_option(slo)
         rates = msgspec.structs.replace(rates or NO_THROTTLE, objective=objective)
+    command, query = _figure(sli_command, sli_prometheus, canary=canary)
     return ThrottleOptions(
-        rates,
-        throttle_leaders,
-        OnForeignThrottle(on_foreign_throttle),
-        *_figure(sli_command, sli_prometheus, canary=canary),
-        canary,
+        rates=rates,
+        leaders=throttle_leaders,
+        on_foreign=OnForeignThrottle(on_foreign_throttle),
+        sli_command=command,
+        sli_prometheus=query,
+        canary=canary,
     )
 
 
