@@ -47,10 +47,8 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
     on_brokers: tuple[TopicPartition, ...] = ()
     """The partitions that `brokers` select, once the run is known."""
     everything: bool
-    """Whether --all was given."""
     dry_run: bool
     take_over: bool = False
-    """Whether to take the cluster over from another state directory."""
 
     @property
     def scope_words(self) -> str:
@@ -82,7 +80,6 @@ class RunOnCluster:
         self.live = live
         self.answer: Answer | None = None
         self.problem: str | None = None
-        """Why the run did not answer, or could not be asked."""
         self.listed: dict[TopicPartition, ListedReassignment] = {}
         """The run's reassignments that the cluster lists and the scope covers."""
         self.unfinished: list[TopicPartition] = []

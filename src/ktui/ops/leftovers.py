@@ -86,7 +86,6 @@ class ThrottleClaim(msgspec.Struct, frozen=True):
 
     run: str
     live: bool
-    """Whether the run has an engine."""
     ours: Mapping[SettingKey, frozenset[str]]
 
 
@@ -125,7 +124,6 @@ class ThrottleUses(msgspec.Struct, frozen=True):
     """Whatever may need a throttle."""
 
     moving: Mapping[TopicPartition, Reassignment]
-    """Every reassignment in flight."""
     catching_up: CatchingUp
     claims: Sequence[ThrottleClaim]
     """The claims of the runs that this machine remembers."""
@@ -234,7 +232,6 @@ class ThrottleScan(msgspec.Struct, frozen=True):
     down: tuple[int, ...] = ()
     """Brokers that are down: nobody can read what they have set."""
     moving: tuple[TopicPartition, ...] = ()
-    """The partitions being reassigned."""
 
 
 def _claim(run: Run, owner: Holder | None) -> ThrottleClaim:

@@ -24,7 +24,7 @@ from support.runs.killed import Reaper
 Replicas = tuple[int, ...]
 _CLOCKED = (
     "ktui.cli.broker.remove",
-    "ktui.cli.broker.demote",
+    "ktui.cli.broker.runs",
     "ktui.cli.context.cluster",
     "ktui.cli.process.launch",
 )

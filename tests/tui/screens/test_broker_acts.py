@@ -18,7 +18,7 @@ from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.confirm import ConfirmScreen
+from ktui.tui.screens.run.questions import ConfirmScreen
 from support.simulated.moving_clusters import a_cluster, tp
 from support.views.plan_steps import field, joined_words
 from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs

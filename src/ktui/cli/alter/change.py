@@ -50,11 +50,8 @@ class AlterRequest(msgspec.Struct, frozen=True):
 
     topic: str
     count: int | None
-    """The number of partitions."""
     factor: int | None
-    """The replication factor."""
     assignment: tuple[Brokers, ...] | None
-    """The replicas of every partition."""
 
 
 def read_request(
@@ -190,9 +187,7 @@ class TopicChange(msgspec.Struct, frozen=True):
 
     topic: str
     before: int
-    """The number of partitions that there are."""
     count: int
-    """The number of partitions that there will be."""
     placed: tuple[Brokers, ...] | None
     """The replicas that new partitions begin with; None lets Kafka place them."""
     plan: Plan

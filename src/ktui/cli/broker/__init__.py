@@ -12,8 +12,8 @@ VERBS = {
     "empty": "ktui.cli.broker.status:empty",
     "cordon": "ktui.cli.broker.cordon:cordon",
     "uncordon": "ktui.cli.broker.cordon:uncordon",
-    "demote": "ktui.cli.broker.demote:command",
-    "undo": "ktui.cli.broker.demote:undo",
+    "demote": "ktui.cli.broker.runs:command",
+    "undo": "ktui.cli.broker.runs:undo",
     "unregister": "ktui.cli.broker.cordon:command",
 }
 

@@ -222,7 +222,6 @@ class ClearResult(msgspec.Struct, frozen=True):
 
     scan: ThrottleScan
     left: Mapping[FoundThrottle, str]
-    """Throttles that are still set, and why."""
     changes: tuple[str, ...] = ()
     """Sentences about the moves and changes seen during the watch."""
     dry_run: bool = False

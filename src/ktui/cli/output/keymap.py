@@ -42,12 +42,14 @@ from ktui.tui.screens.plan.step_screen import StepScreen
 from ktui.tui.screens.report import ReportScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
-from ktui.tui.screens.run.note import NotePrompt
-from ktui.tui.screens.run.resume_offer import ResumeOfferScreen
+from ktui.tui.screens.run.questions import (
+    ConfirmScreen,
+    NotePrompt,
+    ResumeOfferScreen,
+    ToolCommandsScreen,
+)
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen, RunTable
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen

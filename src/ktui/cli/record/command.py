@@ -52,7 +52,6 @@ class StopCondition(msgspec.Struct, frozen=True):
     """The condition on which a recording stops by itself."""
 
     seconds: float | None = None
-    """Stop after so many seconds; None for never."""
     idle: bool = False
     """Stop once nothing has moved for `IDLE_S`."""
 
@@ -85,9 +84,7 @@ class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None
     """The folder of the session; null before the first answered poll."""
     looks: int
-    """Answered polls."""
     lost: int
-    """Polls that failed as a whole."""
     moving: int
     """Partitions that the last answered poll found being reassigned."""
     written_bytes: int
@@ -273,7 +270,6 @@ def _print_json(recorded: RecordedJson) -> None:
 
 
 MOST_SHOWN = 10
-"""The most damaged places to print."""
 
 
 class CopyJson(msgspec.Struct, kw_only=True):

@@ -41,7 +41,6 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     broker: int
     begun_at: datetime
     cordon: CordonMemory | None = None
-    """None while the removal has set none."""
     demotes: tuple[str, ...] = ()
     """Its runs that take the leadership off the broker, oldest first."""
     drains: tuple[str, ...] = ()

@@ -160,7 +160,6 @@ class RunClaim(msgspec.Struct, frozen=True):
 
     run: str
     in_flight: bool
-    """Whether a step of the partition is in flight."""
     keeps: bool
     """Whether the broker has a replica of the partition once the run is over."""
 

@@ -40,9 +40,7 @@ class ListedReassignment(msgspec.Struct, frozen=True, kw_only=True):
     """The replicas that a cancel leaves, in that order. Kafka has forgotten their earlier order."""
     target: Brokers
     refused: str | None = None
-    """Why the reassignment cannot be cancelled."""
     danger: str | None = None
-    """What a cancel puts at risk."""
 
 
 class ForeignOutcome(enum.StrEnum):
@@ -178,7 +176,6 @@ class ForeignCancelLine(msgspec.Struct, frozen=True, kw_only=True):
     target: Brokers = msgspec.field(name="to")
     outcome: str
     replicas: Brokers | None = None
-    """The replicas after the cancel, if they are known."""
     detail: str = ""
 
 
@@ -298,7 +295,6 @@ class ForeignCancel:
         """The reassignments to cancel by a newer read: theirs was too old for their request."""
         self._too_old = ""
         self.settled: dict[TopicPartition, Settled] = {}
-        """The outcomes of the reassignments that are over."""
         self.not_written = ""
         """Why the outcomes could not be logged; empty if they were."""
 

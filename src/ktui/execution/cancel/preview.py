@@ -54,11 +54,9 @@ class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
     original: int
     """The number of replicas before the run."""
     refused: str | None = None
-    """Why the partition cannot be cancelled now."""
     way_out: str | None = None
     """What happens to a refused partition, and what the operator can do about it."""
     danger: str | None = None
-    """What the cancel puts at risk."""
 
     @property
     def extra(self) -> int:

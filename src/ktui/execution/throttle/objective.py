@@ -193,7 +193,6 @@ class Figure(NamedTuple):
     value: float | None
     """In the objective's unit; None if there is none, or only by broker."""
     problem: str = ""
-    """Why there is none."""
     brokers: Mapping[int, float] | None = None
     """The figure of each broker of which it is known; None where one figure is that of all."""
 

@@ -155,9 +155,7 @@ class RemoveOptions(msgspec.Struct, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     """The topics that stay where they are, as names or shell patterns."""
     until_empty: bool = False
-    """Whether to end once the broker may be stopped."""
     unregister: bool = False
-    """Whether to unregister the broker without asking."""
 
 
 def is_cordoned(cordon: CordonState | None) -> bool:
@@ -172,7 +170,6 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: RemoveOptions
     state: StateDir
     file: RemovalFile
-    """Where the removal is remembered."""
     cluster: ClusterDescription
     """The brokers, read for this call."""
     program: Program

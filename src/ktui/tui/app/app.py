@@ -70,8 +70,8 @@ from ktui.tui.screens.help import HelpScreen, help_groups
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, key_text

@@ -22,7 +22,7 @@ from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.brokers.manage import BrokerAct, BrokerChoice, ManageBrokerScreen
 from ktui.tui.screens.brokers.status import BrokerStatusScreen
-from ktui.tui.screens.run.confirm import ConfirmScreen
+from ktui.tui.screens.run.questions import ConfirmScreen
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp

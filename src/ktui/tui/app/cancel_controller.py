@@ -31,7 +31,7 @@ from ktui.tui.run_view.cancel_choice import (
 )
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.confirm import ConfirmScreen
+from ktui.tui.screens.run.questions import ConfirmScreen
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp

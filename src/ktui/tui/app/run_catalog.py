@@ -21,7 +21,7 @@ from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanOutcome, PlanScreen, SwitchPlanScreen
 from ktui.tui.screens.plan.start import StartScreen
-from ktui.tui.screens.run.resume_offer import ResumeChoice, ResumeOfferScreen
+from ktui.tui.screens.run.questions import ResumeChoice, ResumeOfferScreen
 from ktui.tui.screens.runs import RunsScreen
 
 if TYPE_CHECKING:

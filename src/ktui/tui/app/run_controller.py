@@ -30,11 +30,9 @@ from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.foreign import foreign_moves
 from ktui.tui.screens.contracts import ShowsRun
-from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
-from ktui.tui.screens.run.note import NotePrompt
+from ktui.tui.screens.run.questions import ConfirmScreen, NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.widgets.services import services
 
 if TYPE_CHECKING:
