@@ -7,14 +7,10 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
-from ktui.kafka.connection.property_table import (
-    PROPERTIES,
-    check_complete,
-    check_values,
-    unused_settings,
-)
+from ktui.kafka.connection.property_table import PROPERTIES
 from ktui.kafka.connection.secret import Secret, reveal
 from ktui.kafka.connection.sources import NO_PLACES, RawSetting, from_file, from_mapping
+from ktui.kafka.connection.validate import check_complete, check_values, unused_settings
 
 DEFAULT_TIMEOUT_S = 10.0
 
