@@ -18,8 +18,7 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.health import health
 from ktui.progress.news import PER_TIMELINE
-from ktui.progress.row import LAG_POINTS, state_word
-from ktui.progress.slots import HISTORY_SLOTS, RECENT_SLOTS
+from ktui.progress.row import HISTORY_SLOTS, LAG_POINTS, RECENT_SLOTS, state_word
 from ktui.progress.summary import broker_loads, totals
 from ktui.progress.timeline import Cause, Lane, Mark, Phase, Progress, Slots, StallKind, Timeline
 from ktui.speed.answer import Span

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ktui.lab import processes, server_log
-from ktui.lab.class_archive import sharing_flags
-from ktui.lab.java import run_java
+from ktui.lab.java import run_java, sharing_flags
 from ktui.lab.layout import Lab, Node
 from ktui.lab.processes import Process
 

@@ -11,10 +11,8 @@ import msgspec
 
 from ktui.lab import (
     certificates,
-    class_archive,
     clients,
     down,
-    jars,
     layout,
     nodes,
     properties,
@@ -24,7 +22,16 @@ from ktui.lab import (
 )
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.interrupt import exit_on_signals
-from ktui.lab.java import Java, find_java, needed_release
+from ktui.lab.java import (
+    RECORD_FLAG,
+    Java,
+    archive_path,
+    check_version,
+    fetch,
+    find_java,
+    needed_release,
+    record_archive,
+)
 from ktui.lab.layout import CONTROLLER_ID, RACKS, Lab, Layout, Node, ProgressReport, Security
 from ktui.lab.readiness import Connect, wait_until_ready
 
@@ -59,7 +66,7 @@ def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressRepo
         LabError: the lab could not be started; nothing that was started is left running.
     """
     folder = Path(os.path.realpath(folder))
-    jars.check_version(request.version)
+    check_version(request.version)
     if not 1 <= request.brokers <= layout.MAX_BROKERS:
         raise WrongInput(
             f"--brokers {request.brokers}", fix=f"A lab has 1 to {layout.MAX_BROKERS} brokers."
@@ -136,8 +143,8 @@ def _prepare(folder: Path, request: LabRequest, report: ProgressReport) -> Lab:
     count, first = request.brokers + request.controllers, request.first_port
     chosen = readiness.choose(count) if first is None else readiness.from_first(first, count)
     java = _java_for(request)
-    class_path = jars.fetch(request.version, report)
-    archive = class_archive.archive_path(java, class_path)
+    class_path = fetch(request.version, report)
+    archive = archive_path(java, class_path)
     brokers = [
         Node(id=number, port=port, rack=RACKS[(number - 1) % len(RACKS)])
         for number, port in enumerate(chosen[: request.brokers], start=1)
@@ -190,7 +197,7 @@ def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     archive = Path(lab.layout.class_archive) if lab.layout.class_archive else None
     to_record = archive if archive and not archive.exists() else None
     report(f"starting the controller and {lab.size}")
-    flags = {1: [class_archive.RECORD_FLAG]} if to_record else {}
+    flags = {1: [RECORD_FLAG]} if to_record else {}
     pids = {node.id: nodes.start(lab, node, *flags.get(node.id, [])) for node in lab.layout.nodes}
     asyncio.run(wait_until_ready(lab, connect, report))
     if lab.layout.security is not Security.PLAINTEXT:
@@ -198,7 +205,7 @@ def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
         users.grant_viewer(lab, lab.client_file(users.ADMIN))
     if to_record:
         report("recording a class archive: the next start takes half the time")
-        class_archive.record_archive(pids[1], lab.layout.java, to_record)
+        record_archive(pids[1], lab.layout.java, to_record)
     lab = Lab(lab.folder, msgspec.structs.replace(lab.layout, ready=True))
     layout.save(lab)
     return lab

@@ -6,8 +6,7 @@ import secrets
 from pathlib import Path
 from zipfile import ZipFile
 
-from ktui.lab.class_archive import sharing_flags
-from ktui.lab.java import run_java
+from ktui.lab.java import run_java, sharing_flags
 from ktui.lab.layout import Lab
 
 ADMIN = "admin"

@@ -11,7 +11,7 @@ import msgspec
 
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.cluster.simulated_id import is_simulated, marked, simulated_id
+from ktui.cluster.text import is_simulated, marked, simulated_id
 from ktui.json_text import decode_untrusted
 from ktui.recording.lines import AnyLine, CensusLine, End, Head, LostPollLine, PollLine, RunLine
 

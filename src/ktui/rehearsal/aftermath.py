@@ -15,7 +15,7 @@ from ktui.progress.timeline import Cause, Stall, StallKind
 from ktui.quantities import as_count, as_duration
 from ktui.rehearsal.played import AFTERWARDS_S, Aftermath, Hit, Lost
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.machines import Power
+from ktui.simulated.layout import Power
 
 _BACK_BY_ITSELF = (Power.UP, Power.STARTING)
 _HEALTHY = (Health.OK, Health.UNKNOWN)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.cluster.simulated_id import simulated_id
-from ktui.cluster.text import clean
+from ktui.cluster.text import clean, simulated_id
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo

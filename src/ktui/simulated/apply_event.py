@@ -6,7 +6,7 @@ from ktui.simulated import events
 from ktui.simulated.clock import ScheduledCall
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.events import OutsideEvent
-from ktui.simulated.machines import Power
+from ktui.simulated.layout import Power
 
 _ELECTION_S = 1.0
 """Seconds without a controller while another takes over."""

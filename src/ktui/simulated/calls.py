@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
 from ktui.cluster.kafka_error import KafkaError
 from ktui.simulated.core import SimulatedCore
-from ktui.simulated.machines import Power
+from ktui.simulated.layout import Power
 
 TIMEOUT_S = 10.0
 """Timeout of a call, in the cluster's time."""

@@ -26,8 +26,7 @@ from ktui.simulated.data.logs import EVERYWHERE, ThrottledReplicas
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
 from ktui.simulated.events import OutsideEvent
 from ktui.simulated.groups import Groups
-from ktui.simulated.layout import ClusterSpec, TopicSpec
-from ktui.simulated.machines import Machines, Power
+from ktui.simulated.layout import ClusterSpec, Machines, Power, TopicSpec
 from ktui.simulated.metadata import Metadata
 
 _UNCLEAN_ELECTIONS_S = 300.0

@@ -19,7 +19,7 @@ from ktui.cluster.ownership import (
     Member,
     MemberDescription,
 )
-from ktui.simulated.machines import Machines, Power
+from ktui.simulated.layout import Machines, Power
 
 SHORTEST_SESSION_S = 6.0
 """group.min.session.timeout.ms."""

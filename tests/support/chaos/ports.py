@@ -32,7 +32,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.settings import SettingKey
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.machines import Power
+from ktui.simulated.layout import Power
 from support.chaos.faults import SUSPENDED_S, Fault, Faults
 from support.chaos.judge import Judge, Seen
 

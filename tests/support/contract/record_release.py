@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 
 from ktui.cli.lab.command import connect
-from ktui.lab import jars
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
+from ktui.lab.java import fetch
 from ktui.lab.up import LabRequest, up
 from ktui.simulated.layout import VERSIONS as SIMULATED
 from support.contract import release_page
@@ -47,7 +47,7 @@ _ROOT = Path(__file__).parents[3]
 def main(version: str, against: str | None) -> None:
     """Record what no recording has yet, run the contract's tests, and write the page."""
     try:
-        jars.fetch(version, click.echo)
+        fetch(version, click.echo)
         old = _recorded(against or newest_before(version))
         new = _recorded(version)
     except LabError as error:

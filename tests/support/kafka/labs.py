@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.lab.command import connect
-from ktui.lab.class_archive import sharing_flags
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
+from ktui.lab.java import sharing_flags
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest, up
 

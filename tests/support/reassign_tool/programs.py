@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from ktui.cli.reassign.command import command
 from ktui.execution.host.state_dir import STATE_DIR
-from ktui.lab.class_archive import sharing_flags
+from ktui.lab.java import sharing_flags
 from ktui.lab.layout import Layout
 from support.kafka.reassign_tool import MAIN
 from support.reassign_tool.answer import Answer

@@ -10,9 +10,9 @@ import msgspec
 
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.lab import class_archive, control, jars, nodes
+from ktui.lab import control, nodes
 from ktui.lab.clients import librdkafka_settings
-from ktui.lab.java import find_java, needed_release, run_java
+from ktui.lab.java import archive_path, fetch, find_java, needed_release, run_java
 from ktui.lab.layout import Lab, Node
 from support.contract.world import until
 from support.kafka.metadata_log import log_bytes
@@ -24,9 +24,9 @@ _FEATURES = "org.apache.kafka.tools.FeatureCommand"
 
 def with_version(lab: Lab, version: str) -> Lab:
     """Return the lab as it is once its nodes run this version; lab.json does not change."""
-    class_path = jars.fetch(version, lambda _: None)
+    class_path = fetch(version, lambda _: None)
     java = find_java(needed_release(version), f"Kafka {version}")
-    archive = class_archive.archive_path(java, class_path)
+    archive = archive_path(java, class_path)
     newer = msgspec.structs.replace(
         lab.layout,
         kafka_version=version,

@@ -17,7 +17,7 @@ from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import RATES, REPLICAS
-from ktui.cluster.simulated_id import is_simulated
+from ktui.cluster.text import is_simulated
 from ktui.recording.lines import RunLine
 from ktui.recording.playing import PlayedPoll
 from ktui.recording.reading import find_sessions

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.lab import jars
 from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.java import find_java, find_maven, needed_release
+from ktui.lab.java import check_version, fetch, find_java, find_maven, needed_release
 
 FETCHES = """
 for word in "$@"; do case "$word" in -DoutputDirectory=*) into="${word#*=}" ;; esac; done
@@ -65,9 +64,9 @@ def names(class_path: tuple[str, ...]) -> list[str]:
 def test_jars_are_fetched_through_maven_once_with_progress(machine: Path) -> None:
     program(machine, "mvn", FETCHES)
     progress: list[str] = []
-    first = jars.fetch("4.3.1", progress.append)
+    first = fetch("4.3.1", progress.append)
     assert names(first) == ["a.jar", "kafka_2.13-4.3.1.jar"]
-    assert jars.fetch("4.3.1", progress.append) == first
+    assert fetch("4.3.1", progress.append) == first
     assert fetches(machine) == 1
     assert progress == [
         "fetching Kafka 4.3.1 through Maven",
@@ -77,9 +76,7 @@ def test_jars_are_fetched_through_maven_once_with_progress(machine: Path) -> Non
 
 def test_concurrent_fetches_run_maven_once(machine: Path) -> None:
     program(machine, "mvn", FETCHES)
-    threads = [
-        threading.Thread(target=jars.fetch, args=("4.3.1", lambda _: None)) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=fetch, args=("4.3.1", lambda _: None)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -93,14 +90,14 @@ def test_an_unpublished_version_is_refused_with_the_published_ones(
 ) -> None:
     program(machine, "mvn", maven)
     with pytest.raises(WrongInput, match=r"(?s)9\.9\.9 is not published in full.*4\.4\.0") as error:
-        jars.fetch("9.9.9", lambda _: None)
+        fetch("9.9.9", lambda _: None)
     assert "Help 1" not in str(error.value)
 
 
 def test_a_maven_failure_is_quoted_and_leaves_no_partial_files(machine: Path) -> None:
     program(machine, "mvn", OFFLINE)
     with pytest.raises(LabError, match="Temporary failure in name resolution"):
-        jars.fetch("4.3.1", lambda _: None)
+        fetch("4.3.1", lambda _: None)
     assert [path.suffix for path in (machine / "cache" / "ktui").iterdir()] == [".lock"]
 
 
@@ -115,12 +112,12 @@ def test_a_missing_maven_is_reported_with_how_to_get_it(
 @pytest.mark.parametrize("version", ["4", "4.3", "latest", "4.3.1-rc1", "../4.3.1", ""])
 def test_a_malformed_version_is_refused(version: str) -> None:
     with pytest.raises(WrongInput, match="is not a Kafka version"):
-        jars.check_version(version)
+        check_version(version)
 
 
 def test_a_version_without_kraft_is_refused() -> None:
     with pytest.raises(WrongInput, match=r"Kafka 2\.8\.1 .*Use 3\.9\.2 or later"):
-        jars.check_version("2.8.1")
+        check_version("2.8.1")
 
 
 def test_kafka_home_is_used_instead_of_maven(
@@ -130,9 +127,9 @@ def test_kafka_home_is_used_instead_of_maven(
     libs.mkdir(parents=True)
     (libs / "kafka_2.13-4.2.1.jar").touch()
     monkeypatch.setenv("KAFKA_HOME", str(machine / "kafka"))
-    assert names(jars.fetch("4.2.1", lambda _: None)) == ["kafka_2.13-4.2.1.jar"]
+    assert names(fetch("4.2.1", lambda _: None)) == ["kafka_2.13-4.2.1.jar"]
     with pytest.raises(LabError, match=r"holds Kafka 4\.2\.1, not 4\.3\.1.*--version 4\.2\.1"):
-        jars.fetch("4.3.1", lambda _: None)
+        fetch("4.3.1", lambda _: None)
 
 
 def test_a_kafka_home_without_kafka_is_named(
@@ -140,7 +137,7 @@ def test_a_kafka_home_without_kafka_is_named(
 ) -> None:
     monkeypatch.setenv("KAFKA_HOME", str(machine))
     with pytest.raises(LabError, match=f"KAFKA_HOME is {machine}"):
-        jars.fetch("4.3.1", lambda _: None)
+        fetch("4.3.1", lambda _: None)
 
 
 @pytest.mark.parametrize(("kafka", "java"), [("3.9.2", 11), ("4.0.0", 17), ("4.4.0", 17)])

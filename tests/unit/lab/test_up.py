@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ktui.cli.lab.command import connect
-from ktui.lab import jars, layout, nodes, server_log
+from ktui.lab import layout, nodes, server_log
 from ktui.lab import up as up_module
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import Java
@@ -66,7 +66,7 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
 def test_nothing_is_started_without_disk_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jars, "fetch", lambda *_: ("/jars/a.jar",))
+    monkeypatch.setattr(up_module, "fetch", lambda *_: ("/jars/a.jar",))
     monkeypatch.setattr(up_module, "find_java", lambda *_: Java("/opt/jdk/bin/java", 17, "17"))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 10**12, 300 * 1024**2))
     error = refused(tmp_path / "lab", LabRequest())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.progress.fold import fold
-from ktui.progress.slots import HISTORY_SLOTS, RECENT_SLOTS
+from ktui.progress.row import HISTORY_SLOTS, RECENT_SLOTS
 from ktui.progress.timeline import Lane, Mark, Phase, Progress, Slots
 from support.simulated.moving_clusters import a_cluster, wait
 from support.simulated.observations import T0, a_move, a_partition, an_observation, folded

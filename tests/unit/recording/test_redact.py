@@ -11,7 +11,7 @@ import pytest
 from msgspec import inspect
 
 from ktui.cluster.ports import Verdict
-from ktui.cluster.simulated_id import is_simulated
+from ktui.cluster.text import is_simulated
 from ktui.execution.run.events import Answered, AnyRunEvent, Exported, Request, encode
 from ktui.recording.lines import AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.redact import Redaction, is_plain

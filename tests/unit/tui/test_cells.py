@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.states import CancelKind
-from ktui.progress.slots import RECENT_SLOTS
+from ktui.progress.row import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
 from ktui.tui.draw.cells import (
     BARS,

@@ -38,8 +38,7 @@ from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.record import FASTEST
 from ktui.simulated.twin.brokers import rates_of
-from ktui.simulated.twin.make import ClusterTwin
-from ktui.simulated.twin.scope import CannotSnapshot
+from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
 from ktui.tui.app.branch import BranchApp
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp

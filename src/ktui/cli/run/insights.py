@@ -11,8 +11,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.output.json_form import encode
 from ktui.cli.run.runs import local_time
-from ktui.cluster.simulated_id import marked
-from ktui.cluster.text import clean
+from ktui.cluster.text import clean, marked
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.insights import ClusterInsights, Insights, insights_in, read_insights
 from ktui.insights.sections import NOTHING, Section, sections

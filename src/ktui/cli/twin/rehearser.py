@@ -22,8 +22,7 @@ from ktui.rehearsal.faults import FAULT_VERBS, Fault, FaultProblem
 from ktui.rehearsal.play import LiveRehearsal
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.rehearsal.twins import RehearsedTwin, Thresholds, check, rehearse_in_background
-from ktui.simulated.twin.make import ClusterTwin
-from ktui.simulated.twin.scope import CannotSnapshot
+from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
 from ktui.tui.run_view.launchers import BadCommand, RehearsedPlan
 
 T = TypeVar("T")

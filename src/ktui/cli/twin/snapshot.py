@@ -31,8 +31,7 @@ from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.simulated.twin.brokers import rates_of
-from ktui.simulated.twin.make import ClusterTwin, Hide, keep
-from ktui.simulated.twin.scope import CannotSnapshot
+from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin, Hide, keep
 from ktui.simulated.twin.take import take_twin
 from ktui.simulated.twin.text import twin_text
 

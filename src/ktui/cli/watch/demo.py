@@ -29,8 +29,7 @@ from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
-from ktui.cluster.simulated_id import SIMULATED, marked, simulated_id
-from ktui.cluster.text import clean
+from ktui.cluster.text import SIMULATED, clean, marked, simulated_id
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir, default_name

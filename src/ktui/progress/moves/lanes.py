@@ -11,7 +11,7 @@ from ktui.progress import causes
 from ktui.progress.moves import catchup
 from ktui.progress.moves.copying import LeaderLog
 from ktui.progress.poll import Poll
-from ktui.progress.slots import Grid, extend_history
+from ktui.progress.row import Grid, extend_history
 from ktui.progress.timeline import Lane, Mark, Role, Slots, Stall, StallKind
 
 _MARKS = {

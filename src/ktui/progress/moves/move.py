@@ -13,7 +13,7 @@ from ktui.progress.moves.copying import read_leader
 from ktui.progress.moves.lanes import Scene, next_lanes
 from ktui.progress.news import EventCollector
 from ktui.progress.poll import Poll
-from ktui.progress.slots import extend_recent, history_grid, recent_grid
+from ktui.progress.row import extend_recent, history_grid, recent_grid
 from ktui.progress.timeline import Lane, Phase, Role, StallKind, Timeline
 
 

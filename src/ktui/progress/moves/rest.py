@@ -15,7 +15,7 @@ from ktui.progress.moves.lanes import Scene, extend_histories, next_lanes
 from ktui.progress.news import EventCollector
 from ktui.progress.outcome import SETTLED_S
 from ktui.progress.poll import Poll
-from ktui.progress.slots import extend_recent, history_grid, recent_grid, start_slots
+from ktui.progress.row import extend_recent, history_grid, recent_grid, start_slots
 from ktui.progress.timeline import Lane, Mark, Phase, Role, Slots, Timeline
 
 

@@ -20,8 +20,7 @@ from ktui.rehearsal.branch.point import BranchPoint, left_out
 from ktui.rehearsal.branch.settings import settings_at
 from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.simulated.twin.brokers import rates_of
-from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin
-from ktui.simulated.twin.scope import scope_of
+from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin, scope_of
 
 _States = Mapping[TopicPartition, PartitionState]
 

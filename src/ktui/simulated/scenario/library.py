@@ -10,18 +10,17 @@ from typing import Any
 from ktui.cluster.text import clean
 from ktui.pacing.limits import Limits
 from ktui.simulated.layout import MIB
-from ktui.simulated.scenario.captions import read_captions
-from ktui.simulated.scenario.cluster import (
-    check_broker_settings,
-    read_cluster,
-    with_topics,
-)
-from ktui.simulated.scenario.faults import read_faults
+from ktui.simulated.scenario.faults import read_captions, read_faults
 from ktui.simulated.scenario.file import FieldPlace, ScenarioPart, SnapshotPart
 from ktui.simulated.scenario.plan import plan_of
 from ktui.simulated.scenario.record import Scenario, SnapshotInfo, SnapshotRates
 from ktui.simulated.scenario.topics import add_topics
-from ktui.simulated.scenario.world import World
+from ktui.simulated.scenario.world import (
+    World,
+    check_broker_settings,
+    read_cluster,
+    with_topics,
+)
 from ktui.yamlfile import read_yaml
 
 DEFAULT = "drain-a-broker"

@@ -1,4 +1,4 @@
-"""Build the topics of a scenario, including ranges such as `metrics-{000..999}`."""
+"""Build the topics of a scenario, and how their partitions are at the first moment."""
 
 from __future__ import annotations
 
@@ -8,16 +8,228 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
+import msgspec
+
+from ktui.cluster.partition import Brokers, Replica, TopicPartition
+from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec, TopicStart
 from ktui.simulated.scenario.file import BrokerId, FieldPlace, TopicPart, TopicStartPart, as_text
-from ktui.simulated.scenario.start import in_sync, with_start
 from ktui.simulated.scenario.targets import alternate_racks, place_replicas
-from ktui.simulated.scenario.texts import quantities, replica_lists
 from ktui.simulated.scenario.world import World
 from ktui.units import Rate, Size
 
-USUAL_FACTOR = 3
 Q = TypeVar("Q", Size, Rate)
+Entry = tuple[FieldPlace, int, Any]
+"""The place of an entry, its partition, and its value."""
+_LIST = "expected a list, or a text such as '1,2,3 2,3,1'"
+_SPARSE = "expected partitions and values, such as {7: 2, 12: 3} or '7=2 12=3'"
+
+
+def replica_lists(place: FieldPlace, value: Any) -> list[Any]:
+    """Return a list of brokers for each partition: of lists, or of a text such as `1,2,3 2,3,1`."""
+    if isinstance(value, list):
+        return value
+    return [_brokers(place, word) for word in _text(place, value, _LIST).split()]
+
+
+def quantities(place: FieldPlace, value: Any, kind: type[Q]) -> Q | tuple[Q, ...]:
+    """Return one quantity, or one for each partition: of a list, or of a text, `1GiB 5MB`."""
+    if isinstance(value, list):
+        return tuple(place.at(index).convert(each, kind) for index, each in enumerate(value))
+    words = value.split() if isinstance(value, str) else ()
+    if len(words) > 1 and words[1][0].isdecimal():  # no unit after a blank
+        return tuple(_quantity(place, word, kind) for word in words)
+    return place.convert(value, kind)
+
+
+def entries(place: FieldPlace, value: Any, partitions: int) -> Iterator[Entry]:
+    """Yield the entries of some partitions: of a map, or of a text such as `7=2 12=3`.
+
+    Args:
+        value: the value; None has no entries.
+
+    Raises:
+        FileProblem: an entry is wrong, or there is no such partition; with the line.
+    """
+    if value is None:
+        return
+    if isinstance(value, dict):
+        words = [(place.at(str(key)), str(key), each) for key, each in value.items()]
+    else:
+        split = (word.partition("=") for word in _text(place, value, _SPARSE).split())
+        words = [(place, key, each) for key, _, each in split]
+    seen: set[int] = set()
+    for here, key, each in words:
+        if not key.isdecimal() or each in (None, ""):
+            raise here.problem(_SPARSE)
+        partition = int(key)
+        if partition >= partitions:
+            raise here.problem(f"there is no partition {key}; there are 0 to {partitions - 1}")
+        if partition in seen:
+            raise here.problem(f"partition {partition} is named twice")
+        seen.add(partition)
+        yield here, partition, each
+
+
+def broker_list(place: FieldPlace, value: Any) -> list[int]:
+    """Return brokers: of a list, of a text such as `1,2`, or a single one."""
+    if isinstance(value, list):
+        return [place.at(index).convert(each, int) for index, each in enumerate(value)]
+    return _brokers(place, str(value))
+
+
+def sizes_by_broker(place: FieldPlace, value: Any) -> Iterator[tuple[FieldPlace, int, Size]]:
+    """Yield a size for some brokers: of a map, or of a text such as `4:12GB,5:3GB`."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            here = place.at(str(key))
+            yield here, here.convert(key, int), here.convert(each, Size)
+        return
+    for word in _text(place, value, "expected brokers and sizes").split(","):
+        broker, _, size = word.partition(":")
+        if not broker.isdecimal() or not size:
+            raise place.problem(f"expected a broker and a size, such as 4:12GB, got {word!r:.40}")
+        yield place, int(broker), _quantity(place, size, Size)
+
+
+def _brokers(place: FieldPlace, text: str) -> list[int]:
+    brokers = text.split(",")
+    for broker in brokers:
+        if not broker.isdecimal() or not broker.isascii():
+            raise place.problem(f"expected ids of brokers such as 1,2,3, got {text!r:.40}")
+    return [int(broker) for broker in brokers]
+
+
+def _quantity(place: FieldPlace, word: str, kind: type[Q]) -> Q:
+    if word.isdecimal() and len(word) < 16:  # noqa: PLR2004 - most are plain, and small enough
+        return kind(int(word))
+    return place.convert(word, kind)
+
+
+def _text(place: FieldPlace, value: Any, expected: str) -> str:
+    """Return a text; YAML reads one of a single number as the number."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise place.problem(expected)
+    return str(value)
+
+
+def with_start(
+    place: FieldPlace, part: TopicStartPart, topic: TopicSpec, world: World
+) -> TopicSpec:
+    """Return a topic of the first moment with the state of its partitions.
+
+    Raises:
+        FileProblem: a partition cannot be in that state; with the line.
+    """
+    targets = _targets(place.at("reassigning"), part, topic, world)
+    topic = _with(topic, TopicStart(reassigning=targets))
+    topic = _with(
+        topic, TopicStart(reassigning=targets, isr=_isr(place.at("isr"), part, topic, world))
+    )
+    if world.down:
+        _check_up(place, topic, world)
+    leaders = _leaders(place.at("leaders"), part, topic, world)
+    held = _held(place.at("held"), part, topic, world)
+    return _with(topic, msgspec.structs.replace(topic.start, leaders=leaders, held=held))
+
+
+def in_sync(topic: TopicSpec, partition: int, world: World) -> Brokers:
+    """Return the replicas of a partition that are in sync; those before a fault at their start."""
+    isr = topic.start.isr.get(partition)
+    if isr is None and world.down:
+        return tuple(b for b in topic.replicas[partition] if b not in world.down)
+    return topic.replicas[partition] if isr is None else isr
+
+
+def _with(topic: TopicSpec, start: TopicStart) -> TopicSpec:
+    return msgspec.structs.replace(topic, start=start)
+
+
+def _targets(
+    place: FieldPlace, part: TopicStartPart, topic: TopicSpec, world: World
+) -> dict[int, Brokers]:
+    targets = {}
+    for here, partition, value in entries(place, part.reassigning, len(topic.replicas)):
+        target = world.brokers(here, broker_list(here, value))
+        if {*target} == {*topic.replicas[partition]}:
+            raise here.problem(f"partition {partition}: the target adds and removes nothing")
+        targets[partition] = target
+    return targets
+
+
+def _isr(
+    place: FieldPlace, part: TopicStartPart, topic: TopicSpec, world: World
+) -> dict[int, Brokers]:
+    found = {}
+    for here, partition, value in entries(place, part.isr, len(topic.replicas)):
+        isr = world.brokers(here, broker_list(here, value))
+        for broker in isr:
+            _check_replica(here, topic, partition, broker)
+        down = [broker for broker in isr if broker in world.down]
+        if 0 < len(down) < len(isr):
+            raise here.problem(
+                f"partition {partition}: broker {down[0]} is down, so it is not in sync"
+            )
+        found[partition] = isr
+    return found
+
+
+def _check_up(place: FieldPlace, topic: TopicSpec, world: World) -> None:
+    for partition in range(len(topic.replicas)):
+        if not in_sync(topic, partition, world):
+            raise place.problem(
+                f"all brokers of partition {partition} are down. Name those that were in sync last "
+                "with 'isr'"
+            )
+
+
+def _leaders(
+    place: FieldPlace, part: TopicStartPart, topic: TopicSpec, world: World
+) -> dict[int, int]:
+    leaders = {}
+    for here, partition, value in entries(place, part.leaders, len(topic.replicas)):
+        brokers = broker_list(here, value)
+        if len(brokers) != 1:
+            raise here.problem(f"partition {partition}: expected one broker")
+        leader = world.broker(here, brokers[0])
+        if leader in world.down or leader not in in_sync(topic, partition, world):
+            raise here.problem(f"partition {partition}: broker {leader} is not in sync, or is down")
+        leaders[partition] = leader
+    return leaders
+
+
+def _held(
+    place: FieldPlace, part: TopicStartPart, topic: TopicSpec, world: World
+) -> dict[Replica, int]:
+    """Return the bytes of replicas out of sync. Brokers that are down have theirs in full."""
+    held = {
+        Replica(TopicPartition(topic.name, partition), broker): topic.size(partition)
+        for partition, replicas in enumerate(topic.replicas if world.down else ())
+        for broker in replicas
+        if broker in world.down and broker not in in_sync(topic, partition, world)
+    }
+    for where, partition, value in entries(place, part.held, len(topic.replicas)):
+        synced, size = in_sync(topic, partition, world), topic.size(partition)
+        for here, broker, each in sizes_by_broker(where, value):
+            _check_replica(here, topic, partition, broker)
+            if broker in synced:
+                raise here.problem(
+                    f"partition {partition}: broker {broker} is in sync, so it holds everything"
+                )
+            if each > size:
+                raise here.problem(
+                    f"partition {partition}: broker {broker} cannot hold more than the partition's "
+                    f"{size:,} bytes"
+                )
+            held[Replica(TopicPartition(topic.name, partition), broker)] = int(each)
+    return {replica: size for replica, size in held.items() if size}
+
+
+def _check_replica(place: FieldPlace, topic: TopicSpec, partition: int, broker: int) -> None:
+    if broker not in (*topic.replicas[partition], *topic.start.reassigning.get(partition, ())):
+        raise place.problem(f"partition {partition} has no replica on broker {broker}")
+
+
+USUAL_FACTOR = 3
 _RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 

@@ -12,10 +12,16 @@ from ktui.planning.check.placement import PlacementAnswer, read_with_log_dirs
 from ktui.planning.plan import Plan
 from ktui.simulated.scenario.record import SnapshotRates
 from ktui.simulated.twin.brokers import read_settings
-from ktui.simulated.twin.make import ClusterRead, ClusterTwin, Hide, keep, make_twin
-from ktui.simulated.twin.scope import Scope, scope_of
-from ktui.simulated.twin.topics import Replicas
-from ktui.simulated.twin.traffic import Moment, inbound, message_size, read_moment
+from ktui.simulated.twin.make import (
+    ClusterRead,
+    ClusterTwin,
+    Hide,
+    Scope,
+    keep,
+    make_twin,
+    scope_of,
+)
+from ktui.simulated.twin.topics import Moment, Replicas, inbound, message_size, read_moment
 
 
 async def take_twin(

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.states import CancelKind
-from ktui.progress.slots import RECENT_SLOTS, merge_marks
+from ktui.progress.row import RECENT_SLOTS, merge_marks
 from ktui.progress.timeline import Mark, Slots, Timeline
 
 BARS: Final = "▁▂▃▄▅▆▇█"

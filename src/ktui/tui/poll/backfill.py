@@ -16,7 +16,7 @@ from ktui.execution.run.run import Run
 from ktui.progress.flows import RESTART_S, merge_flows
 from ktui.progress.fold import fold
 from ktui.progress.memory import MoveMemory
-from ktui.progress.slots import recent_grid, start_slots
+from ktui.progress.row import recent_grid, start_slots
 from ktui.progress.timeline import Mark, Progress, Timeline, in_time_order
 
 MOST_LOOKS = 100_000

@@ -17,7 +17,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.replay.command import Playable, choose_recording, join_sessions
 from ktui.cli.replay.view import replay_app
 from ktui.cluster.observation import Observation
-from ktui.cluster.simulated_id import is_simulated
+from ktui.cluster.text import is_simulated
 from ktui.execution.host.kept import RunRecording
 from ktui.execution.run.events import JournalEntry
 from ktui.recording.reading import find_sessions

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from ktui import __version__
-from ktui.cluster.simulated_id import marked
+from ktui.cluster.text import marked
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake.records import ReportFacts, RunRecord
 from ktui.pipeline.report.data.lake import ArrowLake, Tables, records, values

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ktui.cluster.simulated_id import marked
-from ktui.cluster.text import clean
+from ktui.cluster.text import clean, marked
 from ktui.pipeline.lake.records import ReportFacts, RunRecord, Span
 from ktui.pipeline.report.figures.figure import as_time
 from ktui.pipeline.report.figures.lanes import outcome

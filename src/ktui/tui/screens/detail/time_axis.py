@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ktui.progress.slots import merge_marks
+from ktui.progress.row import merge_marks
 from ktui.progress.timeline import Slots
 
 

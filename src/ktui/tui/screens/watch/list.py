@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.slots import RECENT_SLOT_S
+from ktui.progress.row import RECENT_SLOT_S
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import SPANS, Piece, faded
 from ktui.tui.draw.paint import Paint

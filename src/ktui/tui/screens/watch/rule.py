@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ktui.cluster.errors import Failure
-from ktui.progress.slots import RECENT_SLOT_S
+from ktui.progress.row import RECENT_SLOT_S
 from ktui.tui.draw.cells import Piece, cut, cut_pieces, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.watch.columns import (
