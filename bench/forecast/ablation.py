@@ -56,7 +56,7 @@ OF_RUNS = (
     Constant(capacity, "_SPAN_S", (20.0, 1e9)),
     Constant(capacity, "_DOUBT_S", (0.01, 20.0)),
     Constant(capacity, "BINDS", (0.9,)),
-    Constant(capacity, "THROTTLED", [Span(0.35, share, 1.2) for share in (0.5, 0.8, 1.0)]),
+    Constant(capacity, "THROTTLED", [Span(0.35, share, 1.4) for share in (0.5, 0.8, 1.0)]),
     Constant(capacity, "_ENOUGH_S", (0.5,)),
     Constant(copies, "SENDING", (0.0, 0.25, 1.0)),
     Constant(copies, "HALF_AT", (0.0, 4.0)),

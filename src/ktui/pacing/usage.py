@@ -12,6 +12,9 @@ from ktui.pacing.limits import COUNTED
 MINUTE_S = 60.0
 
 
+_COSTS = tuple((field, limit.costs) for field, limit in COUNTED if limit.costs is not None)
+
+
 class LastMinute(msgspec.Struct):
     """Counts what happened within the last minute, by any clock in seconds.
 
@@ -69,11 +72,10 @@ class Usage(msgspec.Struct):
         """Count what a step in flight takes; with a sign of -1, one that is over."""
         self.coordinators_moving += sign * demand.moves_coordinator
         self.steps_adding += sign * bool(demand.adds)
-        for field, limit in COUNTED:
-            if limit.costs is not None:
-                taken = self.taken[field]
-                for place, many in limit.costs(demand):
-                    taken[place] += sign * many
+        for field, costs in _COSTS:
+            taken = self.taken[field]
+            for place, many in costs(demand):
+                taken[place] += sign * many
 
     @property
     def adding(self) -> int:

@@ -29,13 +29,14 @@ ASSUMED = Span(20e6, 50e6, 100e6)
 
 It is a guess. Only times that say "assumed" rest on it.
 """
-THROTTLED = Span(0.35, 0.6, 1.2)
+THROTTLED = Span(0.35, 0.6, 1.4)
 """The share of a throttle that copies are expected to get.
 
 It depends on what nobody knows before: where producers had written batches of hundreds of kB, as in
 all labs of `bench/forecast`, copies got 0.36 to 0.56 of their throttle, at 2 to 7 MB/s and whatever
 the size of partitions; where batches were small, on real 4.3.1 and 4.4.0, 0.85 to 0.99 at 3 to 25
-MB/s. Short copies get more than all of it: what their broker has not used in the last 11 s. With
+MB/s. Short copies get more than all of it: what their broker has not used in the last 11 s, as
+where brokers copy in turn. With
 all of it or half of it as the middle, forecasts of the first minute miss by up to two thirds more
 (bench/forecast/ablation.py). A narrower range would leave one kind of cluster out.
 """

@@ -60,7 +60,7 @@ def test_the_estimate_uses_the_throttle_that_will_be_in_force() -> None:
 
     assert throttled(result) == {4: 10 * MB}
     assert (how_long(result).time_s.low, how_long(result).time_s.middle) == pytest.approx(
-        (85, 168), abs=1
+        (73, 168), abs=1
     )
     assert lines(result)[-1] == "throttle  10 MB/s into each broker"
 

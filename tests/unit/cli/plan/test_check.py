@@ -289,7 +289,7 @@ def test_the_throttle_of_a_broker_is_the_rate_into_it(plan_sandbox: PlanSandbox)
 
     result = check(plan_sandbox.plan(orders_0=(4, 2, 3)))
 
-    assert "time  about 5.6 min (2.8 to 9.6), assumed; broker 4 receives" in result.stdout
+    assert "time  about 5.6 min (2.4 to 9.6), assumed; broker 4 receives" in result.stdout
     assert "throttled already: 5.0 MB/s into broker 4\n" in result.stdout
 
 
