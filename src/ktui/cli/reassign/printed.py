@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Iterable, Mapping
-
-import msgspec
+from typing import NamedTuple
 
 from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.text import clean
@@ -193,145 +191,86 @@ def _by_partition(errors: Mapping[TopicPartition, str]) -> str:
     return "\n".join(f"{clean(str(tp))}: {errors[tp]}" for tp in sorted_partitions(errors))
 
 
-class PartitionStatus(msgspec.Struct, frozen=True):
-    """A partition of a reassignment file."""
+class Verified(NamedTuple):
+    """What --verify finds of a partition, or of a replica for which a file names a log dir."""
 
-    current: Brokers
-    """Empty if the partition does not exist."""
-    target: Brokers
+    line: str
     done: bool
-    """Whether the partition is not being reassigned, wherever its replicas are."""
+    """Whether nothing moves, wherever the replicas are."""
 
 
-class LogDirState(enum.Enum):
-    """The state of a replica that is wanted in a log dir."""
-
-    MISSING_REPLICA = enum.auto()
-    """Its broker did not answer for the replica."""
-    MISSING_LOG_DIR = enum.auto()
-    """No live log dir of its broker has the replica."""
-    ACTIVE = enum.auto()
-    """The replica is moving, to the wanted log dir or to another."""
-    CANCELLED = enum.auto()
-    """The replica is in another log dir and is not moving."""
-    COMPLETED = enum.auto()
-    """The replica is in the wanted log dir."""
-
-
-class LogDirStatus(msgspec.Struct, frozen=True):
-    """A replica for which a reassignment file names a log dir."""
-
-    state: LogDirState
-    target: str
-    current: str | None = None
-    future: str | None = None
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing moves, even if the replica is in another log dir."""
-        return self.state in {LogDirState.CANCELLED, LogDirState.COMPLETED}
-
-
-def partition_statuses(
+def verified_partitions(
     targets: Mapping[TopicPartition, Brokers],
     listed: Mapping[TopicPartition, Reassignment],
     described: Mapping[TopicPartition, Brokers],
-) -> dict[TopicPartition, PartitionStatus]:
-    """Determine the state of each partition of a file.
+) -> dict[TopicPartition, Verified]:
+    """Verify each partition of a file, in the order of the lines.
 
     Args:
         targets: the file's replicas.
         listed: the reassignments of the cluster.
         described: the present replicas of the partitions that exist.
     """
-    return {
-        tp: PartitionStatus(listed[tp].replicas, target, done=False)
-        if tp in listed
-        else PartitionStatus(described.get(tp, ()), target, done=True)
-        for tp, target in targets.items()
-    }
+    found = {}
+    for tp in sorted_partitions(targets):
+        name, current, target = clean(str(tp)), described.get(tp, ()), targets[tp]
+        if tp in listed:
+            line = f"Reassignment of partition {name} is still in progress."
+        elif current == target:
+            line = f"Reassignment of partition {name} is completed."
+        else:
+            line = (
+                f"There is no active reassignment of partition {name}, "
+                f"but replica set is {_ids(current)} rather than {_ids(target)}."
+            )
+        found[tp] = Verified(line, tp not in listed)
+    return found
 
 
-def log_dir_statuses(
+def verified_log_dirs(
     targets: Mapping[Replica, str],
     current: Mapping[Replica, str | None],
     future: Mapping[Replica, str],
-) -> dict[Replica, LogDirStatus]:
-    """Determine the state of each replica for which a file names a log dir.
+) -> dict[Replica, Verified]:
+    """Verify each replica for which a file names a log dir, in the order of the lines.
 
     Args:
         targets: the file's log dirs.
-        current: the log dir of each replica; None where no live log dir has the replica.
+        current: the log dir of each replica; None where no live log dir has the replica. A replica
+            whose broker did not answer for it is not in there.
         future: the log dirs to which replicas are moving.
     """
     return {
-        replica: _log_dir_status(target, current[replica], future.get(replica))
-        if replica in current
-        else LogDirStatus(LogDirState.MISSING_REPLICA, target)
-        for replica, target in targets.items()
+        replica: _log_dir(replica, targets[replica], current, future)
+        for replica in sorted_replicas(targets)
     }
 
 
-def partition_lines(statuses: Mapping[TopicPartition, PartitionStatus]) -> str:
-    """Format the states of partitions, with their headline."""
-    lines = [_partition_line(tp, statuses[tp]) for tp in sorted_partitions(statuses)]
-    return "\n".join(["Status of partition reassignment:", *lines])
-
-
-def log_dir_lines(statuses: Mapping[Replica, LogDirStatus]) -> str:
-    """Format the states of replicas; one empty line, which is printed too, where there is none."""
-    return "\n".join(
-        _log_dir_line(replica, statuses[replica]) for replica in sorted_replicas(statuses)
-    )
-
-
-def _log_dir_status(target: str, current: str | None, future: str | None) -> LogDirStatus:
-    if current is None:
-        return LogDirStatus(LogDirState.MISSING_LOG_DIR, target)
-    if future is not None:
-        return LogDirStatus(LogDirState.ACTIVE, target, current, future)
-    state = LogDirState.COMPLETED if current == target else LogDirState.CANCELLED
-    return LogDirStatus(state, target, current)
-
-
-def _partition_line(tp: TopicPartition, status: PartitionStatus) -> str:
-    name = clean(str(tp))
-    if not status.done:
-        return f"Reassignment of partition {name} is still in progress."
-    if status.current == status.target:
-        return f"Reassignment of partition {name} is completed."
-    current, target = (",".join(map(str, ids)) for ids in (status.current, status.target))
-    return (
-        f"There is no active reassignment of partition {name}, "
-        f"but replica set is {current} rather than {target}."
-    )
-
-
-def _log_dir_line(replica: Replica, status: LogDirStatus) -> str:
+def _log_dir(
+    replica: Replica,
+    target: str,
+    current: Mapping[Replica, str | None],
+    future: Mapping[Replica, str],
+) -> Verified:
+    of, broker = f"Reassignment of replica {replica_name(replica)}", replica.broker
     partition = f"Partition {clean(str(replica.tp))}"
-    target, current, future = (
-        clean(each or "") for each in (status.target, status.current, status.future)
-    )
-    match status.state:
-        case LogDirState.MISSING_REPLICA:
-            where = f"in any live log directory on broker {replica.broker}"
-            return f"{partition} cannot be found {where}."
-        case LogDirState.MISSING_LOG_DIR:
-            return (
-                f"{partition} is not found in any live log dir on broker {replica.broker}. "
-                "There is likely an offline log directory on the broker."
-            )
-        case LogDirState.ACTIVE if status.future == status.target:
-            return f"Reassignment of replica {replica_name(replica)} is still in progress."
-        case LogDirState.ACTIVE:
-            return (
-                f"{partition} on broker {replica.broker} is being moved to log dir {future} "
-                f"instead of {target}."
-            )
-        case LogDirState.CANCELLED:
-            return (
-                f"{partition} on broker {replica.broker} is not being moved from log dir "
-                f"{current} to {target}."
-            )
-        case LogDirState.COMPLETED:
-            return f"Reassignment of replica {replica_name(replica)} completed successfully."
+    if replica not in current:
+        where = f"in any live log directory on broker {broker}"
+        return Verified(f"{partition} cannot be found {where}.", done=False)
+    now, coming = current[replica], future.get(replica)
+    if now is None:
+        line = (
+            f"{partition} is not found in any live log dir on broker {broker}. "
+            "There is likely an offline log directory on the broker."
+        )
+        return Verified(line, done=False)
+    if coming == target:
+        return Verified(f"{of} is still in progress.", done=False)
+    if coming is not None:
+        away = f"{clean(coming)} instead of {clean(target)}"
+        moved = f"{partition} on broker {broker} is being moved to log dir {away}."
+        return Verified(moved, done=False)
+    if now == target:
+        return Verified(f"{of} completed successfully.", done=True)
+    stays = f"from log dir {clean(now)} to {clean(target)}"
+    return Verified(f"{partition} on broker {broker} is not being moved {stays}.", done=True)

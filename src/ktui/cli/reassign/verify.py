@@ -42,10 +42,11 @@ def verify(arguments: Arguments) -> None:
     file = reassignment_file(arguments)
     targets, choice = file.replicas, cluster_choice(arguments)
     seen = asyncio.run(_read(choice.cluster(), file))
-    statuses = printed.partition_statuses(targets, seen.listed, seen.replicas)
-    click.echo(printed.partition_lines(statuses))
-    moves = printed.log_dir_statuses(file.log_dirs, seen.dirs.current, seen.dirs.future)
-    click.echo(printed.log_dir_lines(moves))
+    statuses = printed.verified_partitions(targets, seen.listed, seen.replicas)
+    moves = printed.verified_log_dirs(file.log_dirs, seen.dirs.current, seen.dirs.future)
+    lines = ["Status of partition reassignment:", *(each.line for each in statuses.values())]
+    click.echo("\n".join(lines))
+    click.echo("\n".join(each.line for each in moves.values()))  # as there: also without any
     if not arguments.has("preserve-throttles"):
         over = Over(
             partitions={tp for tp, status in statuses.items() if status.done},

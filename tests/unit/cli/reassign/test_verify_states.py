@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.cli.reassign.printed import (
-    LogDirState,
-    LogDirStatus,
-    PartitionStatus,
-    log_dir_lines,
-    log_dir_statuses,
-    partition_lines,
-    partition_statuses,
-)
+from ktui.cli.reassign.printed import Verified, verified_log_dirs, verified_partitions
 from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 
 FOO0, FOO1, FOO2, BAR0, QUUX0 = (
@@ -21,77 +13,56 @@ FOO0, FOO1, FOO2, BAR0, QUUX0 = (
     TopicPartition("quux", 0),
 )
 MOVING = Reassignment(replicas=(0, 1, 3, 2), adding=(3,), removing=(2,))
-MISSING = LogDirStatus(LogDirState.MISSING_LOG_DIR, "/d1")
-ACTIVE = LogDirStatus(LogDirState.ACTIVE, "/d1", "/d0", "/d1")
-CANCELLED = LogDirStatus(LogDirState.CANCELLED, "/d1", "/d0")
-COMPLETED = LogDirStatus(LogDirState.COMPLETED, "/d1", "/d1")
 
 
-def test_a_listed_partition_is_in_progress_and_the_others_are_done() -> None:
-    targets = {FOO0: (0, 1, 3), FOO1: (1, 2, 3), FOO2: (3, 2, 1), QUUX0: (1, 2, 3)}
+def test_a_listed_partition_is_in_progress_and_the_others_are_done_in_order() -> None:
+    targets = {QUUX0: (4, 5, 6), FOO2: (3, 2, 1), FOO1: (1, 2, 3), FOO0: (0, 1, 3)}
     described = {FOO0: (0, 1, 2), FOO1: (1, 2, 3), FOO2: (1, 2, 3)}
-    assert partition_statuses(targets, {FOO0: MOVING, BAR0: MOVING}, described) == {
-        FOO0: PartitionStatus((0, 1, 3, 2), (0, 1, 3), done=False),
-        FOO1: PartitionStatus((1, 2, 3), (1, 2, 3), done=True),
-        FOO2: PartitionStatus((1, 2, 3), (3, 2, 1), done=True),
-        QUUX0: PartitionStatus((), (1, 2, 3), done=True),
-    }
 
+    found = verified_partitions(targets, {FOO0: MOVING, BAR0: MOVING}, described)
 
-def test_after_a_cancel_the_partition_is_done_and_where_it_was() -> None:
-    statuses = partition_statuses({FOO0: (0, 1, 3)}, {}, {FOO0: (0, 1, 2)})
-    assert statuses == {FOO0: PartitionStatus((0, 1, 2), (0, 1, 3), done=True)}
-
-
-def test_the_states_of_partitions_are_printed_in_order_below_a_headline() -> None:
-    statuses = {
-        QUUX0: PartitionStatus((), (4, 5, 6), done=True),
-        FOO2: PartitionStatus((1, 2, 3), (3, 2, 1), done=True),
-        FOO1: PartitionStatus((1, 2, 3), (1, 2, 3), done=True),
-        FOO0: PartitionStatus((0, 1, 3, 2), (0, 1, 3), done=False),
-    }
-    assert partition_lines(statuses) == (
-        "Status of partition reassignment:\n"
-        "Reassignment of partition foo-0 is still in progress.\n"
-        "Reassignment of partition foo-1 is completed.\n"
-        "There is no active reassignment of partition foo-2, "
-        "but replica set is 1,2,3 rather than 3,2,1.\n"
-        "There is no active reassignment of partition quux-0, "
-        "but replica set is  rather than 4,5,6."
-    )
-
-
-def test_without_partitions_there_is_only_the_headline() -> None:
-    assert partition_lines({}) == "Status of partition reassignment:"
-
-
-def test_a_replica_is_missing_or_moving_or_in_its_log_dir_or_elsewhere() -> None:
-    wanted = [Replica(FOO0, broker) for broker in range(6)]
-    statuses = log_dir_statuses(
-        dict.fromkeys(wanted, "/d1"),
-        current=dict(zip(wanted, ["/d0", "/d0", None, "/d1", "/d0"], strict=False)),
-        future={wanted[0]: "/d1", wanted[1]: "/d2"},
-    )
-    assert list(statuses.values()) == [
-        ACTIVE,
-        LogDirStatus(LogDirState.ACTIVE, "/d1", "/d0", "/d2"),
-        MISSING,
-        COMPLETED,
-        CANCELLED,
-        LogDirStatus(LogDirState.MISSING_REPLICA, "/d1"),
+    assert [*found.items()] == [
+        (FOO0, Verified("Reassignment of partition foo-0 is still in progress.", done=False)),
+        (FOO1, Verified("Reassignment of partition foo-1 is completed.", done=True)),
+        (
+            FOO2,
+            Verified(
+                "There is no active reassignment of partition foo-2, "
+                "but replica set is 1,2,3 rather than 3,2,1.",
+                done=True,
+            ),
+        ),
+        (
+            QUUX0,
+            Verified(
+                "There is no active reassignment of partition quux-0, "
+                "but replica set is  rather than 4,5,6.",
+                done=True,
+            ),
+        ),
     ]
 
 
-def test_the_states_of_replicas_are_printed_by_broker_then_partition() -> None:
-    statuses = {
-        Replica(FOO2, 1): COMPLETED,
-        Replica(QUUX0, 0): LogDirStatus(LogDirState.MISSING_REPLICA, "/d1"),
-        Replica(BAR0, 2): CANCELLED,
-        Replica(FOO1, 1): LogDirStatus(LogDirState.ACTIVE, "/d1", "/d0", "/d2"),
-        Replica(FOO0, 1): ACTIVE,
-        Replica(FOO0, 0): MISSING,
-    }
-    assert log_dir_lines(statuses) == (
+def test_after_a_cancel_the_partition_is_done_and_where_it_was() -> None:
+    found = verified_partitions({FOO0: (0, 1, 3)}, {}, {FOO0: (0, 1, 2)})
+
+    assert found[FOO0].done
+    assert "replica set is 0,1,2 rather than 0,1,3" in found[FOO0].line
+
+
+def test_a_replica_is_missing_or_moving_or_in_its_log_dir_or_elsewhere() -> None:
+    missing, unknown = Replica(FOO0, 0), Replica(QUUX0, 0)
+    active, other, there = Replica(FOO0, 1), Replica(FOO1, 1), Replica(FOO2, 1)
+    cancelled = Replica(BAR0, 2)
+
+    found = verified_log_dirs(
+        dict.fromkeys([there, unknown, cancelled, other, active, missing], "/d1"),
+        current={missing: None, active: "/d0", other: "/d0", there: "/d1", cancelled: "/d0"},
+        future={active: "/d1", other: "/d2"},
+    )
+
+    assert [*found] == [missing, unknown, active, other, there, cancelled]
+    assert "\n".join(each.line for each in found.values()) == (
         "Partition foo-0 is not found in any live log dir on broker 0. "
         "There is likely an offline log directory on the broker.\n"
         "Partition quux-0 cannot be found in any live log directory on broker 0.\n"
@@ -100,18 +71,17 @@ def test_the_states_of_replicas_are_printed_by_broker_then_partition() -> None:
         "Reassignment of replica foo-2-1 completed successfully.\n"
         "Partition bar-0 on broker 2 is not being moved from log dir /d0 to /d1."
     )
-
-
-def test_without_log_dirs_an_empty_line_is_printed() -> None:
-    assert log_dir_lines({}) == ""
+    assert [replica for replica in found if found[replica].done] == [there, cancelled]
 
 
 def test_a_hostile_name_reaches_the_terminal_escaped() -> None:
     hostile = TopicPartition("f\x1b[2J\no", 0)
-    status = LogDirStatus(LogDirState.ACTIVE, "/d\u202e", "/d0", "/\x9bd")
-    printed = [
-        partition_lines({hostile: PartitionStatus((), (), done=True)}).partition("\n")[2],
-        log_dir_lines({Replica(hostile, 1): status}),
-        log_dir_lines({Replica(hostile, 1): MISSING}),
+    replica = Replica(hostile, 1)
+    found = [
+        *verified_partitions({hostile: (1,)}, {}, {}).values(),
+        *verified_log_dirs({replica: "/d\u202e"}, {replica: "/d0"}, {replica: "/\x9bd"}).values(),
+        *verified_log_dirs({replica: "/d\u202e"}, {replica: "/\x9bd"}, {}).values(),
+        *verified_log_dirs({replica: "/d1"}, {replica: None}, {}).values(),
     ]
-    assert all(line.isprintable() for line in printed)
+
+    assert all(each.line.isprintable() for each in found)
