@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 import msgspec
@@ -14,7 +14,8 @@ from ktui.cluster.permissions import CanaryObstacles, Permissions
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunRefused
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.host.catalog import check_one_throttle, find_movers, unfinished_runs
+from ktui.execution.host.catalog import find_movers, refuse_second_throttle, unfinished_runs
+from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Finding, FindingKind, Severity
@@ -121,24 +122,29 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
         permitted = await read_permissions(self.permits, topics_of(plan))
         obstacles = await read_obstacles(self.permits, canary)
         measures = throttles and not _refused(permitted, obstacles, need, canary)
-        cluster_id = (await self.reader.describe_cluster()).cluster_id
         seen = await take_snapshot(self.reader, plan, self.clock if measures else None)
+        cluster_id = seen.cluster_id
         if seen.listed:
             movers = await asyncio.to_thread(find_movers, self.state, cluster_id, joins)
             seen = msgspec.structs.replace(seen, movers=movers)
-        found = await asyncio.to_thread(self._of_other_runs, plan, cluster_id, joins)
         starts_later = self.standing is not None and not joins
+        runs = await asyncio.to_thread(lambda: list(unfinished_runs(self.state, cluster_id)))
+        others = [(run, owner) for run, owner in runs if run.exported is None and run.name != joins]
+        found = [
+            _live(run) if owner is not None else _waiting(run, plan)
+            for run, owner in others
+            if owner is None or starts_later
+        ]
         standing = () if self.standing is None else await self.standing(cluster_id)
-        taken = await asyncio.to_thread(self._taken, cluster_id) if starts_later else ""
         return ClusterFacts(
             seen=seen,
             cluster=self.cluster,
             cluster_id=cluster_id,
             permitted=permitted,
             obstacles=obstacles,
-            standing=(*found, *standing),
+            standing=(*(_other_run(words) for words in found if words), *standing),
             prior=await asyncio.to_thread(EarlierRuns(self.state), cluster_id),
-            throttled_by=taken,
+            throttled_by=_throttled_by(runs) if starts_later else "",
         )
 
     async def add_throttle(self, plan: Plan, facts: ClusterFacts, canary: str = "") -> ClusterFacts:
@@ -151,24 +157,18 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
         seen = await measure_inbound(self.reader, plan, facts.seen, self.clock)
         return msgspec.structs.replace(facts, seen=seen, obstacles=obstacles)
 
-    def _of_other_runs(self, plan: Plan, cluster_id: str, joins: str) -> tuple[Finding, ...]:
-        """Warn of live runs, and of those that wait for resume with partitions of the plan."""
-        found = (
-            _live(run) if owner is not None else _waiting(run, plan)
-            for run, owner in unfinished_runs(self.state, cluster_id)
-            if run.exported is None and run.name != joins
-            if owner is None or (self.standing is not None and not joins)
-        )
-        return tuple(
-            Finding(Severity.WARNING, FindingKind.OTHER_RUN, (), words) for words in found if words
-        )
 
-    def _taken(self, cluster_id: str) -> str:
-        try:
-            check_one_throttle(self.state, cluster_id, "")
-        except RunRefused as refused:
-            return str(refused)
-        return ""
+def _other_run(words: str) -> Finding:
+    return Finding(Severity.WARNING, FindingKind.OTHER_RUN, (), words)
+
+
+def _throttled_by(runs: Sequence[tuple[Run, Holder | None]]) -> str:
+    """Return why another run keeps a new one from a throttle; empty if none does."""
+    try:
+        refuse_second_throttle(runs)
+    except RunRefused as refused:
+        return str(refused)
+    return ""
 
 
 def _refused(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -37,7 +37,13 @@ def check_one_throttle(
     Raises:
         RunRefused: another run has a throttle, or has still set some of it.
     """
-    runs = list(unfinished_runs(state_dir, cluster_id))
+    refuse_second_throttle(list(unfinished_runs(state_dir, cluster_id)), name, resumed=resumed)
+
+
+def refuse_second_throttle(
+    runs: Sequence[tuple[Run, Holder | None]], name: str = "", *, resumed: bool = False
+) -> None:
+    """Check the same by the unfinished runs of the cluster, which are read already."""
     stands = any(run.name == name and run.throttled.brokers for run, _ in runs)
     for run, owner in runs:
         if run.name == name or run.exported is not None:

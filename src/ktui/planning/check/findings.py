@@ -24,6 +24,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     A topic without partitions here does not exist, unless `failures` names it.
     """
     brokers: Mapping[int, Broker]
+    cluster_id: str = ""
     unregistered: frozenset[int] = frozenset()
     """The ids in lists of replicas that are certainly no brokers any more."""
     refuses_cordoned: bool | None = None

@@ -54,6 +54,7 @@ async def take_snapshot(
     seen = ClusterSnapshot(
         partitions=topics.partitions,
         brokers=cluster.brokers,
+        cluster_id=cluster.cluster_id,
         unregistered=cluster.unregistered(
             broker for state in topics.partitions.values() for broker in state.replicas
         ),
