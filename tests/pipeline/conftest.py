@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from ktui.pipeline.run import run as running
 from support.pipeline.drained_lake import DrainedLake
 from support.pipeline.sparks import a_small_spark
+from support.pipeline.without_stages import leave_stages_out
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +23,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def drained_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DrainedLake:
     """A lake of drains, for tests that only read it."""
     return DrainedLake(spark, tmp_path_factory.mktemp("drained"))
+
+
+@pytest.fixture
+def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the tables derived from samples: they are slow and not under test here."""
+    leave_stages_out(monkeypatch)
+
+
+@pytest.fixture
+def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out all tables: a test is only about which segments are read, and when."""
+    monkeypatch.setattr(running, "_write", lambda *_: running.Written({}))
+    monkeypatch.setattr(running, "_replay", lambda *_: None)

@@ -26,23 +26,9 @@ from ktui.pipeline.run.check import check
 from ktui.pipeline.sql.duck_lake import DuckLake
 from support.pipeline.follower import Heard, followed
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
-from support.pipeline.without_stages import leave_stages_out
 from support.recordings.faulty_segments import put_faulty, summed, unsummed
 
 ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
-
-
-@pytest.fixture
-def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the tables derived from samples: they are slow and not under test here."""
-    leave_stages_out(monkeypatch)
-
-
-@pytest.fixture
-def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out all tables: a test is only about which segments are read."""
-    monkeypatch.setattr(running, "_write", lambda *_: running.Written({}))
-    monkeypatch.setattr(running, "_replay", lambda *_: None)
 
 
 class NoSpark:

@@ -34,19 +34,6 @@ from support.pipeline.without_stages import leave_stages_out
 TABLES = (LINES, SAMPLES, POLLS)
 
 
-@pytest.fixture
-def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the tables derived from samples: they are slow and not under test here."""
-    leave_stages_out(monkeypatch)
-
-
-@pytest.fixture
-def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out all tables: a test is only about which segments are read, and when."""
-    monkeypatch.setattr(running, "_write", lambda *_: running.Written({}))
-    monkeypatch.setattr(running, "_replay", lambda *_: None)
-
-
 def segments(folder: Path, count: int, **how: Any) -> list[Path]:
     """Record polls; return the closed segments, one for each poll except the last ones."""
     record(folder, looks(count), most_bytes=1, **how)
@@ -375,8 +362,7 @@ def test_a_place_where_no_segments_can_appear_is_refused(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--every", "5m"), ("--follow", "--every", "soon"), ("--follow", "--every", "0s")],
+    "words", [("--every", "5m"), ("--follow", "--every", "soon"), ("--follow", "--every", "0s")]
 )
 def test_an_invalid_time_between_polls_is_refused_by_its_option_name(
     words: tuple[str, ...],

@@ -22,9 +22,7 @@ def taken_in(
     return {row.at_once: (row.ms // 1000, row.bytes) for row in found}
 
 
-def test_pauses_of_a_throttle_count_once_a_replica_has_its_first_bytes(
-    spark: SparkSession,
-) -> None:
+def test_pauses_of_a_throttle_count_once_a_replica_has_its_first_bytes(spark: SparkSession) -> None:
     found = taken_in(spark, (0, False), (0, False), (90, False), (0, True), (0, True), (80, True))
 
     assert found == {1: (2, 1700), 0: (2, 0)}

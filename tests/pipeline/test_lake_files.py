@@ -101,11 +101,7 @@ def test_folders_and_data_files_are_named_relative_to_the_lake(
 
 @pytest.mark.parametrize(
     ("place", "kind"),
-    [
-        ("lake", LocalFiles),
-        ("/data/a:b", LocalFiles),
-        ("file:///data/lake", LocalFiles),
-    ],
+    [("lake", LocalFiles), ("/data/a:b", LocalFiles), ("file:///data/lake", LocalFiles)],
 )
 def test_a_path_and_a_file_uri_are_local(spark: SparkSession, place: str, kind: type) -> None:
     found = lake_files(place, spark)

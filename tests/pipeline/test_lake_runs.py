@@ -24,12 +24,6 @@ from support.pipeline.without_stages import leave_stages_out
 from support.pipeline_oracle.rows import tables_of
 
 
-@pytest.fixture
-def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the tables derived from samples: they are slow and not under test here."""
-    leave_stages_out(monkeypatch)
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*.parquet")}
 
@@ -170,9 +164,7 @@ def test_only_clusters_with_new_data_are_rewritten(grown: Grown) -> None:
     assert len(rows(grown.lake, POLLS, ["t"], cluster_id="other")) == 4
 
 
-def test_a_run_that_dies_leaves_the_old_version_and_the_next_one_cleans_up(
-    grown: Grown,
-) -> None:
+def test_a_run_that_dies_leaves_the_old_version_and_the_next_one_cleans_up(grown: Grown) -> None:
     assert grown.after_death[1] == grown.after[1]
     assert grown.after_death[0].items() > grown.after[0].items()
     assert grown.reader.count() == 21  # readers of the old version can continue

@@ -105,9 +105,7 @@ def test_a_move_with_an_unseen_end_has_an_unknown_outcome(rows: Rows) -> None:
 
 
 retargeted = history.seen(
-    sample(0),
-    sample(1, replicas=(5, 2, 3, 4), adding=(5,), removing=(4,)),
-    resting(2, (5, 2, 3)),
+    sample(0), sample(1, replicas=(5, 2, 3, 4), adding=(5,), removing=(4,)), resting(2, (5, 2, 3))
 )
 
 
@@ -174,9 +172,7 @@ led_by_another = history.seen(
 )
 
 
-def test_the_last_known_leader_size_counts_after_a_change_of_leader(
-    rows: Rows,
-) -> None:
+def test_the_last_known_leader_size_counts_after_a_change_of_leader(rows: Rows) -> None:
     assert only(rows, led_by_another)["bytes"] == 7_000
 
 
@@ -271,15 +267,13 @@ unsized = history.seen(
 )
 
 
-def test_byte_rates_require_a_leader_with_messages_of_known_size(
-    rows: Rows,
-) -> None:
+def test_byte_rates_require_a_leader_with_messages_of_known_size(rows: Rows) -> None:
     row = only(rows, unsized)
     assert known(row, "rate_messages_p50", "rate_bytes_p50") == (1, None)
 
 
 jumping = history.seen(
-    *(sample(10 * n, ends={1: 900, 4: end}, log_start=500) for n, end in enumerate((0, 510, 530))),
+    *(sample(10 * n, ends={1: 900, 4: end}, log_start=500) for n, end in enumerate((0, 510, 530)))
 )
 
 

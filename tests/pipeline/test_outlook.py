@@ -61,9 +61,7 @@ def test_a_run_is_simulated_under_its_own_limits_and_all_others(drained_lake: Dr
         assert slow["10MB"] > 1.5 * slow["none"]
 
 
-def test_the_model_is_tested_on_runs_it_was_not_fitted_on(
-    drained_lake: DrainedLake,
-) -> None:
+def test_the_model_is_tested_on_runs_it_was_not_fitted_on(drained_lake: DrainedLake) -> None:
     runs = of_each_run(drained_lake.first)
     for run_id in ("two@1", "three@1"):
         assert {len(row.calibrated_on) for row in runs[run_id]} == {2}

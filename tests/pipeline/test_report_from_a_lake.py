@@ -26,13 +26,7 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import DataFile, TablePart
-from ktui.pipeline.lake.records import (
-    InFlightCounts,
-    Interval,
-    LimitsSince,
-    ReportFacts,
-    RunRecord,
-)
+from ktui.pipeline.lake.records import InFlightCounts, Interval, LimitsSince, ReportFacts, RunRecord
 from ktui.pipeline.report.data.lake import ArrowLake, records
 from ktui.pipeline.report.data.subject import (
     Subject,
@@ -367,9 +361,10 @@ def test_a_report_names_its_segments_and_their_lost_lines(lake: Path) -> None:
     cluster = trace_provenance(opened, str(lake), of_cluster, load_facts(opened, of_cluster))
 
     assert [segment.sha256 for segment in run.segments] == [CHECKSUM]
-    assert run.lost == (UnusableLine("a.gz", 7, "no"),)
+    lost = UnusableLine("a.gz", 7, "no", SEGMENT)
+    assert run.lost == (lost,)
     assert [segment.sha256 for segment in cluster.segments] == [CHECKSUM]
-    assert cluster.lost == (UnusableLine("a.gz", 7, "no"), UnusableLine("b.gz", 8, "no"))
+    assert cluster.lost == (lost, UnusableLine("b.gz", 8, "no", "else"))
 
 
 def test_the_foot_of_the_page_lists_lost_lines(facts: ReportFacts) -> None:
@@ -424,9 +419,7 @@ def test_no_drawn_text_closes_its_script_element(facts: ReportFacts) -> None:
     assert json.loads(text)[figure.id]["data"] == hostile.traces
 
 
-def test_the_page_forbids_network_access_and_foreign_scripts(
-    facts: ReportFacts,
-) -> None:
+def test_the_page_forbids_network_access_and_foreign_scripts(facts: ReportFacts) -> None:
     text = page(facts, a_provenance())
 
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)

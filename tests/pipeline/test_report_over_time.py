@@ -5,13 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.lake.records import (
-    InFlightCounts,
-    Inflow,
-    Interval,
-    MoveRecord,
-    ReportFacts,
-)
+from ktui.pipeline.lake.records import InFlightCounts, Inflow, Interval, MoveRecord, ReportFacts
 from ktui.pipeline.report.figures.rates import brokers_figure
 from ktui.pipeline.report.figures.states import concurrency_figure, states_figure
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn

@@ -246,10 +246,7 @@ def test_one_process_makes_the_tables_of_the_cluster(
 
 @pytest.mark.soak
 def test_a_worker_that_dies_in_mid_run_is_reported_and_a_later_run_completes(
-    standalone: SparkCluster,
-    recorded: Path,
-    oracle: dict[str, Rows],
-    tmp_path: Path,
+    standalone: SparkCluster, recorded: Path, oracle: dict[str, Rows], tmp_path: Path
 ) -> None:
     words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
     words += ["--no-insights"]

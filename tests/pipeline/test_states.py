@@ -71,9 +71,7 @@ def grown(*ends: tuple[float, int]) -> str:
 standing_still = grown((0, 10), (10, 20), (20, 20), (39, 20), (40, 20), (50, 20))
 
 
-def test_a_replica_whose_log_end_stands_still_for_thirty_seconds_is_stalled(
-    spans: Spans,
-) -> None:
+def test_a_replica_whose_log_end_stands_still_for_thirty_seconds_is_stalled(spans: Spans) -> None:
     assert spans[standing_still] == [("catching up", 0, 20), ("stalled", 20, 50)]
 
 
@@ -157,9 +155,7 @@ undescribed = history.seen(
 )
 
 
-def test_a_poll_without_metadata_ends_an_interval_but_not_the_stall_timer(
-    spans: Spans,
-) -> None:
+def test_a_poll_without_metadata_ends_an_interval_but_not_the_stall_timer(spans: Spans) -> None:
     expected = [("catching up", 0, 10), ("stalled", 20, 31)]
     assert spans[undescribed] == expected
 
@@ -172,9 +168,7 @@ def test_samples_a_minute_apart_are_continuous(spans: Spans) -> None:
     assert spans[a_minute] == [("catching up", 0, 120), ("in sync", 120, 120)]
 
 
-def test_a_gap_longer_than_a_minute_has_no_state_and_restarts_the_intervals(
-    spans: Spans,
-) -> None:
+def test_a_gap_longer_than_a_minute_has_no_state_and_restarts_the_intervals(spans: Spans) -> None:
     assert spans[longer] == [("catching up", 0, 10), ("adding", 70.001, 71)]
 
 

@@ -151,12 +151,7 @@ def test_spark_submit_runs_the_driver_on_yarn_too_and_insights_stay_in_the_lake(
     ]
 
     done = subprocess.run(
-        words,
-        env=hadoop.environment,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
+        words, env=hadoop.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
 
     assert done.returncode == 0, done.stderr

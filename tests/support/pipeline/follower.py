@@ -11,14 +11,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.ingest.segments import Found
-from ktui.pipeline.run.follow import Follower
+from ktui.pipeline.run.follow import Follower, FollowPrinter
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest
 
 PATIENCE_S = 300.0
 """Seconds that a test waits for an expected report, on a busy machine."""
 
 
-class Heard:
+class Heard(FollowPrinter):
     """Keeps the reports of a follower.
 
     Args:
@@ -54,7 +54,7 @@ class Heard:
                 raise self.failure
             assert heard()
 
-    def ended(self, failure: BaseException | None) -> None:
+    def over_for(self, failure: BaseException | None) -> None:
         with self._changed:
             self.failure, self.over = failure, True
             self._changed.notify_all()
@@ -104,9 +104,9 @@ def followed(
         try:
             follower.follow()
         except Exception as error:  # noqa: BLE001 - the test's thread raises it
-            heard.ended(error)
+            heard.over_for(error)
         else:
-            heard.ended(None)
+            heard.over_for(None)
 
     thread = threading.Thread(target=follow)
     thread.start()

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.records import (
     ForecastRecord,
     InFlightCounts,
@@ -26,7 +27,7 @@ from ktui.pipeline.lake.records import (
     WhatIf,
 )
 from ktui.pipeline.report.data.marks import BROKER, LIMITS, PAUSE, THROTTLE
-from ktui.pipeline.report.data.subject import Provenance, Segment, UnusableLine
+from ktui.pipeline.report.data.subject import Provenance, UnusableLine
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.progress.timeline import Cause
 
@@ -109,7 +110,7 @@ def a_provenance(*lost: UnusableLine) -> Provenance:
         made_at=datetime(2026, 5, 5, tzinfo=UTC),
         version="0.1.0",
         lake="/data/lake",
-        segments=(Segment("recordings/cluster-one/000000.jsonl.gz", "ab" * 32),),
+        segments=(SegmentRead("recordings/cluster-one/000000.jsonl.gz", 1000, 0, "ab" * 32),),
         lost=lost,
     )
 

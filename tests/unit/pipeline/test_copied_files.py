@@ -8,16 +8,17 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.ingest.segments import WholeSegment, with_checksums, without_copies
+from ktui.pipeline.ingest.segments import with_checksums, without_copies
+from ktui.pipeline.lake.files import ListedFile
 from ktui.pipeline.lake.manifest import SegmentRead
 
 NO_SPARK = cast("SparkSession", None)
 """Files of this machine are read without it."""
 
 
-def written(path: Path, content: bytes) -> WholeSegment:
+def written(path: Path, content: bytes) -> ListedFile:
     path.write_bytes(content)
-    return WholeSegment(str(path), len(content), 0)
+    return ListedFile(str(path), len(content), 0)
 
 
 def test_files_with_the_bytes_of_known_segments_or_of_earlier_files_are_copies(
@@ -36,7 +37,7 @@ def test_files_with_the_bytes_of_known_segments_or_of_earlier_files_are_copies(
 
 
 def test_a_file_as_long_as_no_other_is_not_read_to_find_copies() -> None:
-    missing = [WholeSegment(name, length, 0) for name, length in (("/a", 1), ("/b", 2), ("/c", 2))]
+    missing = [ListedFile(name, length, 0) for name, length in (("/a", 1), ("/b", 2), ("/c", 2))]
 
     first, copies = without_copies(NO_SPARK, missing, [SegmentRead("/d", 3, 0, "")])
 
@@ -45,7 +46,7 @@ def test_a_file_as_long_as_no_other_is_not_read_to_find_copies() -> None:
 
 
 def test_a_file_that_could_not_be_read_is_named_and_the_next_run_tries_again() -> None:
-    files = [WholeSegment("/a", 1, 5), WholeSegment("/b", 2, 6)]
+    files = [ListedFile("/a", 1, 5), ListedFile("/b", 2, 6)]
 
     read, problems = with_checksums(files, {"/a": "f00"})
 

@@ -73,9 +73,7 @@ def test_a_damaged_poll_is_quarantined_with_those_that_build_on_it(texts: list[b
     assert [row["decoded"] for row in rows(texts, "line")] == [True] * 3 + [False] * 2 + [True]
 
 
-def test_a_missing_poll_makes_later_ones_unusable_until_a_complete_one(
-    tmp_path: Path,
-) -> None:
+def test_a_missing_poll_makes_later_ones_unusable_until_a_complete_one(tmp_path: Path) -> None:
     (segment,) = record(tmp_path, looks(6), whole_every_s=4.0).iterdir()
     texts = gzip.decompress(segment.read_bytes()).splitlines(keepends=True)
     del texts[2]

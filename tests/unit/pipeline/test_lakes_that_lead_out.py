@@ -110,9 +110,7 @@ def test_a_named_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(
         assert "not a regular file" in refusal or "a FIFO, not a file" in refusal
 
 
-def test_a_link_that_would_redirect_the_next_version_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_link_that_would_redirect_the_next_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "samples").symlink_to(tmp_path)
 

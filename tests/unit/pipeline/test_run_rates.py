@@ -94,10 +94,7 @@ def test_a_promise_that_was_lifted_chooses_no_rate_any_more() -> None:
             (0, begun("none", by)),
             (10, chosen(10)),
             (20, ScheduleChanged(old=by, new=NO_SCHEDULE)),
-            (
-                30,
-                ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("5MB")),
-            ),
+            (30, ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("5MB"))),
         ]
     )
 

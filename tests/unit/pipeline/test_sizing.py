@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.ingest.segments import WholeSegment
+from ktui.pipeline.lake.files import ListedFile
 from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, TablePart, encode
 from ktui.pipeline.lake.sizing import (
     PARTITION_BYTES,
@@ -17,8 +17,7 @@ from ktui.pipeline.lake.sizing import (
     runs_small,
     sized,
 )
-from ktui.pipeline.run.recorded import reads_little
-from ktui.pipeline.run.run import PipelineRequest
+from ktui.pipeline.run.run import PipelineRequest, reads_little
 
 
 def a_lake(*, samples: int = 0, lines: int = 0, read: tuple[SegmentRead, ...] = ()) -> Manifest:
@@ -37,8 +36,8 @@ def _part(table: str, cluster: str, size: int) -> TablePart:
 
 
 def test_a_jvm_ends_soon_where_little_is_new_whatever_the_lake_has(tmp_path: Path) -> None:
-    old = WholeSegment("/recorded/old.jsonl.gz", SMALL_BYTES, 1)
-    new = WholeSegment("/recorded/new.jsonl.gz", 2, 1)
+    old = ListedFile("/recorded/old.jsonl.gz", SMALL_BYTES, 1)
+    new = ListedFile("/recorded/new.jsonl.gz", 2, 1)
     request = PipelineRequest(("/recorded",), str(tmp_path))
     assert not reads_little(request, [old, new])
 

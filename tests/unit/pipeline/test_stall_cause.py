@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ktui.pipeline.lake.records import Interval, LogEndRecord, Sample, ThrottleRecord
-from ktui.pipeline.tables.evidence import MOST_TELLING, cause_of, cause_window, stalls
+from ktui.pipeline.tables.stall_cause import MOST_TELLING, cause_of, cause_window, stalls
 from ktui.progress.timeline import Cause
 
 BEHIND = (LogEndRecord(1, 100), LogEndRecord(4, 70))

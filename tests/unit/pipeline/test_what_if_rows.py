@@ -195,9 +195,7 @@ def test_a_throttle_fifty_times_the_recorded_one_is_neither_tried_nor_advised() 
         most_at_once=4, partitions=4,
     )  # fmt: skip
     fitted = msgspec.structs.replace(
-        model(50.0),
-        curve=msgspec.structs.replace(model(50.0).curve, known_to=400_000.0),
-        seen=slow,
+        model(50.0), curve=msgspec.structs.replace(model(50.0).curve, known_to=400_000.0), seen=slow
     )
     run = a_run()
     run.cell = GridCell(run.cell.limits, parse_throttle_rates("400kB"))

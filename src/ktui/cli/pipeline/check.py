@@ -43,7 +43,8 @@ def command(*, lake: str | None, master: str | None, state: StateDir, json: bool
     else:
         findings = _checked_by_spark(place, master, state)
     if json:
-        click.echo(encode({"schema_version": SCHEMA_VERSION, "lake": place, **_fields(findings)}))
+        found = {**msgspec.structs.asdict(findings), "lost": findings.lost}
+        click.echo(encode({"schema_version": SCHEMA_VERSION, "lake": place, **found}))
     else:
         click.echo(findings_text(findings, place))
     if findings.lost:
@@ -113,7 +114,3 @@ def _verdict(found: Findings) -> str:
     if not found.lost:
         return "Every line that was recorded is in the tables."
     return "Not every line that was recorded is in the tables. The table quarantine has the places."
-
-
-def _fields(found: Findings) -> dict[str, object]:
-    return {**msgspec.structs.asdict(found), "lost": found.lost}

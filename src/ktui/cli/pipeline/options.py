@@ -13,7 +13,7 @@ import click
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, resolve_state_dir
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import open_regular
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
@@ -67,19 +67,19 @@ def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:
     if given["no_insights"]:
         return None
     cells = None if given["grid"] is None else read_grid(given["grid"])
-    chosen = given["grid"] is not None or given["window"] is not None
-    return DerivedOptions(cells, _window_s(given["window"]), anew=chosen)
+    window = given["window"]
+    window_s = None if window is None else time_above_0("--window", window, "4h")
+    return DerivedOptions(cells, window_s, anew=cells is not None or window is not None)
 
 
-def _window_s(text: str | None) -> float | None:
-    if text is None:
-        return None
+def time_above_0(option: str, text: str, such_as: str) -> float:
+    """Read a time in seconds, such as 4h."""
     try:
         seconds: Seconds = parse_quantity(Seconds, text)
     except ValueError as error:
-        raise click.UsageError(f"--window: {error}") from error
+        raise click.UsageError(f"{option}: {error}") from error
     if seconds <= 0:
-        raise click.UsageError("--window: the time must be above 0. Give one such as 4h.")
+        raise click.UsageError(f"{option}: give a time above 0, such as {such_as}")
     return float(seconds)
 
 
@@ -90,23 +90,6 @@ master_option = click.option(
     "--master",
     metavar="URL",
     help=f"Spark's master URL, as for spark-submit; {LOCAL} by default.",
-)
-
-
-def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
-    try:
-        return resolve_state_dir(folder)
-    except StateDirProblem as problem:
-        raise click.BadParameter(str(problem)) from None
-
-
-state_dir_option = click.option(
-    "--state-dir",
-    "state",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    callback=_state_dir,
-    help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",
 )
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import click
 
+from ktui.cli.options.common import state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cli.pipeline.options import (
     derived_options,
     master_option,
     read_derived_options,
     spark_for,
-    state_dir_option,
+    time_above_0,
 )
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
@@ -24,12 +25,16 @@ from ktui.insights.insights import publish_insights
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
 from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals
-from ktui.pipeline.run.recorded import check_recorded, reads_little
-from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
+from ktui.pipeline.run.run import (
+    PipelineOutcome,
+    PipelineRequest,
+    check_recorded,
+    reads_little,
+    run,
+)
 from ktui.pipeline.spark.executors import check_executors
 from ktui.quantities import as_count
 from ktui.recording.lines import wall_ms
-from ktui.units import Seconds, parse_quantity
 
 _EVERY = "60s"
 _MOST_SHOWN = 50
@@ -118,7 +123,9 @@ def command(  # noqa: PLR0913 - an option each
     writes. Ctrl-C or SIGTERM ends it with exit code 0. Started again, it continues where it left
     off.
     """
-    every_s = _every_s(every, follow=follow)
+    if every is not None and not follow:
+        raise click.UsageError("--every needs --follow")
+    every_s = time_above_0("--every", every or _EVERY, _EVERY)
     selection = SegmentSelection(
         since_ms=None if since is None else wall_ms(since),
         until_ms=None if until is None else wall_ms(until),
@@ -140,7 +147,7 @@ def command(  # noqa: PLR0913 - an option each
     ):
         check_executors(spark.sparkContext, places, request.lake, line.tell)
         outcome = run(spark, request, line.tell)
-    click.echo(outcome_text(outcome, request.lake))
+    click.echo("\n".join(outcome_lines(outcome, request.lake)))
     if outcome.insights is not None and share is not None:
         publish_insights(outcome.insights, share)
     for problem in outcome.problems[:_MOST_SHOWN]:
@@ -152,7 +159,6 @@ def command(  # noqa: PLR0913 - an option each
 
 @contextmanager
 def _explain_interrupt(lake: str) -> Iterator[None]:
-    """Print what an interrupt means for the lake, whenever the interrupt comes."""
     try:
         yield
     except KeyboardInterrupt:
@@ -177,24 +183,8 @@ def _follow(
         printer.ended()
 
 
-def _every_s(text: str | None, *, follow: bool) -> float:
-    if text is not None and not follow:
-        raise click.UsageError("--every needs --follow")
-    try:
-        seconds: Seconds = parse_quantity(Seconds, text or _EVERY)
-    except ValueError as error:
-        raise click.UsageError(f"--every: {error}") from error
-    if seconds <= 0:
-        raise click.UsageError("--every: give a time above 0, such as 60s")
-    return float(seconds)
-
-
-def outcome_text(outcome: PipelineOutcome, lake: str) -> str:
+def outcome_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
     """Describe what a run did."""
-    return "\n".join(_summary_lines(outcome, lake))
-
-
-def _summary_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
     if outcome.read:
         segments = as_count(outcome.read, "new segment")
         clusters = as_count(len(outcome.clusters), "cluster")

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ktui.cluster.observation import Observation, Reading
-from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.partition import Replica, TopicPartition
 from ktui.pipeline.lake.schema import LONG, TEXT, column, struct_of
 from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
 from ktui.recording.decoding import BrokenSequence, Decoder
@@ -32,7 +32,6 @@ SEGMENT_DIGITS = 16
 _SHOWN = 200
 """The characters of a bad line that are kept."""
 _AT_ONCE = 10_000
-"""The rows of one batch."""
 MOST_SAMPLES = 50_000_000
 """The limit for one segment: a poll may say in a few bytes that all partitions are unchanged."""
 _LONGEST_ID = 200
@@ -49,7 +48,6 @@ NEWER = struct_of(
 )
 """A segment in a format that this ktui does not know."""
 FILE = struct_of(column("file", TEXT), column("sha256", TEXT))
-"""A file that could be read."""
 
 _LATER = ("date", "at", "shadowed")
 RAW_SAMPLE = struct_of(*(field for field in SAMPLES.schema if field.name not in _LATER))
@@ -75,12 +73,10 @@ class SegmentSelection(msgspec.Struct, frozen=True):
     since_ms: int | None = None
     """Wall time in ms since 1970, UTC; None for no bound."""
     until_ms: int | None = None
-    """Wall time in ms since 1970, UTC; None for no bound."""
     clusters: frozenset[str] = frozenset()
     """Cluster ids; empty for all clusters."""
 
     def wants(self, head: Head | None, at: Iterable[int]) -> bool:
-        """Whether a segment is selected, by its head and the wall times of its lines."""
         if self.clusters and (head is None or head.cluster_id not in self.clusters):
             return False
         times = list(at)
@@ -151,7 +147,6 @@ def _pack(path: str, kind: str, rows: list[LineRow], schema: pa.Schema) -> Itera
 
 
 def _quarantined(path: str, kind: str, row: LineRow) -> LineRow:
-    """Return the quarantine row for a row that its own table cannot hold."""
     named = dict(zip(KINDS[kind].names, row, strict=True))
     return (named["cluster_id"], path, named["segment"], named["line"], _NO_FIGURE, "")
 
@@ -239,8 +234,8 @@ class _Segment:
         decoded = seen is not None or not isinstance(line, PollLine)
         yield "line", (*_line_row(head, good, where, decoded=decoded), *_extra(line, seen))
         if seen is not None:
-            for state, figures in _samples(seen):
-                yield "sample", _sample_row(head, line, seen, state, (*figures, line.ms, *where))
+            for row in _samples(head, line, seen, where):
+                yield "sample", row
 
     def newer(self, version: int, reason: str) -> tuple[str, LineRow]:
         # no table has this version, not even if it were too large for a column
@@ -260,7 +255,6 @@ def _line_row(head: Head, good: GoodLine, where: tuple[str, int], *, decoded: bo
 
 
 def _extra(line: AnyLine, seen: Observation | None) -> LineRow:
-    """Return the columns of LINES that only some kinds of lines have."""
     look: LineRow = (None,) * 6
     run: LineRow = (None,) * 4
     if seen is not None:
@@ -279,8 +273,10 @@ def _extra(line: AnyLine, seen: Observation | None) -> LineRow:
     return (*look, *run, line.reason if isinstance(line, LostPollLine) else None)
 
 
-def _samples(seen: Observation) -> Iterator[tuple[PartitionState, LineRow]]:
-    """Yield each partition with its columns of SAMPLES from `ends` to `down`."""
+def _samples(
+    head: Head, line: AnyLine, seen: Observation, where: tuple[str, int]
+) -> Iterator[LineRow]:
+    """Yield a row of RAW_SAMPLE for each partition."""
     ends, sizes = _by_partition(seen.ends), _by_partition(seen.sizes)
     throttled = {
         broker: (broker, config.follower_throttle_rate, config.leader_throttle_rate)
@@ -291,15 +287,31 @@ def _samples(seen: Observation) -> Iterator[tuple[PartitionState, LineRow]]:
     for tp, state in seen.partitions.items():
         start = seen.starts.get(tp)
         yield (
-            state,
-            (
-                sorted(ends.get(tp, ())),
-                None if start is None else start.value,
-                None if start is None else to_ms(start.at_s),
-                sorted(sizes.get(tp, ())),
-                [throttled[broker] for broker in sorted(state.replicas) if broker in throttled],
-                [broker for broker in state.replicas if broker not in alive],
-            ),
+            head.cluster_id,
+            head.session,
+            line.seq,
+            line.ms,  # t, until it is normalised
+            to_ms(seen.took_s),
+            tp.topic,
+            state.topic_id,
+            tp.partition,
+            state.replicas,
+            state.isr,
+            state.leader,
+            state.leader_epoch,
+            state.adding,
+            state.removing,
+            state.offline,
+            state.elr,
+            state.described,
+            sorted(ends.get(tp, ())),
+            None if start is None else start.value,
+            None if start is None else to_ms(start.at_s),
+            sorted(sizes.get(tp, ())),
+            [throttled[broker] for broker in sorted(state.replicas) if broker in throttled],
+            [broker for broker in state.replicas if broker not in alive],
+            line.ms,
+            *where,
         )
 
 
@@ -310,28 +322,3 @@ def _by_partition(
     for replica, reading in figures.items():
         found[replica.tp].append((replica.broker, reading.value, to_ms(reading.at_s)))
     return found
-
-
-def _sample_row(
-    head: Head, line: AnyLine, seen: Observation, state: PartitionState, rest: LineRow
-) -> LineRow:
-    return (
-        head.cluster_id,
-        head.session,
-        line.seq,
-        line.ms,  # t, until it is normalised
-        to_ms(seen.took_s),
-        state.tp.topic,
-        state.topic_id,
-        state.tp.partition,
-        state.replicas,
-        state.isr,
-        state.leader,
-        state.leader_epoch,
-        state.adding,
-        state.removing,
-        state.offline,
-        state.elr,
-        state.described,
-        *rest,
-    )

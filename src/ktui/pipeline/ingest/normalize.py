@@ -190,7 +190,6 @@ class SessionSpan(msgspec.Struct, frozen=True):
     least_offset: int
     most_offset: int
     run_ids: tuple[str, ...] = ()
-    """The runs whose events it has."""
     versions: tuple[str, ...] = ()
     """The names of the versions' folders that have lines of it."""
 

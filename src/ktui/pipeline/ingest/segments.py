@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from ktui.inputfile import FileProblem
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS
-from ktui.pipeline.lake.files import GLOB, HadoopFiles, is_uri, local_path
+from ktui.pipeline.lake.files import GLOB, HadoopFiles, ListedFile, is_uri, local_path
 from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.quantities import as_bytes
@@ -34,7 +34,6 @@ LARGEST = 256 * 1024 * 1024
 _NOTHING = "there is nothing in it"
 _LATER = "it could not be read; the next run tries again"
 _OF_A_LAKE = re.compile(f"^({VERSION}|{STAGING}$|{FOLLOWING}$)")
-"""Names of folders in a lake."""
 _OPTIONS = {
     "recursiveFileLookup": "true",
     "pathGlobFilter": f"*{CLOSED}",
@@ -42,28 +41,17 @@ _OPTIONS = {
     # among the recordings, but has none itself. Spark knows this option from 4.3 on.
     "ignoredPathSegmentRegex": _OF_A_LAKE.pattern,
 }
-"""Spark's options for following segments."""
 _FAULTS = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": "true"}
 """A file that cannot be read must not fail the reading of all others."""
 _FILE = "path string, modificationTime timestamp, length bigint, content binary"
 """Spark's columns for a file. The content is read only where it is selected."""
 
 
-class WholeSegment(msgspec.Struct, frozen=True):
-    """The file of a complete segment."""
-
-    path: str
-    length: int
-    """In bytes."""
-    modified_ms: int
-
-
 class Found(msgspec.Struct, frozen=True):
     """The segments found in some places."""
 
-    files: tuple[WholeSegment, ...]
+    files: tuple[ListedFile, ...]
     problems: tuple[str, ...]
-    """The place and problem of each skipped file."""
     unfinished: int
     """The number of segments still being recorded, which are read once they are complete."""
 
@@ -76,7 +64,7 @@ def find(spark: SparkSession, places: Iterable[str]) -> Found:
     Raises:
         PipelineProblem: a place does not exist.
     """
-    files: dict[str, WholeSegment] = {}
+    files: dict[str, ListedFile] = {}
     problems: list[str] = []
     unfinished = 0
     for place in places:
@@ -88,12 +76,12 @@ def find(spark: SparkSession, places: Iterable[str]) -> Found:
     return Found(tuple(files[path] for path in sorted(files)), tuple(problems), unfinished)
 
 
-def listed_here(places: Iterable[str]) -> list[WholeSegment] | None:
+def listed_here(places: Iterable[str]) -> list[ListedFile] | None:
     """List all files in some places that may be segments, without Spark; None with a URI.
 
     A file that cannot be looked at counts as empty.
     """
-    found: list[WholeSegment] = []
+    found: list[ListedFile] = []
     for path in map(local_path, places):
         if path is None:
             return None
@@ -101,12 +89,12 @@ def listed_here(places: Iterable[str]) -> list[WholeSegment] | None:
     return found
 
 
-def _seen(file: Path) -> WholeSegment:
+def _seen(file: Path) -> ListedFile:
     try:
         status = file.stat()
     except OSError:
-        return WholeSegment(str(file), 0, 0)
-    return WholeSegment(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
+        return ListedFile(str(file), 0, 0)
+    return ListedFile(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _found_here(path: Path, place: str) -> Found:
@@ -115,7 +103,7 @@ def _found_here(path: Path, place: str) -> Found:
     listed = [*files_under(path)]
     sealed = seal_files(filter(is_open, listed))
     problems = [str(problem) for problem in sealed.problems]
-    files: list[WholeSegment] = []
+    files: list[ListedFile] = []
     unfinished = 0
     for file in sorted({*listed, *sealed.files}):
         if is_open(file):
@@ -128,7 +116,7 @@ def _found_here(path: Path, place: str) -> Found:
     return Found(tuple(files), tuple(problems), unfinished)
 
 
-def _checked(file: Path) -> WholeSegment:
+def _checked(file: Path) -> ListedFile:
     """Raise FileProblem if a file of this machine cannot be read, or is no segment."""
     try:
         str(file).encode()
@@ -141,14 +129,14 @@ def _checked(file: Path) -> WholeSegment:
         raise FileProblem(file, None, f"cannot be read: {error.strerror}") from error
     if ":" in file.name:
         raise FileProblem(file, None, "its name has a colon, which Spark cannot read; rename it")
-    found = WholeSegment(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
+    found = ListedFile(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
     reason = _unusable(found)
     if reason is not None:
         raise FileProblem(file, None, reason)
     return found
 
 
-def _unusable(file: WholeSegment) -> str | None:
+def _unusable(file: ListedFile) -> str | None:
     """Return why a file cannot be a segment, by its size alone; None where it can."""
     if file.length == 0:
         return _NOTHING
@@ -157,9 +145,8 @@ def _unusable(file: WholeSegment) -> str | None:
     return None
 
 
-def _usable(files: Iterable[WholeSegment]) -> Found:
-    """Split files into those that may be segments, and the problems of the others."""
-    usable: list[WholeSegment] = []
+def _usable(files: Iterable[ListedFile]) -> Found:
+    usable: list[ListedFile] = []
     problems: list[str] = []
     for file in files:
         reason = _unusable(file)
@@ -170,7 +157,7 @@ def _usable(files: Iterable[WholeSegment]) -> Found:
     return Found(tuple(usable), tuple(problems), 0)
 
 
-def _listed(spark: SparkSession, place: str) -> list[WholeSegment]:
+def _listed(spark: SparkSession, place: str) -> list[ListedFile]:
     """List the complete segments at a URI. Spark would ask for each of them by itself."""
     at = HadoopFiles(place, spark)
     files = at.listed(recursive=True)
@@ -178,7 +165,7 @@ def _listed(spark: SparkSession, place: str) -> list[WholeSegment]:
         raise PipelineProblem(f"{place}: no such file or folder")
     above = at.qualified.count("/")
     return [
-        WholeSegment(file.path, file.length, file.modified_ms)
+        file
         for file in files
         if file.path.endswith(CLOSED)
         and not any(map(_OF_A_LAKE.match, file.path.split("/")[above + 1 :]))
@@ -191,7 +178,7 @@ def _as_segments(files: DataFrame) -> DataFrame:
 
 
 def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
-    """Return the segments in folders, however deep, as a stream with `WholeSegment`'s columns.
+    """Return the segments in folders, however deep, as a stream with `ListedFile`'s columns.
 
     The folders are absolute paths or URIs. Their order must not change: Spark's checkpoint
     identifies them by it. The age of a file does not matter. A file that is gone by the time of
@@ -206,12 +193,12 @@ def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
 def segments_in_batch(rows: DataFrame) -> Found:
     """Return the files in a batch of the stream; those that are gone by now are left out."""
     files = (
-        WholeSegment(without_file_scheme(path), length, modified)
+        ListedFile(without_file_scheme(path), length, modified)
         for path, length, modified in rows.collect()
     )
     by_path = {file.path: file for file in files}
     found = _usable(by_path[path] for path in sorted(by_path))
-    usable: list[WholeSegment] = []
+    usable: list[ListedFile] = []
     problems = [*found.problems]
     for file in found.files:
         path = local_path(file.path)
@@ -253,7 +240,7 @@ def complete_abandoned(places: Iterable[str]) -> list[str]:
     return problems
 
 
-def contents(spark: SparkSession, files: Iterable[WholeSegment | SegmentRead]) -> DataFrame:
+def contents(spark: SparkSession, files: Iterable[ListedFile | SegmentRead]) -> DataFrame:
     """Read files, as `path` and `content`; files that are gone or unreadable are left out."""
     there = [file.path for file in files if _may_be_there(file.path)]
     if not there:
@@ -286,15 +273,15 @@ def _present(spark: SparkSession, places: Collection[str]) -> set[str]:
     return {file.path for files in listed for file in files or ()} & set(places)
 
 
-def new_files(found: Iterable[WholeSegment], known: Iterable[SegmentRead]) -> list[WholeSegment]:
+def new_files(found: Iterable[ListedFile], known: Iterable[SegmentRead]) -> list[ListedFile]:
     """Return the files that are not known by path, size and time."""
     before = {each.file for each in known}
     return [each for each in found if (each.path, each.length, each.modified_ms) not in before]
 
 
 def without_copies(
-    spark: SparkSession, new: Iterable[WholeSegment], known: Iterable[SegmentRead]
-) -> tuple[list[WholeSegment], dict[str, str]]:
+    spark: SparkSession, new: Iterable[ListedFile], known: Iterable[SegmentRead]
+) -> tuple[list[ListedFile], dict[str, str]]:
     """Leave out the files whose bytes are those of known segments, or of earlier files.
 
     Only files that are as long as another one are read to find out. Of these, the ones that cannot
@@ -308,7 +295,7 @@ def without_copies(
     lengths.update(each.length for each in segments)
     checksums = _checksums(spark, (each for each in files if lengths[each.length] > 1))
     seen = {each.sha256 for each in segments}
-    first: list[WholeSegment] = []
+    first: list[ListedFile] = []
     copies: dict[str, str] = {}
     for file in files:
         checksum = checksums.get(file.path)
@@ -322,10 +309,10 @@ def without_copies(
     return first, copies
 
 
-def _checksums(spark: SparkSession, files: Iterable[WholeSegment]) -> dict[str, str]:
+def _checksums(spark: SparkSession, files: Iterable[ListedFile]) -> dict[str, str]:
     """Compute the SHA-256 of each file by its path: of files of this machine, without Spark."""
     sums: dict[str, str] = {}
-    elsewhere: list[WholeSegment] = []
+    elsewhere: list[ListedFile] = []
     for file in files:
         path = local_path(file.path)
         if path is None:
@@ -340,7 +327,7 @@ def _checksums(spark: SparkSession, files: Iterable[WholeSegment]) -> dict[str, 
 
 
 def with_checksums(
-    files: Iterable[WholeSegment], checksums: Mapping[str, str]
+    files: Iterable[ListedFile], checksums: Mapping[str, str]
 ) -> tuple[list[SegmentRead], list[str]]:
     """Return the files of which there is a checksum, and the problems of those without one."""
     read: list[SegmentRead] = []

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -51,10 +51,9 @@ class FileState(msgspec.Struct, frozen=True):
 
 
 class ListedFile(msgspec.Struct, frozen=True):
-    """A file that was listed at a URI."""
+    """A file, by its path or URI."""
 
     path: str
-    """Its own URI."""
     length: int
     """In bytes."""
     modified_ms: int
@@ -137,13 +136,17 @@ def lake_files(place: str, spark: SparkSession) -> LakeFiles:
     return HadoopFiles(place, spark) if path is None else LocalFiles(path)
 
 
-def open_lock(path: Path) -> TextIO:
-    """Open a file to lock, without waiting for the reader of a named pipe.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
-    return open(path, "a", opener=lambda at, flags: os.open(at, flags | os.O_NONBLOCK))
+@contextmanager
+def locked_alone(path: Path, busy: PipelineProblem) -> Iterator[None]:
+    """Lock a file, or raise `busy` if another process has the lock."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # without waiting for the reader of a named pipe
+    with open(path, "a", opener=lambda at, flags: os.open(at, flags | os.O_NONBLOCK)) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        yield
 
 
 class LocalFiles:
@@ -205,14 +208,8 @@ class LocalFiles:
         Raises:
             LakeLocked: another run has the lock.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with open_lock(self.path / _LOCK) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise LakeLocked(
-                    f"{self.path}: another run is writing this lake; wait for it"
-                ) from None
+        busy = LakeLocked(f"{self.path}: another run is writing this lake; wait for it")
+        with locked_alone(self.path / _LOCK, busy):
             yield
 
 

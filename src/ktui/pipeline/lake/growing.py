@@ -78,7 +78,6 @@ def _staying(rows: DataFrame, marks: Marks) -> DataFrame:
 
 
 def _needed(version: NewVersion, table: Table, marks: Marks) -> Mapping[str, set[str]]:
-    """Return the versions of each cluster with rows that do not stay."""
     going = marks(version.with_version(table)).where(~F.col(STAYS))
     needed: defaultdict[str, set[str]] = defaultdict(set)
     for cluster, name in going.select("cluster_id", WRITTEN_BY).distinct().collect():

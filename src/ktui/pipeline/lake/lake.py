@@ -16,6 +16,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -31,22 +32,20 @@ from ktui.pipeline.lake import views
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
 from ktui.pipeline.lake.footer import check_nulls
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
+from ktui.pipeline.lake.records import FORECASTS_WITH_TRUTH
 from ktui.pipeline.lake.schema import Table, fit_to_table, require_columns
 from ktui.pipeline.lake.sizing import Sizing, as_one_partition, by_folder, computed_once, keeps_rows
-from ktui.pipeline.lake.tables import ETA_BACKTEST, RECORDED
-from ktui.pipeline.lake.truths import SOURCES, with_truth
+from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, POLLS, RECORDED, RUNS
 
 WRITTEN_BY = "lake_version"
 """The column that Spark reads from the names of versions' folders; no table may have it."""
 VERSION = f"{WRITTEN_BY}="
-"""The prefix of a version's folder."""
 Versions = Mapping[str, Collection[str]]
 """Names of versions' folders by cluster."""
 _NUMBER = re.compile(rf"{VERSION}(\d+)-")
 _CLUSTER = "cluster_id="
 STAGING = "_staging"
 FOLLOWING = "_following"
-"""The folder of the checkpoints of followers."""
 
 
 def read_manifest(files: LakeFiles) -> Manifest | None:
@@ -128,6 +127,24 @@ def read(
     return as_one_partition(reader.parquet(*paths).select(*table.schema.names, *more))
 
 
+SOURCES = (FORECASTS, CAUGHT_UP, POLLS, RUNS)
+
+_IN_SPARK = f"""
+WITH forecasts AS (TABLE {{forecasts}}), caught_up AS (TABLE {{caught_up}}),
+  polls AS (TABLE {{polls}}), runs AS (TABLE {{runs}})
+{FORECASTS_WITH_TRUTH}
+"""
+
+
+def with_truth(
+    forecasts: DataFrame, caught_up: DataFrame, polls: DataFrame, runs: DataFrame
+) -> DataFrame:
+    """Run `FORECASTS_WITH_TRUTH` in Spark, on the tables `SOURCES`."""
+    given = zip(SOURCES, (forecasts, caught_up, polls, runs), strict=True)
+    named: dict[str, Any] = {table.name: require_columns(rows, table) for table, rows in given}
+    return forecasts.sparkSession.sql(_IN_SPARK, **named)
+
+
 class NewVersion:
     """The version of a lake after `before`, until it is committed.
 
@@ -147,7 +164,6 @@ class NewVersion:
         self._before = before
         self._name = f"{VERSION}{before.version + 1:06}-{uuid.uuid4().hex[:8]}"
         self._written: dict[str, dict[str, TablePart]] = {}
-        """The parts written so far, by table and cluster."""
         self._rows: dict[str, DataFrame] = {}
         """By table, the rows that were written so far, of a small run."""
         self._dropped: list[str] = []
@@ -166,19 +182,11 @@ class NewVersion:
 
     def with_version(self, table: Table, of: Versions | None = None) -> DataFrame:
         """Return the rows of `clusters` in a growing table before, each with `WRITTEN_BY`."""
-        folders = {file.folder for file in self._files_of(table, of)}
-        return read(self.spark, self._files, table, sorted(folders), WRITTEN_BY)
+        return self._old_rows(table, of, WRITTEN_BY)
 
     def length(self, table: Table, of: Versions | None = None) -> int:
         """Return how many bytes a table of `clusters` has before, in some versions or in all."""
-        return sum(file.length for file in self._files_of(table, of))
-
-    def _files_of(self, table: Table, of: Versions | None) -> Iterator[DataFile]:
-        parts = self._before.tables.get(table.name, {})
-        for cluster in sorted(self.clusters & parts.keys()):
-            for file in parts[cluster].files:
-                if of is None or file.version in of.get(cluster, ()):
-                    yield file
+        return sum(file.length for _, file in self._old_files(table, of))
 
     def rows_by_version(self, cluster: str, tables: Iterable[Table]) -> list[tuple[str, int]]:
         """Return how many rows each version in some of a cluster's tables has, oldest first."""
@@ -191,21 +199,18 @@ class NewVersion:
 
     def to_merge(self, table: Table, merged: Versions | None = None) -> DataFrame:
         """Return the rows of a growing table in the versions that are written again."""
-        return self._old_rows(table, self.merged if merged is None else merged, merged=True)
+        return self._old_rows(table, self.merged if merged is None else merged)
 
     def rows_to_merge(self, tables: Iterable[Table], merged: Versions | None = None) -> int:
-        """Return how many rows of some tables `to_merge` has."""
         of = self.merged if merged is None else merged
-        return sum(
-            file.rows for table in tables for _, file in self._old_files(table, of, merged=True)
-        )
+        return sum(file.rows for table in tables for _, file in self._old_files(table, of))
 
     def kept(self, table: Table) -> DataFrame:
         """Return the rows of a recorded table in all other versions, which stay as they are."""
-        return self._old_rows(table, self.merged, merged=False)
+        return self._old_rows(table, self.merged, others=True)
 
     def has_to_merge(self, table: Table) -> bool:
-        return any(True for _ in self._old_files(table, self.merged, merged=True))
+        return any(True for _ in self._old_files(table, self.merged))
 
     def keep(self, table: Table) -> None:
         """Keep a recorded table that has no new rows, and none to merge."""
@@ -246,7 +251,7 @@ class NewVersion:
         """Note the files that a table has in this version: new ones, and those that stay."""
         files: dict[str, list[DataFile]] = {each: [] for each in sorted(self.clusters)}
         merged = self.merged if table in RECORDED else merged
-        for cluster, file in () if merged is None else self._old_files(table, merged, merged=False):
+        for cluster, file in () if merged is None else self._old_files(table, merged, others=True):
             files[cluster].append(file)
         for file in new:
             files.setdefault(unquote(file.folder.rpartition(_CLUSTER)[2]), []).append(file)
@@ -265,19 +270,20 @@ class NewVersion:
         old = [each for each in folders if f"/{self._name}/" not in each]
         return new.unionByName(read(self.spark, self._files, table, old)) if old else new
 
-    def _old_rows(self, table: Table, of: Versions, *, merged: bool) -> DataFrame:
-        folders = {file.folder for _, file in self._old_files(table, of, merged=merged)}
-        return read(self.spark, self._files, table, sorted(folders))
+    def _old_rows(
+        self, table: Table, of: Versions | None, *more: str, others: bool = False
+    ) -> DataFrame:
+        folders = {file.folder for _, file in self._old_files(table, of, others=others)}
+        return read(self.spark, self._files, table, sorted(folders), *more)
 
     def _old_files(
-        self, table: Table, of: Versions, *, merged: bool
+        self, table: Table, of: Versions | None, *, others: bool = False
     ) -> Iterator[tuple[str, DataFile]]:
-        """Yield the files of `clusters` in a growing table before, with their clusters."""
+        """Yield the files of `clusters` before: of some versions or all others; None for all."""
         parts = self._before.tables.get(table.name, {})
         for cluster in sorted(self.clusters & parts.keys()):
-            of_cluster = of.get(cluster, ())
             for file in parts[cluster].files:
-                if (file.version in of_cluster) == merged:
+                if of is None or (file.version in of.get(cluster, ())) != others:
                     yield cluster, file
 
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:

@@ -60,7 +60,6 @@ class TablePart(msgspec.Struct, frozen=True):
     """One cluster's part of a table, in the folders of one or several versions."""
 
     files: tuple[DataFile, ...]
-    """All files of their folders."""
     rows: _Count
 
     @property
@@ -83,7 +82,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def clusters(self) -> list[str]:
-        """The ids of the clusters with rows in any table, sorted."""
         return sorted({cluster for parts in self.tables.values() for cluster in parts})
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 
@@ -10,6 +12,16 @@ from ktui.progress.timeline import Cause
 
 Span = tuple[int, int]
 """The beginning and the end of a time, ms since 1970."""
+R = TypeVar("R")
+K = TypeVar("K")
+
+
+def by_key(rows: Iterable[R], key: Callable[[R], K]) -> dict[K, list[R]]:
+    """Group rows by a key; both stay in the order of the rows."""
+    found: dict[K, list[R]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -154,7 +166,6 @@ class Sample(PartitionRow, frozen=True, gc=False, kw_only=True):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The replicas being added that are not in sync."""
         return tuple(broker for broker in self.adding if broker not in self.isr)
 
     @property
@@ -216,6 +227,35 @@ class ForecastRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     recent_s: float | None = None
 
 
+FORECASTS_WITH_TRUTH = """
+SELECT cluster_id, session, run_id, scope, topic, partition, t, share, left_s, low_s, high_s,
+  linear_s, recent_s, (over_t - t) / 1000 AS truth_s
+FROM (
+  SELECT f.*, CASE WHEN f.scope = 'run' THEN r.ended_t ELSE c.ended_t END AS over_t
+  FROM forecasts AS f
+  LEFT JOIN caught_up AS c ON c.cluster_id = f.cluster_id AND c.session = f.session
+    AND c.topic = f.topic AND c.partition = f.partition AND c.since = f.since
+  LEFT JOIN (
+    SELECT cluster_id, run_id, ended_t FROM runs
+    WHERE ended_t IS NOT NULL AND outcomes['done'] = partitions
+  ) AS r ON r.cluster_id = f.cluster_id AND r.run_id = f.run_id
+) AS ended
+WHERE over_t >= t AND EXISTS (
+  SELECT 1 FROM polls AS p
+  WHERE NOT p.shadowed AND p.cluster_id = ended.cluster_id AND p.session = ended.session
+    AND p.seq = ended.seq
+)
+"""
+"""The one rule by which every reader compares forecasts with what happened, for DuckDB and Spark.
+
+It selects `session` and the columns of ETA_BACKTEST but `at`, from FORECASTS, CAUGHT_UP, POLLS and
+RUNS.
+
+Forecasts of shadowed polls are left out, and those of runs and copies that did not end. Of a run
+that means: with every partition done.
+"""
+
+
 class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A row of `what_if`: how long the run would have taken under other limits. In seconds."""
 
@@ -271,7 +311,6 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     idle: tuple[Span, ...] = ()
     """The long times within the span in which nothing moved or happened, in order."""
     marks: tuple[Mark, ...] = ()
-    """What happened, in order of time."""
     inflow: tuple[Inflow, ...] = ()
     inflow_ms: int = 60_000
     """The length of the bins of `inflow`."""
@@ -280,9 +319,7 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     rates: tuple[RateRecord, ...] = ()
     """The rates of the run, in order of time; none in the report of a cluster."""
     slowest: tuple[Sample, ...] = ()
-    """Samples of the moves that took longest."""
     stalls: tuple[JudgedStall, ...] = ()
-    """All stalls, the longest first."""
     guesses: tuple[ForecastRecord, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import inspect
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 from pyspark.sql.types import (
@@ -57,9 +58,45 @@ def struct_of(*columns: StructField) -> StructType:
     return StructType(list(columns))
 
 
+def table(name: str, *columns: StructField, dated_by: str | None = None) -> Table:
+    """Describe a table by its columns."""
+    return Table(name, struct_of(*columns), dated_by)
+
+
 def array_of(*columns: StructField) -> ArrayType:
     """Describe an array whose elements have these columns."""
     return ArrayType(struct_of(*columns), containsNull=False)
+
+
+_IDS = ("batch", "broker", "original", "partition", "target")
+"""The fields whose numbers have 32 bits, as Kafka's; all others have 64."""
+
+
+def columns_of(kind: type[msgspec.Struct]) -> list[StructField]:
+    """Describe the columns that follow from a record's fields."""
+    columns = []
+    for each in msgspec.structs.fields(kind):
+        found = inspect.type_info(each.type)
+        null = isinstance(found, inspect.UnionType) and found.includes_none
+        columns.append(column(each.name, _type(each.name, found), null=null))
+    return columns
+
+
+def _type(name: str, kind: inspect.Type) -> DataType:
+    match kind:
+        case inspect.UnionType():
+            (known,) = (each for each in kind.types if not isinstance(each, inspect.NoneType))
+            return _type(name, known)
+        case inspect.StructType():
+            return struct_of(*columns_of(kind.cls))
+        case inspect.DictType():
+            return MapType(_type("", kind.key_type), _type("", kind.value_type), False)  # noqa: FBT003 - no nulls; Spark's
+        case inspect.CollectionType():
+            return ArrayType(_type(name, kind.item_type), containsNull=False)
+        case inspect.IntType():
+            return INT if name in _IDS else LONG
+        case _:
+            return {inspect.BoolType: BOOLEAN, inspect.FloatType: DOUBLE}.get(type(kind), TEXT)
 
 
 def require_columns(

@@ -75,7 +75,6 @@ class Sizing:
 
     @contextmanager
     def at_least(self, size: int) -> Iterator[None]:
-        """Within the block, use the settings for this many compressed bytes, or for more."""
         before = self._size
         self.resize(max(before, size))
         yield

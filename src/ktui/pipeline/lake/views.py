@@ -26,8 +26,8 @@ from pyspark.sql.types import (
 
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.records import FORECASTS_WITH_TRUTH
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.truths import FORECASTS_WITH_TRUTH
 
 NAME = "views.sql"
 TABLES = tuple(
@@ -36,7 +36,6 @@ TABLES = tuple(
         key=lambda table: table.name,
     )
 )
-"""All tables, by name."""
 _COMPUTED = {
     tables.ETA_BACKTEST.name: (
         f"SELECT *, epoch_ms(t) AT TIME ZONE 'UTC' AS at FROM ({FORECASTS_WITH_TRUTH})"  # noqa: S608 - fixed

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
+from ktui.pipeline.sql.duck_lake import DuckLake
 from ktui.pipeline.tables.listings import GAP_MS
 from ktui.recording.reading import newer_format
 
@@ -32,9 +33,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     lines: int
     """Lines, without further copies."""
     copies: int
-    """Further copies of lines."""
     differing: int
-    """Lines whose copies differ."""
     missing: int
     """Lines without any copy, though later lines of their session exist."""
     quarantined: Mapping[str, int]
@@ -52,19 +51,10 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """Polls at times that a better session saw."""
     shadowed_samples: int
     rows: Mapping[str, int]
-    """Rows by table."""
 
     @property
     def lost(self) -> bool:
         return bool(self.quarantined or self.missing)
-
-
-class Queryable(Protocol):
-    """One version of a lake that answers SQL: DuckDB's, and Spark's for those at URIs."""
-
-    manifest: Manifest
-
-    def rows(self, sql: str) -> list[dict[str, Any]]: ...
 
 
 class SparkQueries:
@@ -80,6 +70,9 @@ class SparkQueries:
         found = self._tables[LINES.name].sparkSession.sql(sql)
         return [row.asDict() for row in found.collect()]
 
+
+Queryable = DuckLake | SparkQueries
+"""One version of a lake that answers SQL: DuckDB's, and Spark's for those at URIs."""
 
 # The SQL below means the same to DuckDB and to Spark.
 

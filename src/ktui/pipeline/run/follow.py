@@ -8,7 +8,6 @@ read, so the second report has no effect. Each line is in the tables once.
 
 from __future__ import annotations
 
-import fcntl
 import math
 import signal
 import time
@@ -19,7 +18,6 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 import msgspec
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -32,7 +30,7 @@ from ktui.insights.insights import publish_insights
 from ktui.pipeline.errors import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
-from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path, open_lock
+from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path, locked_alone
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
 from ktui.pipeline.spark.master import CONNECTION_LOST, root_cause, spark_errors_as_problems
@@ -44,22 +42,6 @@ _LAYOUT = 1
 _POLL_S = 0.2
 _WAITS = "Waiting for next trigger"
 """Spark's status message of a stream that has listed its folders."""
-
-
-class FollowReport(Protocol):
-    """Receives the progress of a follower: one call at a time, each maybe from another thread."""
-
-    def doing(self, what: str) -> None: ...
-
-    def waits(self, why: str) -> None: ...
-
-    def read(self, outcome: PipelineOutcome) -> None: ...
-
-    def follows(self, found: Found) -> None:
-        """Receive the first search's result, once its segments are read and following begins."""
-        ...
-
-    def problem(self, words: str) -> None: ...
 
 
 class Follower:
@@ -74,7 +56,7 @@ class Follower:
     """
 
     def __init__(
-        self, spark: SparkSession, request: PipelineRequest, every_s: float, report: FollowReport
+        self, spark: SparkSession, request: PipelineRequest, every_s: float, report: FollowPrinter
     ) -> None:
         self._spark = spark
         self._request = request
@@ -144,7 +126,8 @@ class Follower:
     def _started(self) -> StreamingQuery:
         stream = segments.stream(self._spark, self._places).writeStream
         stream = stream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
-        return stream.trigger(processingTime=f"{_ms(self._every_s)} milliseconds").start()
+        every_ms = max(1, math.ceil(self._every_s * 1000))
+        return stream.trigger(processingTime=f"{every_ms} milliseconds").start()
 
     def _watch(self, query: StreamingQuery) -> bool:
         """Wait until a stream ends or is to end; return whether it has listed its folders.
@@ -215,7 +198,6 @@ class Follower:
 
     @property
     def _name(self) -> str:
-        """The name of the checkpoint, by the followed folders."""
         named = "\n".join((str(_LAYOUT), *self._places))
         return sha256(named.encode()).hexdigest()[:16]
 
@@ -232,29 +214,17 @@ class Follower:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Lock the checkpoint against other followers of the same folders."""
         if not isinstance(self._files, LocalFiles):
             yield
             return
-        folder = self._files.path / FOLLOWING
-        folder.mkdir(parents=True, exist_ok=True)
-        with open_lock(folder / f"{self._name}.lock") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                places = ", ".join(self._request.recordings)
-                raise PipelineProblem(
-                    f"{self._files.path}: another follower already reads {places} into this lake"
-                ) from None
+        path, places = self._files.path, ", ".join(self._request.recordings)
+        busy = PipelineProblem(f"{path}: another follower already reads {places} into this lake")
+        with locked_alone(path / FOLLOWING / f"{self._name}.lock", busy):
             yield
 
 
 class _Dropped(Exception):
     """Raised to drop begun work, as the follower is to end."""
-
-
-def _ms(seconds: float) -> int:
-    return max(1, math.ceil(seconds * 1000))
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

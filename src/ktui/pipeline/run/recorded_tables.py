@@ -58,16 +58,8 @@ def span_figures() -> list[Column]:
 
 def span_of(row: Row, versions: Iterable[str] = ()) -> SessionSpan:
     """Return the span of a row with `span_figures`."""
-    return SessionSpan(
-        row["cluster_id"],
-        row["session"],
-        row["first_ms"],
-        row["last_ms"],
-        row["least_offset"],
-        row["most_offset"],
-        tuple(sorted(row["run_ids"])),
-        tuple(sorted(versions)),
-    )
+    found = row.asDict() | {"run_ids": sorted(row["run_ids"]), "versions": sorted(versions)}
+    return msgspec.convert(found, SessionSpan)
 
 
 class Sessions:
@@ -240,7 +232,6 @@ class NewRows(NamedTuple):
     damaged: bool
     """Whether there are rows for the table QUARANTINE."""
     sessions: Sessions
-    """The sessions of their clusters."""
 
 
 @contextmanager
@@ -290,7 +281,7 @@ def add_recorded(
         unsettled = version.to_merge(SAMPLES)
         new.sessions.write()
         of_runs = new.sessions.run_ids(touched | more)
-        samples = _write(version, decoded, Settled(copies, sessions, of_runs), new, tell)
+        samples = _write(version, decoded, (copies, sessions, of_runs), new, tell)
         yield None if changed is None else _news(version, changed, samples, unsettled, resettled)
 
 
@@ -324,22 +315,15 @@ def _merged(
     return merged, sessions
 
 
-class Settled(NamedTuple):
-    """What is settled about the lines that are written."""
-
-    copies: DataFrame
-    """As `normalize.copies` returns, of all sessions with such lines."""
-    sessions: DataFrame
-    """As `normalize.sessions` returns for those."""
-    run_ids: Sequence[str]
-    """The runs whose events may be among them."""
-
-
 def _write(
-    version: NewVersion, decoded: DataFrame, settled: Settled, new: NewRows, tell: OnStep
+    version: NewVersion,
+    decoded: DataFrame,
+    settled: tuple[DataFrame, DataFrame, Sequence[str]],
+    new: NewRows,
+    tell: OnStep,
 ) -> DataFrame:
-    """Write the recorded tables, and return the samples that were written."""
-    copies, sessions = settled.copies, settled.sessions
+    # of all sessions with lines that are written, and of the runs with events among these
+    copies, sessions, run_ids = settled
 
     def grown(table: Table, kind: str) -> DataFrame:
         rows = version.to_merge(table).unionByName(decoded_rows(decoded, kind))
@@ -358,7 +342,7 @@ def _write(
     counting = copies.where("counts").select(*normalize.COPY)
     counted = lines.join(counting, [*normalize.COPY], "left_semi")
     version.write(POLLS, normalize.polls(counted, sessions))
-    of_runs = F.col("run_id").isin(*settled.run_ids)
+    of_runs = F.col("run_id").isin(*run_ids)
     kept = version.kept(RUN_EVENTS).where(of_runs).select(*normalize.EVENT)
     events = normalize.run_events(counted, sessions)
     version.write(RUN_EVENTS, events.join(kept, [*normalize.EVENT], "left_anti"))

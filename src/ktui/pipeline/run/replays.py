@@ -15,10 +15,9 @@ from ktui.pipeline.forecast.replay import FORMAT, PARTITION, RUN
 from ktui.pipeline.ingest.normalize import SessionKey
 from ktui.pipeline.ingest.segments import read_contents_again
 from ktui.pipeline.lake.growing import marked, write_grown
-from ktui.pipeline.lake.lake import NewVersion
+from ktui.pipeline.lake.lake import NewVersion, with_truth
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_ERRORS, FORECASTS, REPLAYS
-from ktui.pipeline.lake.truths import with_truth
 from ktui.pipeline.run.recorded_tables import OnStep, Sessions
 
 SESSION = ("cluster_id", "session")
@@ -106,29 +105,29 @@ def _alive(states: DataFrame) -> DataFrame:
     return both.where(F.col("t") >= F.col("latest_t") - _KEPT_MS).drop("latest_t")
 
 
-class NewTruths(msgspec.Struct, frozen=True):
-    """What is new about the truth of forecasts."""
+def write_errors(
+    version: NewVersion,
+    polls: DataFrame,
+    runs: DataFrame,
+    ends: DataFrame,
+    anew: Collection[str],
+    run_ids: Collection[str],
+) -> None:
+    """Write ETA_ERRORS: a version reads only the forecasts whose truth is new.
 
-    ends: DataFrame
-    """The new rows of CAUGHT_UP."""
-    sessions: Collection[str]
-    """The sessions all of whose forecasts are counted again."""
-    run_ids: Collection[str]
-    """The runs with new or changed events."""
-
-
-def write_errors(version: NewVersion, polls: DataFrame, runs: DataFrame, new: NewTruths) -> None:
-    """Write ETA_ERRORS: a version reads only the forecasts whose truth is new."""
+    That is of copies with new rows of CAUGHT_UP, of the sessions `anew`, all of whose forecasts are
+    counted again, and of the runs with new or changed events.
+    """
     known = sorted(version.known(ETA_ERRORS))
     if not known:
         forecasts, caught_up = version.written(FORECASTS), version.written(CAUGHT_UP)
         version.write(ETA_ERRORS, eta_errors(with_truth(forecasts, caught_up, polls, runs)))
         return
-    again = ~F.col("cluster_id").isin(*known) | F.col("session").isin(*sorted(new.sessions))
-    of_runs = (F.col("scope") == RUN) & F.col("run_id").isin(*sorted(new.run_ids))
-    ends = new.ends.where(~again)
+    again = ~F.col("cluster_id").isin(*known) | F.col("session").isin(*sorted(anew))
+    of_runs = (F.col("scope") == RUN) & F.col("run_id").isin(*sorted(run_ids))
+    ends = ends.where(~again)
     forecasts = version.written(FORECASTS).where(
-        again | _of_copies(ends) | (of_runs & F.col("run_id").isin(*_done(runs, new.run_ids)))
+        again | _of_copies(ends) | (of_runs & F.col("run_id").isin(*_done(runs, run_ids)))
     )
     caught_up = version.written(CAUGHT_UP).where(again).unionByName(ends)
     errors = eta_errors(with_truth(forecasts, caught_up, polls, runs))

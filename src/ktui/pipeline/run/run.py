@@ -23,12 +23,19 @@ from ktui.pipeline.forecast.derived import (
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.ingest.normalize import SessionSpan
-from ktui.pipeline.lake.files import LakeFiles, LocalFiles, lake_files
+from ktui.pipeline.lake.files import (
+    LakeFiles,
+    ListedFile,
+    LocalFiles,
+    lake_files,
+    local_path,
+)
 from ktui.pipeline.lake.growing import write_grown
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
+from ktui.pipeline.lake.manifest import NAME as LAKE
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.sizing import sized
+from ktui.pipeline.lake.sizing import ends_soon, sized
 from ktui.pipeline.lake.tables import (
     ETA_ERRORS,
     INSIGHTS,
@@ -49,7 +56,7 @@ from ktui.pipeline.run.recorded_tables import (
     span_figures,
     span_of,
 )
-from ktui.pipeline.run.replays import NewTruths, drop_states, write_errors, write_forecasts
+from ktui.pipeline.run.replays import drop_states, write_errors, write_forecasts
 from ktui.pipeline.spark.master import spark_errors_as_problems
 from ktui.pipeline.tables.all import Shared, derived_tables
 from ktui.quantities import as_count
@@ -63,7 +70,6 @@ class PipelineRequest(msgspec.Struct, frozen=True):
     lake: str
     """A folder, by path or URI."""
     choice: SegmentSelection = SegmentSelection()
-    """The segments to read."""
     asked: DerivedOptions | None = None
     """Options for forecasts, what-if and insights; None to make none of these tables."""
 
@@ -72,17 +78,13 @@ class PipelineOutcome(msgspec.Struct, frozen=True):
     """The result of a run."""
 
     found: int
-    """The number of complete segments found."""
     read: int
     """The number of them that were new to the lake, and selected."""
     copies: int
     """The number of new files with the bytes of others."""
     unfinished: int
-    """The number of segments still being recorded."""
     clusters: tuple[str, ...]
-    """The clusters with new rows."""
     manifest: Manifest
-    """The current version of the lake."""
     written: bool
     """Whether this run wrote that version."""
     problems: tuple[str, ...]
@@ -225,11 +227,12 @@ def _read(decoded: DataFrame) -> Decoded:
     for row in rows:
         of_clusters[row["cluster_id"]] += row["rows"]
     bad_rows = [row for row in rows if row["first"] is not None]
+    newer = (f"{segment_files.without_file_scheme(row.file)}:1: {row.reason}" for row in unknown)
     return Decoded(
         files={segment_files.without_file_scheme(row["file"]): row["sha256"] for row in files},
         read={row["segment"] for row in rows},
         newer={row["segment"]: row["version"] for row in unknown},
-        damaged=sorted((*map(_damage, bad_rows), *map(_newer_format, unknown))),
+        damaged=sorted((*map(_damage, bad_rows), *newer)),
         quarantined=bool(bad_rows),
         rows=of_clusters,
         sessions=[span_of(row) for row in rows if row["session"] is not None],
@@ -259,12 +262,7 @@ def _write_insights(spark: SparkSession, files: LakeFiles, version: Manifest) ->
     return insights
 
 
-def _newer_format(row: Row) -> str:
-    return f"{segment_files.without_file_scheme(row.file)}:1: {row.reason}"
-
-
 def _damage(row: Row) -> str:
-    """Return the problem of a file: its first bad line, and the number of further ones."""
     line, reason = row["first"]
     others = row["rows"] - 1
     more = f", and {as_count(others, 'line')} more" if others else ""
@@ -328,8 +326,8 @@ def _replay(
         return
     ends, anew = write_forecasts(version, sessions, made, segments, tell)
     tell(ETA_ERRORS.name)
-    truths = NewTruths(ends, {*anew, *written.changed}, written.run_ids)
-    write_errors(version, made[POLLS.name], made[RUNS.name], truths)
+    again = {*anew, *written.changed}
+    write_errors(version, made[POLLS.name], made[RUNS.name], ends, again, written.run_ids)
     made[ETA_ERRORS.name] = version.written(ETA_ERRORS)
 
 
@@ -377,3 +375,30 @@ def nothing_recorded(request: PipelineRequest, found: segment_files.Found) -> st
         f"{places}: nothing is recorded. ktui start records its run, and ktui watch --record its "
         "view. To record a cluster: ktui record"
     )
+
+
+def check_recorded(request: PipelineRequest, here: Collection[ListedFile] | None) -> None:
+    """Check that a run has a lake or recordings to begin with, as far as this machine shows.
+
+    Raises:
+        PipelineProblem: there is no lake yet, and a place is missing or nothing is recorded there.
+    """
+    lake = local_path(request.lake)
+    if lake is None or (lake / LAKE).exists():
+        return
+    for place in request.recordings:
+        path = local_path(place)
+        if path is not None and not path.exists():
+            raise PipelineProblem(f"{place}: no such file or folder")
+    if here is not None and not here:
+        raise PipelineProblem(nothing_recorded(request, segment_files.Found((), (), 0)))
+
+
+def reads_little(request: PipelineRequest, here: Collection[ListedFile] | None) -> bool:
+    """Whether a run's JVM will end soon, before Spark is there; not known of URIs, so False."""
+    lake = local_path(request.lake)
+    if lake is None or here is None:
+        return False
+    before = read_manifest(LocalFiles(lake)) or Manifest()
+    new = segment_files.new_files(here, segment_files.settled(before.segments))
+    return ends_soon(sum(file.length for file in new))

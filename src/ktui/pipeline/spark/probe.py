@@ -19,9 +19,7 @@ class ProbeResult(NamedTuple):
     host: str
     python: str
     libraries: tuple[str, ...]
-    """The packages that are missing."""
     paths: tuple[str, ...]
-    """The paths that do not exist there."""
 
 
 def probe(paths: Iterable[str]) -> Iterator[ProbeResult]:

@@ -346,7 +346,6 @@ class SparkProgress:
 
     @contextmanager
     def following(self, context: SparkContext) -> Iterator[None]:
-        """Within the block, show the number of tasks of a Spark context."""
         over = threading.Event()
         follower = threading.Thread(target=self._follow, args=(context, over), daemon=True)
         if self._live:

@@ -108,7 +108,6 @@ def _rates(pairs: DataFrame) -> DataFrame:
 
 
 def _with_move(rows: DataFrame, folds: DataFrame) -> DataFrame:
-    """Replace the listing of each row by the key of its move."""
     foreign = F.when(F.col("run_id").isNull(), F.col("listing"))
     return (
         with_run(rows, folds, "listing_t")

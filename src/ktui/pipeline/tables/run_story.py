@@ -58,7 +58,6 @@ class RateFacts(msgspec.Struct):
     entry: int
     t: int
     kind: str
-    """The name of the event."""
     bytes_s: int | None
     """Bytes a second into each broker that `brokers` does not name; None for no throttle."""
     brokers: tuple[BrokerRate, ...]
@@ -193,12 +192,10 @@ class RunFacts(msgspec.Struct):
     version: str | None
     limit_changes: int
     objective: str | None
-    """The objective of --slo, as it is typed."""
     windows: int | None
     """The windows in which something was copied, and those with a figure that kept it."""
     kept: int | None
     by_t: int | None
-    """The time of --by."""
     rate_changes: int | None
     outcomes: dict[str, int]
     """The number of partitions in each state as of the last event."""

@@ -11,86 +11,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import MapType
 
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.pipeline.lake.schema import (
-    BOOLEAN,
-    BROKERS,
-    DOUBLE,
-    INT,
-    LONG,
     TEXT,
-    array_of,
     column,
+    columns_of,
     fit_to_table,
     require_columns,
     struct_of,
 )
-from ktui.pipeline.lake.tables import BATCHES, BROKER_RATES, RATES, RUN_EVENTS, RUNS
+from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
 from ktui.pipeline.tables.windows import PARTITION, as_timestamp, left_join_null_safe
 from ktui.recording.lines import from_wall_ms
 
-_STEPS = array_of(
-    column("batch", INT),
-    column("alters", BOOLEAN),
-    column("elects", BOOLEAN),
-    column("t", LONG),
-    column("over_t", LONG, null=True),
-)
-_WAITS = array_of(
-    column("state", TEXT),
-    column("began_t", LONG),
-    column("ended_t", LONG),
-    column("open", BOOLEAN),
-)
-_PARTITIONS = array_of(
-    column("topic", TEXT),
-    column("partition", INT),
-    column("topic_id", TEXT, null=True),
-    column("outcome", TEXT),
-    column("original", BROKERS, null=True),
-    column("target", BROKERS, null=True),
-    column("limits", TEXT, null=True),
-    column("ended_t", LONG, null=True),
-    column("steps", _STEPS),
-    column("waits", _WAITS),
-)
-_RATES = array_of(
-    column("entry", LONG),
-    column("t", LONG),
-    column("kind", TEXT),
-    column("bytes_s", LONG, null=True),
-    column("brokers", BROKER_RATES),
-    column("chosen_by", TEXT, null=True),
-    column("in_flight_ms", LONG),
-    column("objective", TEXT, null=True),
-    column("figure", DOUBLE, null=True),
-    column("reason", TEXT, null=True),
-    column("windows", LONG, null=True),
-    column("kept", LONG, null=True),
-    column("ends_at_t", LONG, null=True),
-    column("late", BOOLEAN, null=True),
-)
-FOLDS = struct_of(
-    column("cluster_id", TEXT),
-    column("run", TEXT),
-    column("run_id", TEXT),
-    column("began_t", LONG, null=True),
-    column("ended_t", LONG, null=True),
-    column("plan", TEXT, null=True),
-    column("version", TEXT, null=True),
-    column("limit_changes", LONG),
-    column("objective", TEXT, null=True),
-    column("windows", LONG, null=True),
-    column("kept", LONG, null=True),
-    column("by_t", LONG, null=True),
-    column("rate_changes", LONG, null=True),
-    column("outcomes", MapType(TEXT, LONG, valueContainsNull=False)),
-    column("partitions", _PARTITIONS),
-    column("rates", _RATES),
-)
+FOLDS = struct_of(column("cluster_id", TEXT), column("run_id", TEXT), *columns_of(RunFacts))
 """The rows of `run_folds`: a `run_story.RunFacts` per run, with its cluster and run id."""
 
 _NEEDED = ("cluster_id", "run_id", "run", "entry", "t", "event")

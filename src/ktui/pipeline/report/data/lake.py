@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -85,42 +86,37 @@ def counts_by_poll(
     files = tables.dataset("samples")
     if files is None:
         return []
-    keys = None if of is None else pa.array([f"{p.topic} {p.partition}" for p in of], pa.string())
     columns = ["t", "topic", "partition", "adding", "removing"]
-    parts = [
-        _by_poll(pa.table(batch), keys)
-        for batch in files.to_batches(columns=columns, filter=where)
-        if batch.num_rows
-    ]
-    if not parts:
-        return []
-    sums = pa.concat_tables(parts).group_by("t")
-    found = sums.aggregate([("partitions", "sum"), ("replicas", "sum")]).sort_by("t")
-    return list(
-        zip(
-            found["t"].to_pylist(),
-            found["partitions_sum"].to_pylist(),
-            found["replicas_sum"].to_pylist(),
-            strict=True,
+    sources = {"samples": files.scanner(columns=columns, filter=where).to_reader()}
+    if of is not None:
+        names = sorted({(each.topic, each.partition) for each in of})
+        topics, numbers = [topic for topic, _ in names], [number for _, number in names]
+        sources["ours"] = pa.table(
+            {"topic": pa.array(topics, pa.string()), "partition": pa.array(numbers, pa.int32())}
         )
-    )
+    ours = "true" if of is None else "(topic, partition) IN (FROM ours)"
+    found = queried(sources, _BY_POLL.format(ours=ours))
+    return [(each["t"], each["partitions"], each["replicas"]) for each in found]
 
 
-def _by_poll(samples: pa.Table, keys: pa.Array | None) -> pa.Table:
-    adding = pc.list_value_length(samples["adding"])
-    listed = pc.greater(pc.add(adding, pc.list_value_length(samples["removing"])), 0)
-    partitions = pc.cast(listed, pa.int64())
-    if keys is not None:
-        name = pc.binary_join_element_wise(
-            samples["topic"], pc.cast(samples["partition"], pa.string()), " "
-        )
-        ours = pc.cast(pc.is_in(name, value_set=keys), pa.int64())
-        partitions, adding = pc.multiply(partitions, ours), pc.multiply(adding, ours)
-    counted = pa.table(
-        {"t": samples["t"], "partitions": partitions, "replicas": pc.cast(adding, pa.int64())}
-    )
-    sums = counted.group_by("t").aggregate([("partitions", "sum"), ("replicas", "sum")])
-    return sums.rename_columns(["t", "partitions", "replicas"])
+_BY_POLL = """
+SELECT t, count_if(ours AND len(adding) + len(removing) > 0)::BIGINT AS partitions,
+  sum(CASE WHEN ours THEN len(adding) ELSE 0 END)::BIGINT AS replicas
+FROM (SELECT *, {ours} AS ours FROM samples) AS seen
+GROUP BY t ORDER BY t
+"""
+
+
+def queried(
+    sources: Mapping[str, pa.Table | pa.RecordBatchReader], sql: str, of: object = None
+) -> list[dict[str, Any]]:
+    """Return the rows of a query of DuckDB on Arrow's data; `of` are its named parameters."""
+    with duckdb.connect(config={"python_enable_replacements": False}) as connection:
+        connection.execute("SET temp_directory = $place", {"place": tempfile.gettempdir()})
+        for name, source in sources.items():
+            connection.register(name, source)
+        rows: list[dict[str, Any]] = connection.sql(sql, params=of).to_arrow_table().to_pylist()
+        return rows
 
 
 def _plain(batch: pa.RecordBatch) -> Sequence[dict[str, Any]]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import Dataset
 
 from ktui.pipeline.lake.records import (
+    FORECASTS_WITH_TRUTH,
     ForecastRecord,
     Inflow,
     Interval,
@@ -22,11 +21,11 @@ from ktui.pipeline.lake.records import (
     Partition,
     Sample,
     Span,
+    by_key,
 )
-from ktui.pipeline.lake.truths import FORECASTS_WITH_TRUTH
-from ktui.pipeline.report.data.lake import Tables, partition_names, stream_records
+from ktui.pipeline.report.data.lake import Tables, partition_names, queried, stream_records
 from ktui.pipeline.report.data.subject import Subject
-from ktui.pipeline.tables.evidence import cause_in, cause_of, cause_window, stalls
+from ktui.pipeline.tables.stall_cause import cause_in, cause_of, cause_window, stalls
 
 MINUTE_MS = 60_000
 _SECONDS = (5, 10, 15, 30)
@@ -71,7 +70,7 @@ WITH seen AS (
         AND read_t - last.read_t BETWEEN 1 AND $near
 )
 SELECT broker, bin,
-    sum(bytes * (least(ended, bin + $bins) - greatest(began, bin)) / (ended - began))
+    sum(bytes * (least(ended, bin + $bins) - greatest(began, bin)) / (ended - began)) AS value
 FROM (
     SELECT *, unnest(range(began - began % $bins, ended, $bins)) AS bin
     FROM copies
@@ -84,7 +83,7 @@ _GROWN_FROM = (
     "sizes",
 )  # fmt: skip
 _THROTTLED = """
-SELECT rate.broker, t - t % $bins AS bin, max(rate.follower)
+SELECT rate.broker, t - t % $bins AS bin, max(rate.follower) AS value
 FROM (SELECT t, unnest(rates) AS rate FROM samples)
 WHERE rate.follower IS NOT NULL
 GROUP BY ALL
@@ -143,11 +142,8 @@ def binned(samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: i
 
 def _by_key(samples: pa.RecordBatchReader, sql: str, of: Mapping[str, Any]) -> dict[_Key, Any]:
     """Run a query on samples whose rows are a broker, the start of a bin, and a value."""
-    with duckdb.connect(config={"python_enable_replacements": False}) as connection:
-        connection.execute("SET temp_directory = $place", {"place": tempfile.gettempdir()})
-        connection.register("samples", samples)
-        found = connection.execute(sql, of).fetchall()
-    return {(broker, began): value for broker, began, value in found}
+    found = queried({"samples": samples}, sql, of)
+    return {(each["broker"], each["bin"]): each["value"] for each in found}
 
 
 def _keep_highest(throttles: dict[_Key, int], key: _Key, rate: int | None) -> None:
@@ -169,45 +165,28 @@ def _rows(copied: Mapping[_Key, float], throttles: Mapping[_Key, int]) -> list[I
 
 _COPIES = pa.schema(
     {
-        "cluster_id": pa.string(),
-        "session": pa.string(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "since": pa.int64(),
-        "ended_t": pa.int64(),
+        **dict.fromkeys(("cluster_id", "session", "topic"), pa.string()),
+        **dict.fromkeys(("partition", "since", "ended_t"), pa.int64()),
     }
 )
-_NEEDED = {
-    "polls": ("cluster_id", "session", "seq", "shadowed"),
-    "runs": ("cluster_id", "run_id", "ended_t", "outcomes", "partitions"),
-}
+_POLL = ["cluster_id", "session", "seq", "shadowed"]
+_RUN = ["cluster_id", "run_id", "ended_t", "outcomes", "partitions"]
 
 
 def run_forecasts(tables: Tables, subject: Subject) -> Sequence[ForecastRecord]:
     """Read the forecasts for the subject's runs, as the view `eta_backtest` has them, by time."""
-    of_runs = subject.where() & (pc.field("scope") == "run")
-    of_cluster = subject.where(of_run=False)
-    found = {"forecasts": _forecasts_rows(tables, "forecasts", None, of_runs)}
-    for name, columns in _NEEDED.items():
-        found[name] = _forecasts_rows(tables, name, columns, of_cluster)
-    known = {name: rows for name, rows in found.items() if rows is not None}
-    if known.keys() != found.keys():
+    forecasts, polls, runs = map(tables.dataset, ("forecasts", "polls", "runs"))
+    if forecasts is None or polls is None or runs is None:
         return ()
-    with duckdb.connect(config={"python_enable_replacements": False}) as connection:
-        for name, rows in known.items():
-            connection.register(name, rows)
-        connection.register("caught_up", _COPIES.empty_table())  # runs need none
-        result = connection.sql(f"{FORECASTS_WITH_TRUTH} ORDER BY run_id, t, session, seq")
-        return msgspec.convert(result.to_arrow_table().to_pylist(), list[ForecastRecord])
-
-
-def _forecasts_rows(
-    tables: Tables, table: str, columns: Sequence[str] | None, where: pc.Expression
-) -> pa.Table | None:
-    files = tables.dataset(table)
-    if files is None:
-        return None
-    return files.to_table(columns=None if columns is None else [*columns], filter=where)
+    of_cluster = subject.where(of_run=False)
+    sources = {
+        "forecasts": forecasts.to_table(filter=subject.where() & (pc.field("scope") == "run")),
+        "polls": polls.to_table(columns=_POLL, filter=of_cluster),
+        "runs": runs.to_table(columns=_RUN, filter=of_cluster),
+        "caught_up": _COPIES.empty_table(),  # runs need none
+    }
+    found = queried(sources, f"{FORECASTS_WITH_TRUTH} ORDER BY run_id, t, session, seq")
+    return msgspec.convert(found, list[ForecastRecord])
 
 
 _Stalls = Mapping[Partition, Sequence[Interval]]
@@ -220,9 +199,7 @@ def judged_stalls(
     found = sorted(stalls(intervals), key=lambda one: (one.began, one.key))
     if not found:
         return []
-    by_partition: defaultdict[Partition, list[Interval]] = defaultdict(list)
-    for stall in found:
-        by_partition[stall.key].append(stall)
+    by_partition = by_key(found, lambda stall: stall.key)
     telling = _telling_samples(tables, by_partition, samples & _times(found))
     judged = [
         JudgedStall(stall, *cause_of(telling.get((stall.key, stall.began), ()))) for stall in found

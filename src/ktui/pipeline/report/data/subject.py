@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from ktui import __version__
 from ktui.cluster.text import marked
 from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.records import ReportFacts, RunRecord
 from ktui.pipeline.report.data.lake import ArrowLake, Tables, records, values
 
@@ -74,19 +75,14 @@ def _choices(what: str, names: list[str]) -> str:
     return f"{what}: {', '.join(names[:_MOST_NAMED])}{more}."
 
 
-class Segment(msgspec.Struct, frozen=True):
-    """A file of a recording that the lake was made from."""
-
-    path: str
-    sha256: str
-
-
 class UnusableLine(msgspec.Struct, frozen=True):
     """A line of a recording that could not be used."""
 
     file: str
     line: int | None
     reason: str
+    segment: str = ""
+    """The first digits of its file's checksum."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,19 +91,12 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     made_at: datetime
     version: str
     lake: str
-    segments: tuple[Segment, ...]
+    segments: tuple[SegmentRead, ...]
     lost: tuple[UnusableLine, ...]
 
 
 _DIGITS = 16
 """The digits of a segment's checksum by which rows name the segment."""
-
-
-class _Bad(msgspec.Struct, frozen=True):
-    segment: str
-    file: str
-    line: int
-    reason: str
 
 
 def trace_provenance(
@@ -117,22 +106,13 @@ def trace_provenance(
     used = _segments(lake, subject, facts)
     cluster = pc.field("cluster_id")
     concerned = (cluster == subject.cluster_id) | (cluster == "")
-    bad = records(lake, "quarantine", _Bad, concerned)
-    of_run = subject.run is not None
+    bad = records(lake, "quarantine", UnusableLine, concerned)
     return Provenance(
         made_at=datetime.now(UTC),
         version=__version__,
         lake=place,
-        segments=tuple(
-            Segment(one.path, one.sha256)
-            for one in lake.manifest.segments
-            if one.sha256[:_DIGITS] in used
-        ),
-        lost=tuple(
-            UnusableLine(one.file, one.line, one.reason)
-            for one in bad
-            if not of_run or one.segment in used
-        ),
+        segments=tuple(each for each in lake.manifest.segments if each.sha256[:_DIGITS] in used),
+        lost=tuple(line for line in bad if subject.run is None or line.segment in used),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 import textwrap
@@ -15,11 +16,11 @@ import msgspec
 from ktui.cluster.text import clean
 from ktui.pipeline.lake.records import PartitionRow, ReportFacts, Span
 from ktui.pipeline.report.data import marks
+from ktui.quantities import as_duration
 
 JSON = Mapping[str, Any]
 
 MOST_ROWS = 200
-"""The most rows of a figure's table."""
 
 
 _LOG_FROM = 10
@@ -38,14 +39,14 @@ class Rows(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     more: int = 0
-    """The number of rows that were left out."""
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """A drawing: traces and layout in plotly.js's own format, with colours as `var(--name)`."""
 
-    id: str
-    title: str
+    id: str = ""
+    """Set by `figure`, as is the title."""
+    title: str = ""
     says: str
     """The meaning of the drawing in words and figures; also its text for screen readers."""
     caption: str
@@ -56,7 +57,6 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     next_step: str = ""
     """What to do to learn more, before the commands; empty where nothing is to be done."""
     commands: tuple[str, ...] = ()
-    """The commands of the next step, in order."""
     height: int = 380
     along_time: bool = True
     """Whether x is time; if so, keys move and zoom the drawing."""
@@ -68,6 +68,62 @@ class Missing(msgspec.Struct, frozen=True):
     id: str
     title: str
     why: str
+
+
+def figure(
+    id_: str, title: str
+) -> Callable[[Callable[[ReportFacts], Figure | str]], Callable[[ReportFacts], Figure | Missing]]:
+    """Name what a function draws; where it returns a text, the figure is missing, with that why."""
+
+    def named(
+        draw: Callable[[ReportFacts], Figure | str],
+    ) -> Callable[[ReportFacts], Figure | Missing]:
+        @functools.wraps(draw)
+        def drawn(facts: ReportFacts) -> Figure | Missing:
+            found = draw(facts)
+            if isinstance(found, str):
+                return Missing(id_, title, found)
+            return msgspec.structs.replace(found, id=id_, title=title)
+
+        return drawn
+
+    return named
+
+
+def line(name: str, points: Iterable[tuple[Any, Any]], look: JSON, **more: Any) -> JSON:
+    """Return a line through points, with a look such as its colour and dash."""
+    known = list(points)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": without_markup(name),
+        "x": [x for x, _ in known],
+        "y": [y for _, y in known],
+        "line": {"width": 2, **look},
+        **more,
+    }
+
+
+def signs(name: str, points: Iterable[tuple[Any, Any, str]], marker: JSON, **more: Any) -> JSON:
+    """Return a sign at each point, whose third part is its text in the drawing's markup."""
+    known = list(points)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": without_markup(name),
+        "x": [x for x, _, _ in known],
+        "y": [y for _, y, _ in known],
+        "customdata": [says for _, _, says in known],
+        "hovertemplate": SAYS,
+        "marker": marker,
+        **more,
+    }
+
+
+SAYS = "%{customdata}<extra></extra>"
+"""Labels a point with its own text."""
+LIMIT = {"color": "var(--limit)", "dash": "dash"}
+OUTLINED = {"width": 1, "color": "var(--paper)"}
 
 
 def rows(columns: Sequence[str], all_rows: Iterable[Sequence[str]]) -> Rows:
@@ -170,6 +226,11 @@ def as_time(t: int) -> str:
     return datetime.fromtimestamp(t / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def lasted(ms: float) -> str:
+    """Format a length in ms."""
+    return as_duration(ms / 1000)
+
+
 def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
     """Return about 400 equally spaced moments in ms at most, at least 1 s apart, with both ends.
 
@@ -239,7 +300,6 @@ class Counter:
         return bisect_right(self._began, t) - bisect_right(self._ended, t)
 
     def most(self) -> int:
-        """Return the most intervals that contain the same moment."""
         return max((self.at(t) for t in self._began), default=0)
 
 
@@ -313,4 +373,9 @@ MARKS = {
 """The symbol and the colour of what happened, by kind."""
 
 LINES = tuple(f"var(--line-{number})" for number in range(1, 9))
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
+
+
+def line_look(place: int) -> JSON:
+    """Return the look of one of several lines: colours and dashes repeat after eight."""
+    return {"color": LINES[place % len(LINES)], "dash": _DASHES[place % len(_DASHES)]}

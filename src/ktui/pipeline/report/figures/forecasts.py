@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ktui.pacing.limits import NUMBERS, limit_text
-from ktui.pipeline.lake.records import ForecastRecord, ReportFacts, WhatIf
+from ktui.pipeline.lake.records import ForecastRecord, ReportFacts, WhatIf, by_key
 from ktui.pipeline.report.figures.figure import (
     JSON,
+    SAYS,
     Figure,
-    Missing,
     as_time,
     axis,
     breaks,
+    figure,
     layout,
+    line,
     rows,
     thinned,
     time_axis,
@@ -26,7 +27,6 @@ from ktui.pipeline.report.figures.figure import (
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
-ID, TITLE = "eta", "The time left, as predicted and as it was"
 _MOST_ROWS = 40
 _HALF = 0.1
 """Shares no further than this from 0.5 count as half way."""
@@ -37,25 +37,21 @@ _UNITS = (("hours", 3_600, 3 * 3_600), ("minutes", 60, 180), ("seconds", 1, 0))
 _Of = Callable[[ForecastRecord], float | None]
 
 
-def eta_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("eta", "The time left, as predicted and as it was")
+def eta_figure(facts: ReportFacts) -> Figure | str:
     """Draw the live view's time left for the run that ended last, beside two naive forecasts."""
-    of: defaultdict[str, list[ForecastRecord]] = defaultdict(list)
-    for guess in facts.guesses:
-        of[guess.run_id or ""].append(guess)
+    of = by_key(facts.guesses, lambda guess: guess.run_id or "")
     if not of:
-        why = (
+        return (
             "Left out: only of a run that has ended, with every partition done, is there a truth to"
             " hold forecasts against."
         )
-        return Missing(ID, TITLE, why)
     run_id = max(of, key=lambda one: of[one][-1].t)
     guesses = sorted(of[run_id], key=lambda guess: guess.t)
     top_s = _top_s(guesses)
     unit, unit_s = next((name, each_s) for name, each_s, from_s in _UNITS if top_s >= from_s)
     points = breaks(((guess.t, guess) for guess in thinned(guesses)), facts.gaps)
     return Figure(
-        id=ID,
-        title=TITLE,
         says=_says(guesses),
         caption=(
             "The closer to the line of the truth, the better; the band around the prediction is"
@@ -64,10 +60,7 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
             + (f" Of {len(of)} runs, {run_id} is drawn." if len(of) > 1 else "")
         ),
         traces=_traces(points, unit_s),
-        layout=layout(
-            time_axis(facts),
-            axis(f"time left, {unit}", range=[0, top_s / unit_s]),
-        ),
+        layout=layout(time_axis(facts), axis(f"time left, {unit}", range=[0, top_s / unit_s])),
         table=rows(
             ("time (UTC)", "predicted", "range", "truth"),
             (
@@ -87,32 +80,23 @@ _Points = Sequence[tuple[int, ForecastRecord | None]]
 
 
 def _traces(guesses: _Points, unit_s: int) -> list[JSON]:
-    def line(name: str, of: _Of, colour: str = "", dash: str = "solid") -> JSON:
-        return {
-            "type": "scatter",
-            "mode": "lines",
-            "name": without_markup(name),
-            "x": [t for t, _ in guesses],
-            "y": [
-                None if g is None or (s := of(g)) is None else round(s / unit_s, 3)
-                for _, g in guesses
-            ],
-            "line": {"color": colour, "dash": dash, "width": 2},
-        }
+    def points(of: _Of) -> Iterator[tuple[int, float | None]]:
+        for t, guess in guesses:
+            seconds = None if guess is None else of(guess)
+            yield t, None if seconds is None else round(seconds / unit_s, 3)
+
+    def drawn(name: str, of: _Of, colour: str, dash: str = "solid") -> JSON:
+        return line(name, points(of), {"color": colour, "dash": dash})
 
     edge = {"width": 0}
+    filled = {"fill": "tonexty", "fillcolor": "var(--range)"}
     return [
-        {**line("low", lambda g: g.low_s), "line": edge, "showlegend": False},
-        {
-            **line("range", lambda g: g.high_s),
-            "line": edge,
-            "fill": "tonexty",
-            "fillcolor": "var(--range)",
-        },
-        line("at the rate of 10 s", lambda g: g.recent_s, "var(--line-3)", "dot"),
-        line("stretched", lambda g: g.linear_s, "var(--line-4)", "dash"),
-        line("predicted", lambda g: g.left_s, "var(--line-1)"),
-        line("truth", lambda g: g.truth_s, "var(--ink)"),
+        line("low", points(lambda g: g.low_s), edge, showlegend=False),
+        line("range", points(lambda g: g.high_s), edge, **filled),
+        drawn("at the rate of 10 s", lambda g: g.recent_s, "var(--line-3)", "dot"),
+        drawn("stretched", lambda g: g.linear_s, "var(--line-4)", "dash"),
+        drawn("predicted", lambda g: g.left_s, "var(--line-1)"),
+        drawn("truth", lambda g: g.truth_s, "var(--ink)"),
     ]
 
 
@@ -150,7 +134,6 @@ def error(guesses: Sequence[ForecastRecord], of: _Of) -> float | None:
     return statistics.median(off) if off else None
 
 
-WHAT_IF_ID, WHAT_IF_TITLE = "what-if", "Other limits: how long it would have taken"
 _CELL_PX, _TOP_PX, _BOTTOM_PX = 30, 96, 12
 _FIELDS = {option: option.replace("-", "_") for option in NUMBERS}
 _LETTERS = ", ".join(f"{number.letter} {number.meaning}" for number in NUMBERS.values())
@@ -171,10 +154,11 @@ _ON_SCALE = "#14181d"
 _Cells = dict[tuple[str, str], WhatIf]
 
 
-def what_if_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("what-if", "Other limits: how long it would have taken")
+def what_if_figure(facts: ReportFacts) -> Figure | str:
     """Draw the grid of limits and throttles of the last simulated run."""
     if not facts.what_ifs:
-        return Missing(WHAT_IF_ID, WHAT_IF_TITLE, _why_missing(facts))
+        return _why_missing(facts)
     run_id = facts.what_ifs[-1].run_id
     tried = [one for one in facts.what_ifs if one.run_id == run_id]
     throttles = sorted({_column(one) for one in tried}, key=_looseness)
@@ -185,8 +169,6 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
     record = next((one.record for one in tried if one.record), None)
     several = len({one.run_id for one in facts.what_ifs}) > 1
     return Figure(
-        id=WHAT_IF_ID,
-        title=WHAT_IF_TITLE,
         says=_what_if_says(tried, names),
         caption=(
             "A cell is the predicted duration under the limits of its row and the throttle of its"
@@ -261,10 +243,6 @@ def _looseness(throttle: str) -> tuple[float, str]:
     return (-math.inf if every is None else -every, throttle)
 
 
-def _throttle(throttle: str) -> str:
-    return "no throttle" if throttle == "none" else f"throttle {_rate(throttle)}"
-
-
 def _rate(throttle: str) -> str:
     """Format a throttle with its unit; rates for single brokers, in the format of `--throttle`."""
     if throttle == _DRIVEN:
@@ -301,7 +279,7 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
         "customdata": [
             ["" if c is None else without_markup(" · ".join(_row(c))) for c in r] for r in grid
         ],
-        "hovertemplate": "%{customdata}<extra></extra>",
+        "hovertemplate": SAYS,
         "hoverongaps": False,
         "colorscale": _SCALE,
         "textfont": {"color": _ON_SCALE},
@@ -346,7 +324,8 @@ def _what_if_says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
     for one in tried:
         if one.recommended:
             why = one.reason or as_duration(one.predicted_s)
-            words.append(f"Recommended is {names[one.limits]}, {_throttle(one.throttle)}: {why}.")
+            rate = "no throttle" if one.throttle == "none" else f"throttle {_rate(one.throttle)}"
+            words.append(f"Recommended is {names[one.limits]}, {rate}: {why}.")
         if one.own and one.actual_s is not None:
             predicted = f"{as_duration(one.predicted_s)} are predicted for it{_driven(one)}"
             words.append(f"The run took {as_duration(one.actual_s)} as it was; {predicted}.")
@@ -362,6 +341,5 @@ def _what_if_says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
 
 
 def _assumed(tried: Sequence[WhatIf]) -> Sequence[str]:
-    """Return what is assumed of the times that are shown, each once."""
     shown = (one for one in tried if one.foretold)
     return list(dict.fromkeys(what for one in shown for what in one.assumed or ()))

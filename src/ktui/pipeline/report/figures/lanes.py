@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ktui.pipeline.lake.records import Interval, JudgedStall, MoveRecord, Partition, ReportFacts
+from ktui.pipeline.lake.records import Interval, JudgedStall, MoveRecord, ReportFacts, by_key
 from ktui.pipeline.report.figures.figure import (
     JSON,
     PATTERNS,
+    SAYS,
     STATES,
     UNSEEN,
     Figure,
-    Missing,
     as_time,
     axis,
+    figure,
+    lasted,
     layout,
     partition_name,
     rows,
@@ -25,7 +26,7 @@ from ktui.pipeline.report.figures.figure import (
     without_markup,
 )
 from ktui.progress.timeline import Cause
-from ktui.quantities import as_count, as_duration
+from ktui.quantities import as_count
 
 _LANE_PX = 20
 _BAR = 0.75
@@ -49,10 +50,6 @@ class Bar(msgspec.Struct, frozen=True):
     began: int
     ended: int
     says: str
-
-    @property
-    def lasted(self) -> str:
-        return as_duration((self.ended - self.began) / 1000)
 
 
 class BarKind(msgspec.Struct, frozen=True):
@@ -82,7 +79,7 @@ def _trace(kind: BarKind, bars: Sequence[Bar]) -> JSON:
         "x": [max(bar.ended - bar.began, 1) for bar in bars],
         "width": _BAR,
         "customdata": [without_markup(bar.says) for bar in bars],
-        "hovertemplate": "%{customdata}<extra></extra>",
+        "hovertemplate": SAYS,
         "marker": {
             "color": kind.colour,
             "line": {"width": 0},
@@ -112,7 +109,7 @@ def lanes_layout(lanes: Sequence[FigureLane], facts: ReportFacts) -> JSON:
         zeroline=False,
         fixedrange=True,
     )
-    return layout(time_axis(facts), y, barmode="overlay", shapes=_bands(lanes, lambda a: a.band))
+    return layout(time_axis(facts), y, barmode="overlay", shapes=_bands(lanes))
 
 
 def lanes_height(lanes: Sequence[FigureLane]) -> int:
@@ -120,8 +117,8 @@ def lanes_height(lanes: Sequence[FigureLane]) -> int:
     return len(lanes) * _LANE_PX + _EDGES_PX
 
 
-def _bands(lanes: Sequence[FigureLane], band: Callable[[FigureLane], object]) -> list[JSON]:
-    edges = [place for place in range(len(lanes)) if place == 0 or _differ(lanes, place, band)]
+def _bands(lanes: Sequence[FigureLane]) -> list[JSON]:
+    edges = [n for n, lane in enumerate(lanes) if n == 0 or lane.band != lanes[n - 1].band]
     ends = [*edges[1:], len(lanes)]
     return [
         {
@@ -139,12 +136,7 @@ def _bands(lanes: Sequence[FigureLane], band: Callable[[FigureLane], object]) ->
     ]
 
 
-def _differ(lanes: Sequence[FigureLane], place: int, band: Callable[[FigureLane], object]) -> bool:
-    return band(lanes[place]) != band(lanes[place - 1])
-
-
 MOST_LANES = 40
-ID, TITLE = "lanes", "Each partition's move: where its time went"
 _OF_RUN = (
     "One lane a partition, by batch, shown by the number before its name and the ground under"
     " the lane. Between steps a partition waits for its next one, or to be cut with others."
@@ -157,47 +149,55 @@ _KINDS = [
 ]
 
 
-def moves_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("lanes", "Each partition's move: where its time went")
+def moves_figure(facts: ReportFacts) -> Figure | str:
     """Draw the partitions whose moves took longest, by batch."""
     if not facts.moves:
-        return Missing(ID, TITLE, "No partition has moved.")
+        return "No partition has moved."
     end = facts.span[1]
-    of: defaultdict[Partition, list[MoveRecord]] = defaultdict(list)
-    for move in facts.moves:
-        of[move.key].append(move)
+    of = by_key(facts.moves, lambda move: move.key)
     slowest = {key: max(moves, key=lambda move: length(move, end)) for key, moves in of.items()}
     longest = sorted(of, key=lambda key: (-length(slowest[key], end), key))
     batched = facts.of_run
-    shown = sorted(longest[:MOST_LANES], key=lambda key: _place(of[key][0], batched=batched))
-    lanes = [_lane(of[key][0], batched=batched) for key in shown]
-    bars = [
-        *_moving(shown, of, end),
-        *_bars({key: lane for lane, key in enumerate(shown)}, facts.intervals),
+    first = {key: of[key][0] for key in longest[:MOST_LANES]}
+    shown = sorted(first, key=lambda key: _place(first[key], batched=batched))
+    lanes = [_lane(first[key], batched=batched) for key in shown]
+    lane_of = {key: lane for lane, key in enumerate(shown)}
+    moving = [
+        _bar(lane_of[key], UNSEEN, move, (move.began, move.began + length(move, end)))
+        for key in shown
+        for move in of[key]
     ]
+    known = (one for one in facts.intervals if one.key in lane_of)
+    bars = [
+        *moving,
+        *(_bar(lane_of[one.key], one.state, one, (one.began, one.ended)) for one in known),
+    ]
+    faster = len(of) - len(lanes)
+    rest = as_count(faster, "faster one is", "faster ones are")
     return Figure(
-        id=ID,
-        title=TITLE,
         says=_says(slowest[longest[0]], end, len(of), len(lanes)),
         caption=(
             (_OF_RUN if batched else _OF_CLUSTER)
             + (_SEVERAL if len(facts.moves) > len(of) else "")
-            + _rest(len(of) - len(lanes))
+            + (f" {rest} in the next figure only." if faster else "")
         ),
         traces=traces(bars, _KINDS),
         layout=lanes_layout(lanes, facts),
         height=lanes_height(lanes),
         table=rows(
             ("partition", "state", "from (UTC)", "lasted"),
-            ((full_lane(shown, of, bar), bar.kind, as_time(bar.began), bar.lasted) for bar in bars),
+            (
+                (
+                    partition_name(first[shown[bar.lane]]),
+                    bar.kind,
+                    as_time(bar.began),
+                    lasted(bar.ended - bar.began),
+                )
+                for bar in bars
+            ),
         ),
     )
-
-
-def full_lane(
-    shown: Sequence[Partition], of: Mapping[Partition, list[MoveRecord]], bar: Bar
-) -> str:
-    """Name the partition of a bar."""
-    return partition_name(of[shown[bar.lane]][0])
 
 
 def length(move: MoveRecord, end: int) -> int:
@@ -222,26 +222,8 @@ def _lane(move: MoveRecord, *, batched: bool) -> FigureLane:
     return FigureLane(f"{move.batch} · {short_partition_name(move)}", move.batch)
 
 
-def _moving(
-    shown: Sequence[Partition], of: Mapping[Partition, list[MoveRecord]], end: int
-) -> list[Bar]:
-    return [
-        _bar(lane, UNSEEN, move, (move.began, move.began + length(move, end)))
-        for lane, key in enumerate(shown)
-        for move in of[key]
-    ]
-
-
-def _bars(lane_of: Mapping[Partition, int], intervals: Sequence[Interval]) -> list[Bar]:
-    return [
-        _bar(lane_of[one.key], one.state, one, (one.began, one.ended))
-        for one in intervals
-        if one.key in lane_of
-    ]
-
-
 def _bar(lane: int, kind: str, row: MoveRecord | Interval, when: tuple[int, int]) -> Bar:
-    took = as_duration((when[1] - when[0]) / 1000)
+    took = lasted(when[1] - when[0])
     return Bar(lane, kind, *when, f"{partition_name(row)}: {kind} {took}, from {as_time(when[0])}")
 
 
@@ -249,20 +231,13 @@ def _says(slowest: MoveRecord, end: int, partitions: int, lanes: int) -> str:
     those = f"The {lanes:,} slowest of {as_count(partitions, 'partition')}"
     if lanes == partitions:
         those = as_count(partitions, "partition")
-    took = as_duration(length(slowest, end) / 1000)
+    took = lasted(length(slowest, end))
     stalls = f", {as_count(slowest.stalls, 'stall')} in it" if slowest.stalls else ""
     return f"{those}. The longest move was that of {partition_name(slowest)}: {took}{stalls}."
 
 
-def _rest(left_out: int) -> str:
-    if not left_out:
-        return ""
-    return f" {as_count(left_out, 'faster one is', 'faster ones are')} in the next figure only."
-
-
-STALLS_ID, STALLS_TITLE = "stalls", "When moves stood still, and why"
 MOST = 30
-"""The most stalls to draw."""
+_SUMMED = "are in the sums and the table"
 
 _STALLS_KINDS = (
     BarKind(Cause.TARGET_DOWN, "var(--line-1)"),
@@ -275,27 +250,24 @@ _STALLS_KINDS = (
 )
 
 
-def stalls_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("stalls", "When moves stood still, and why")
+def stalls_figure(facts: ReportFacts) -> Figure | str:
     """Draw the stalls that lasted longest, each with its cause."""
     longest = facts.stalls[:MOST]
     if not longest:
-        return Missing(STALLS_ID, STALLS_TITLE, "No move stood still for 30 seconds.")
-    lanes_of = {
-        key: place for place, key in enumerate(dict.fromkeys(one.stall.key for one in longest))
-    }
+        return "No move stood still for 30 seconds."
     names = {one.stall.key: short_partition_name(one.stall) for one in longest}
-    lanes = [FigureLane(names[key]) for key in lanes_of]
-    bars = [_stalls_bar(lanes_of[one.stall.key], one) for one in longest]
+    lanes = [FigureLane(name) for name in names.values()]
+    bars = [_stalls_bar([*names].index(one.stall.key), one) for one in longest]
+    others = len(facts.stalls) - len(longest)
     return Figure(
-        id=STALLS_ID,
-        title=STALLS_TITLE,
         says=_stalls_says(facts.stalls),
         caption=(
             "A move stands still when no replica that it waits for has copied anything for 30"
             " seconds, or when it has not ended 30 seconds after the last one was in sync. It is"
             " drawn from where progress ended. The cause is the most telling one that the recording"
             " of its first minute shows; unknown where that shows none."
-            + _stalls_rest(len(facts.stalls) - len(longest))
+            + (f" The {MOST} longest are drawn; the other {others:,} {_SUMMED}." if others else "")
         ),
         traces=traces(bars, _STALLS_KINDS),
         layout=lanes_layout(lanes, facts),
@@ -306,7 +278,7 @@ def stalls_figure(facts: ReportFacts) -> Figure | Missing:
                 (
                     partition_name(one.stall),
                     as_time(one.stall.began),
-                    _lasted([one]),
+                    _sum([one]),
                     one.words or one.cause.value,
                 )
                 for one in facts.stalls
@@ -317,28 +289,20 @@ def stalls_figure(facts: ReportFacts) -> Figure | Missing:
 
 def _stalls_bar(lane: int, one: JudgedStall) -> Bar:
     stall, why = one.stall, one.words or "cause unknown"
-    says = f"{partition_name(stall)}: stalled {_lasted([one])}, from {as_time(stall.began)}: {why}"
+    says = f"{partition_name(stall)}: stalled {_sum([one])}, from {as_time(stall.began)}: {why}"
     return Bar(lane, one.cause, stall.began, stall.ended, says)
 
 
 def _stalls_says(all_: Sequence[JudgedStall]) -> str:
-    of: defaultdict[str, list[JudgedStall]] = defaultdict(list)
-    for one in all_:
-        of[one.cause].append(one)
+    of = by_key(all_, lambda one: one.cause)
     by_cause = sorted(of.items(), key=lambda item: (-_ms(item[1]), item[0]))
-    causes = ", ".join(f"{cause} {_lasted(some)} ({len(some):,})" for cause, some in by_cause)
-    return f"{as_count(len(all_), 'stall')}, {_lasted(all_)} in all. By cause: {causes}."
+    causes = ", ".join(f"{cause} {_sum(some)} ({len(some):,})" for cause, some in by_cause)
+    return f"{as_count(len(all_), 'stall')}, {_sum(all_)} in all. By cause: {causes}."
 
 
-def _lasted(some: Sequence[JudgedStall]) -> str:
-    return as_duration(_ms(some) / 1000)
+def _sum(some: Sequence[JudgedStall]) -> str:
+    return lasted(_ms(some))
 
 
 def _ms(some: Sequence[JudgedStall]) -> int:
     return sum(one.stall.ended - one.stall.began for one in some)
-
-
-def _stalls_rest(left_out: int) -> str:
-    if not left_out:
-        return ""
-    return f" The {MOST} longest are drawn; the other {left_out:,} are in the sums and the table."

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,13 +14,17 @@ from ktui.pipeline.report.data.marks import PAUSE
 from ktui.pipeline.report.figures.figure import (
     JSON,
     MARKS,
+    OUTLINED,
     UNRECORDED,
     Figure,
     Missing,
     as_time,
+    figure,
     hover_text,
+    lasted,
     outside,
     rows,
+    signs,
 )
 from ktui.pipeline.report.figures.lanes import (
     Bar,
@@ -31,70 +34,64 @@ from ktui.pipeline.report.figures.lanes import (
     lanes_layout,
     traces,
 )
-from ktui.quantities import as_count, as_duration
+from ktui.quantities import as_count
 
-ID, TITLE = "events", "What happened meanwhile"
-
-
+_ID = "events"
 _NO_LEGEND = {"l": 56, "r": 12, "t": 12, "b": 54}
 MOST_SIGNS = 100
 """The most signs in each other figure over time."""
+_WEIGHED = (
+    f" Other figures have {MOST_SIGNS} signs: of brokers first, then of pauses, limits and"
+    " throttles; {} here only."
+)
 _WEIGHT = (marks.BROKER, marks.PAUSE, marks.LIMITS, marks.THROTTLE, marks.OTHER)
 """The kinds of signs, those first that other figures leave out last."""
 
 
-class _Kind(NamedTuple):
-    lane: str
-    noun: str
-
-
 _KINDS = {
-    marks.PAUSE: _Kind("pauses", "pause"),
-    marks.LIMITS: _Kind("limits", "change of limits|changes of limits"),
-    marks.THROTTLE: _Kind("throttles", "change of throttles|changes of throttles"),
-    marks.BROKER: _Kind("brokers", "broker that was down|times that a broker was down"),
-    marks.OTHER: _Kind("the run", "other event"),
-    UNRECORDED: _Kind(UNRECORDED, "gap in the recording|gaps in the recording"),
+    marks.PAUSE: ("pauses", "pause"),
+    marks.LIMITS: ("limits", "change of limits", "changes of limits"),
+    marks.THROTTLE: ("throttles", "change of throttles", "changes of throttles"),
+    marks.BROKER: ("brokers", "broker that was down", "times that a broker was down"),
+    marks.OTHER: ("the run", "other event"),
+    UNRECORDED: (UNRECORDED, "gap in the recording", "gaps in the recording"),
 }
+"""The name of each kind's lane, and its noun, in the singular and the plural."""
 
 
-def events_figure(facts: ReportFacts) -> Figure | Missing:
+@figure(_ID, "What happened meanwhile")
+def events_figure(facts: ReportFacts) -> Figure | str:
     """Draw what happened, a lane for each kind."""
     found = all_marks(facts)
     if not found:
-        return Missing(
-            ID, TITLE, "Nothing was changed, no broker was down, and the recording has no gap."
-        )
+        return "Nothing was changed, no broker was down, and the recording has no gap."
     kinds = [kind for kind in _KINDS if any(mark.kind == kind for mark in found)]
     lanes = {kind: place for place, kind in enumerate(kinds)}
+    looks = [BarKind(kind, MARKS[kind][1] if kind in MARKS else "var(--dim)") for kind in kinds]
     lasting = [
         Bar(lanes[mark.kind], mark.kind, mark.t, mark.until, mark_text(mark))
         for mark in found
         if mark.until is not None
     ]
-    labels = [FigureLane(_KINDS[kind].lane) for kind in kinds]
+    labels = [FigureLane(_KINDS[kind][0]) for kind in kinds]
+    more = len(facts.marks) - MOST_SIGNS
     return Figure(
-        id=ID,
-        title=TITLE,
         says=_says(found),
         caption=(
             "The same signs stand at the top of every figure over time, with a line down from each;"
             " point at a sign to read what it was. Rates that --by or --slo chose are in the figure"
             " of the rates instead. Where no poll was recorded, figures are grey."
-            + _left_out(len(facts.marks) - MOST_SIGNS)
+            + (_WEIGHED.format(as_count(more, "sign is", "signs are")) if more > 0 else "")
         ),
         traces=[
-            *(
-                {**trace, "showlegend": False}
-                for trace in traces(lasting, [BarKind(kind, _colour(kind)) for kind in kinds])
-            ),
+            *({**trace, "showlegend": False} for trace in traces(lasting, looks)),
             *(_signs(kind, lanes[kind], found) for kind in kinds if kind in MARKS),
         ],
         layout={**lanes_layout(labels, facts), "margin": _NO_LEGEND},
         height=lanes_height(labels),
         table=rows(
             ("time (UTC)", "of", "what", "lasted"),
-            ((as_time(mark.t), _KINDS[mark.kind].lane, mark.says, _lasted(mark)) for mark in found),
+            ((as_time(mark.t), _KINDS[mark.kind][0], mark.says, _lasted(mark)) for mark in found),
         ),
     )
 
@@ -121,46 +118,21 @@ def all_marks(facts: ReportFacts) -> Sequence[Mark]:
 
 def mark_text(mark: Mark) -> str:
     """Describe a mark in one line, with its time."""
-    lasted = "" if mark.until is None else f" ({_lasted(mark)})"
-    return f"{as_time(mark.t)} {mark.says}{lasted}"
+    how_long = "" if mark.until is None else f" ({_lasted(mark)})"
+    return f"{as_time(mark.t)} {mark.says}{how_long}"
 
 
 def _lasted(mark: Mark) -> str:
-    return "" if mark.until is None else as_duration((mark.until - mark.t) / 1000)
-
-
-def _left_out(count: int) -> str:
-    if count <= 0:
-        return ""
-    return (
-        f" Other figures have {MOST_SIGNS} signs: of brokers first, then of pauses, limits and"
-        f" throttles; {as_count(count, 'sign is', 'signs are')} here only."
-    )
-
-
-def _colour(kind: str) -> str:
-    return MARKS[kind][1] if kind in MARKS else "var(--dim)"
+    return "" if mark.until is None else lasted(mark.until - mark.t)
 
 
 def _signs(kind: str, lane: int, found: Sequence[Mark]) -> JSON:
     symbol, colour = MARKS[kind]
     own = [mark for mark in found if mark.kind == kind]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": _KINDS[kind].lane,
-        "showlegend": False,
-        "x": [mark.t for mark in own],
-        "y": [lane] * len(own),
-        "customdata": [hover_text(mark_text(mark)) for mark in own],
-        "hovertemplate": "%{customdata}<extra></extra>",
-        "marker": {
-            "symbol": symbol,
-            "color": colour,
-            "size": 12,
-            "line": {"width": 1.5, "color": "var(--paper)"},
-        },
-    }
+    points = ((mark.t, lane, hover_text(mark_text(mark))) for mark in own)
+    edge = {**OUTLINED, "width": 1.5}
+    marker = {"symbol": symbol, "color": colour, "size": 12, "line": edge}
+    return signs(_KINDS[kind][0], points, marker, showlegend=False)
 
 
 def _says(found: Sequence[Mark]) -> str:
@@ -169,9 +141,7 @@ def _says(found: Sequence[Mark]) -> str:
         for mark in found
         if mark.until is not None or mark.kind not in (marks.PAUSE, marks.BROKER)
     )
-    words = [
-        as_count(counts[kind], *of.noun.split("|")) for kind, of in _KINDS.items() if counts[kind]
-    ]
+    words = [as_count(counts[kind], *nouns) for kind, (_, *nouns) in _KINDS.items() if counts[kind]]
     return f"{', '.join(words) or 'Parts of the run were paused'}."
 
 
@@ -186,37 +156,42 @@ _LABEL_FONT = {"size": 11, "color": "var(--ink)"}
 _STRIP = "y99"
 
 
-def with_overlay(figure: Figure | Missing, facts: ReportFacts) -> Figure | Missing:
+def with_overlay(drawn: Figure | Missing, facts: ReportFacts) -> Figure | Missing:
     """Add to a figure over time what happened, the gaps, and the axis without idle hours."""
-    if isinstance(figure, Missing) or not figure.along_time:
-        return figure
+    if isinstance(drawn, Missing) or not drawn.along_time:
+        return drawn
     cuts = [_cut_mark(cut) for cut in facts.idle]
-    own = figure.id == ID  # it has a lane for each kind of sign, and for the gaps
+    own = drawn.id == _ID  # it has a lane for each kind of sign, and for the gaps
     signs, gaps = ((), ()) if own else (weightiest(facts.marks), facts.gaps)
     strip = sorted([*signs, *cuts], key=lambda mark: mark.t)
-    plot_px = figure.height - _MARGINS_PX
+    plot_px = drawn.height - _MARGINS_PX
     top = 1.0 if not strip else 1 - (_STRIP_PX + _GAP_PX) / plot_px
-    axes = {**_squeezed(figure.layout, top)}
+    axes = {**_squeezed(drawn.layout, top)}
     if strip:
-        axes["yaxis99"] = _strip_axis(plot_px)
+        domain = [round(1 - _STRIP_PX / plot_px, 4), 1]
+        axes["yaxis99"] = {"domain": domain, "range": [0, 1], "visible": False, "fixedrange": True}
     if facts.idle:
-        axes["xaxis"] = {**axes["xaxis"], "rangebreaks": [_break(cut) for cut in facts.idle]}
+        breaks = [{"bounds": [f"{as_time(t)}.{t % 1000:03}" for t in cut]} for cut in facts.idle]
+        axes["xaxis"] = {**axes["xaxis"], "rangebreaks": breaks}
     fits_upright = plot_px * top >= _LABEL_PX
     shapes = [
-        *figure.layout.get("shapes", ()),
-        *(_pause(mark, top) for mark in signs if mark.kind == PAUSE and mark.until is not None),
+        *drawn.layout.get("shapes", ()),
+        *(
+            _band((mark.t, mark.until), top, "var(--pause)")
+            for mark in signs
+            if mark.kind == PAUSE and mark.until is not None
+        ),
         *(_gap(gap, facts, top, upright=fits_upright) for gap in outside(gaps, facts.idle)),
         *(_line(mark, upright=fits_upright) for mark in strip),
     ]
     return msgspec.structs.replace(
-        figure,
-        traces=[*figure.traces, *_strip_traces(strip, facts)],
+        drawn,
+        traces=[*drawn.traces, *_strip_traces(strip, facts)],
         layout={**axes, "shapes": shapes},
     )
 
 
 def _squeezed(layout: JSON, top: float) -> dict[str, Any]:
-    """Return a layout whose y axes leave the part above `top` free."""
     squeezed = dict(layout)
     for name, axis in layout.items():
         if name.startswith("yaxis"):
@@ -225,33 +200,15 @@ def _squeezed(layout: JSON, top: float) -> dict[str, Any]:
     return squeezed
 
 
-def _strip_axis(plot_px: int) -> JSON:
-    return {
-        "domain": [round(1 - _STRIP_PX / plot_px, 4), 1],
-        "range": [0, 1],
-        "visible": False,
-        "fixedrange": True,
-    }
-
-
 def _strip_traces(strip: Sequence[Mark], facts: ReportFacts) -> Iterator[JSON]:
     near = facts.active_ms / _NEAR
     for kind in dict.fromkeys(mark.kind for mark in strip):
         own = [mark for mark in strip if mark.kind == kind]
         symbol, colour = MARKS.get(kind, _CUT_LOOK)
-        yield {
-            "type": "scatter",
-            "mode": "markers",
-            "name": kind,
-            "showlegend": False,
-            "yaxis": _STRIP,
-            "x": [mark.t for mark in own],
-            "y": [0.5] * len(own),
-            "cliponaxis": False,
-            "customdata": [_hover(mark, strip, near) for mark in own],
-            "hovertemplate": "%{customdata}<extra></extra>",
-            "marker": {"symbol": symbol, "color": colour, "size": 10},
-        }
+        points = ((mark.t, 0.5, _hover(mark, strip, near)) for mark in own)
+        marker = {"symbol": symbol, "color": colour, "size": 10}
+        more = {"showlegend": False, "yaxis": _STRIP, "cliponaxis": False}
+        yield signs(kind, points, marker, **more)
 
 
 _CUT = "left out"
@@ -260,8 +217,7 @@ _CUT_LOOK = ("line-ns-open", "var(--ink)")
 
 def _cut_mark(cut: Span) -> Mark:
     since, to = cut
-    lasted = as_duration((to - since) / 1000)
-    return Mark(since, _CUT, f"{lasted} left out: no move is known until {as_time(to)}")
+    return Mark(since, _CUT, f"{lasted(to - since)} left out: no move is known until {as_time(to)}")
 
 
 def _hover(mark: Mark, strip: Sequence[Mark], near: float) -> str:
@@ -306,10 +262,6 @@ def _band(span: Span, top: float, colour: str) -> dict[str, Any]:
     }
 
 
-def _pause(mark: Mark, top: float) -> JSON:
-    return _band((mark.t, mark.until or mark.t), top, "var(--pause)")
-
-
 def _gap(gap: Span, facts: ReportFacts, top: float, *, upright: bool) -> JSON:
     band = _band(gap, top, "var(--gap)")
     share = (gap[1] - gap[0]) / facts.active_ms
@@ -317,11 +269,3 @@ def _gap(gap: Span, facts: ReportFacts, top: float, *, upright: bool) -> JSON:
         angle = 0 if share >= _LEVEL else -90
         band["label"] = {"text": UNRECORDED, "textangle": angle, "font": _LABEL_FONT}
     return band
-
-
-def _break(cut: Span) -> Mapping[str, Sequence[str]]:
-    return {"bounds": [_exact(t) for t in cut]}
-
-
-def _exact(t: int) -> str:
-    return datetime.fromtimestamp(t / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]

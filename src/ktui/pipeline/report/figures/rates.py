@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import Inflow, RateRecord, ReportFacts, Span
+from ktui.pipeline.lake.records import Inflow, RateRecord, ReportFacts, Span, by_key
 from ktui.pipeline.report.figures.figure import (
     JSON,
+    LIMIT,
     Figure,
-    Missing,
     as_time,
     axis,
     breaks,
+    figure,
     held,
     layout,
+    line,
     rows,
     thinned,
     time_axis,
@@ -28,7 +30,6 @@ from ktui.pipeline.report.figures.figure import (
 from ktui.planning.objective import Objective, ObjectiveProblem, parse_objective
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
-ID, TITLE = "rates", "The rate in force, and the figure that was to be kept"
 _MOST_POINTS, _MOST_ROWS = 2_000, 100
 _HELD = "rate_held"
 
@@ -57,15 +58,17 @@ class _Judged(msgspec.Struct, frozen=True):
     objective: Objective
 
 
-def rates_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("rates", "The rate in force, and the figure that was to be kept")
+def rates_figure(facts: ReportFacts) -> Figure | str:
     """Draw the rates in force over time, and the figure of the objective with its gaps."""
     if not any(row.highest is not None for row in facts.rates):
-        return Missing(ID, TITLE, _why_missing(facts))
+        why = "nothing limited the rate, or the beginning of the run was not recorded."
+        if not facts.of_run:
+            why = "a cluster has no rate of its own; the report of a run shows its rates."
+        return f"Left out: {why}"
     judged = thinned(_judged(facts.rates), _MOST_POINTS)
     return Figure(
-        id=ID,
-        title=TITLE,
-        says=_says(facts.rates, judged),
+        says=" ".join(filter(None, (_rates_say(facts.rates), _figures_say(judged)))),
         caption=(
             "The highest rate into one broker that was allowed, by the one whose rate was the"
             " lowest; no line is no limit. The table has other brokers' rates."
@@ -85,12 +88,6 @@ _FIGURE_CAPTION = (
     " Below: the figure of windows of 10 s, as the run noted it (when the rate changed, and once a"
     " minute), against its objective. A gap is a time without a figure."
 )
-
-
-def _why_missing(facts: ReportFacts) -> str:
-    if not facts.of_run:
-        return "Left out: a cluster has no rate of its own; the report of a run shows its rates."
-    return "Left out: nothing limited the rate, or the beginning of the run was not recorded."
 
 
 def _judged(rates: Sequence[RateRecord]) -> list[_Judged]:
@@ -124,15 +121,8 @@ def _rate_traces(facts: ReportFacts) -> Iterable[JSON]:
             if row.chosen_by == name
         ]
         if chosen:
-            points = held(chosen, facts.gaps)
-            yield {
-                "type": "scatter",
-                "mode": "lines",
-                "name": f"rate by {source.words}",
-                "x": [t for t, _ in points],
-                "y": [rate for _, rate in points],
-                "line": {"color": source.colour, "dash": source.dash, "width": 2},
-            }
+            look = {"color": source.colour, "dash": source.dash}
+            yield line(f"rate by {source.words}", held(chosen, facts.gaps), look)
 
 
 def _figure_traces(judged: Sequence[_Judged], facts: ReportFacts) -> list[JSON]:
@@ -141,26 +131,10 @@ def _figure_traces(judged: Sequence[_Judged], facts: ReportFacts) -> list[JSON]:
     measured = breaks(((one.t, one.figure) for one in judged), facts.gaps)
     spans = until_next([one.t for one in judged], max(facts.span[1], judged[-1].t))
     promised = held(zip(spans, (one.objective.below for one in judged), strict=True), facts.gaps)
-    name = without_markup(judged[-1].objective.name)
-    common = {"type": "scatter", "yaxis": "y2"}
+    of, look = judged[-1].objective, {"color": "var(--line-6)"}
     return [
-        {
-            **common,
-            "mode": "lines+markers",
-            "name": name,
-            "x": [t for t, _ in measured],
-            "y": [figure for _, figure in measured],
-            "line": {"color": "var(--line-6)", "width": 2},
-            "marker": {"size": 4},
-        },
-        {
-            **common,
-            "mode": "lines",
-            "name": without_markup(str(judged[-1].objective)),
-            "x": [t for t, _ in promised],
-            "y": [below for _, below in promised],
-            "line": {"color": "var(--limit)", "dash": "dash", "width": 2},
-        },
+        line(of.name, measured, look, yaxis="y2", mode="lines+markers", marker={"size": 4}),
+        line(str(of), promised, LIMIT, yaxis="y2"),
     ]
 
 
@@ -194,10 +168,6 @@ def _figure(row: RateRecord) -> str:
     return f"{row.figure:g}" if objective is None else objective.value(row.figure)
 
 
-def _says(rates: Sequence[RateRecord], judged: Sequence[_Judged]) -> str:
-    return " ".join(filter(None, (_rates_say(rates), _figures_say(judged))))
-
-
 def _rates_say(rates: Sequence[RateRecord]) -> str:
     known = [rate for row in rates if (rate := row.highest) is not None]
     low, high = as_rate(min(known)), as_rate(max(known))
@@ -223,7 +193,6 @@ def _figures_say(judged: Sequence[_Judged]) -> str:
     return f"The figure {of.name} was {of.value(max(figures))} at most{gaps}."
 
 
-BROKERS_ID, BROKERS_TITLE = "brokers", "What was copied into each broker, and its throttle"
 MOST = 8
 _ROW_PX, _EDGES_PX = 110, 110
 _FREE = 0.14
@@ -231,27 +200,24 @@ _FREE = 0.14
 _MINUTE_S, _HOUR_S = 60, 3600
 
 
-def brokers_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("brokers", "What was copied into each broker, and its throttle")
+def brokers_figure(facts: ReportFacts) -> Figure | str:
     """Draw the brokers that received most, each in a strip of its own with the same scale."""
-    of: defaultdict[int, list[Inflow]] = defaultdict(list)
-    for one in sorted(facts.inflow, key=lambda one: one.began):
-        of[one.broker].append(one)
+    of = by_key(sorted(facts.inflow, key=lambda one: one.began), lambda one: one.broker)
     received = {broker: sum(one.bytes_in or 0 for one in some) for broker, some in of.items()}
     busiest = sorted((b for b in received if received[b] > 0), key=lambda b: (-received[b], b))
     if not busiest:
-        return Missing(BROKERS_ID, BROKERS_TITLE, "No rate of a copy could be worked out.")
+        return "No rate of a copy could be worked out."
     shown = sorted(busiest[:MOST])
-    bins = facts.inflow_ms
+    bins, rest = facts.inflow_ms, len(busiest) - len(shown)
     most = max(max(_rate(one, bins), _shown_throttle(one, bins)) for b in shown for one in of[b])
     return Figure(
-        id=BROKERS_ID,
-        title=BROKERS_TITLE,
         says=_brokers_says(busiest, of, bins),
         caption=(
             "Bytes a second that new replicas on each broker copied, the mean of every"
             f" {_bin_text(bins)}; the first and the last bar may be cut short. The line is the rate"
             " of the follower's throttle, where the broker had one. All strips have one scale."
-            + _rest(len(busiest) - len(shown))
+            + (f" {as_count(rest, 'broker')} that took in less left out." if rest else "")
         ),
         traces=[
             trace
@@ -302,12 +268,13 @@ def _axis(row: int) -> str:
 def _strip(
     broker: int, received: Sequence[Inflow], row: int, bins: int, gaps: Sequence[Span]
 ) -> list[JSON]:
-    common = {"yaxis": _axis(row), "x": [one.began for one in received], "showlegend": row == 0}
+    common = {"yaxis": _axis(row), "showlegend": row == 0}
     copied = {
         **common,
         "type": "bar",
         "name": "copied in",
         "legendgroup": "copied",
+        "x": [one.began for one in received],
         "y": [_rate(one, bins) for one in received],
         "width": bins * 0.92,
         "offset": 0,
@@ -319,17 +286,8 @@ def _strip(
     spans = ((one.began, one.began + bins) for one in received)
     allowed = (one.follower_throttle for one in received)
     steps = held(zip(spans, allowed, strict=True), gaps)
-    throttle = {
-        **common,
-        "type": "scatter",
-        "mode": "lines",
-        "name": "throttle",
-        "legendgroup": "throttle",
-        "x": [t for t, _ in steps],
-        "y": [rate for _, rate in steps],
-        "line": {"color": "var(--limit)", "dash": "dash", "width": 2},
-        "hovertemplate": f"broker {broker}: throttle %{{y:.3s}}B/s<extra></extra>",
-    }
+    hover = f"broker {broker}: throttle %{{y:.3s}}B/s<extra></extra>"
+    throttle = line("throttle", steps, LIMIT, **common, legendgroup="throttle", hovertemplate=hover)
     return [copied, throttle]
 
 
@@ -359,9 +317,3 @@ def _brokers_says(busiest: Sequence[int], of: dict[int, list[Inflow]], bins: int
     first = max(busiest, key=lambda broker: peak[broker])
     into = f"Copies went into {as_count(len(busiest), 'broker')}"
     return f"{into}; broker {first} took in the most at a time, {as_rate(peak[first])}."
-
-
-def _rest(left_out: int) -> str:
-    if not left_out:
-        return ""
-    return f" {as_count(left_out, 'broker')} that took in less left out."

@@ -7,21 +7,26 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import MoveRecord, Partition, ReportFacts, Sample
+from ktui.pipeline.lake.records import MoveRecord, Partition, ReportFacts, Sample, by_key
 from ktui.pipeline.report.figures.figure import (
-    DASHES,
     JSON,
+    LIMIT,
     LINES,
+    OUTLINED,
     Figure,
-    Missing,
     as_time,
     axis,
     breaks,
+    figure,
+    lasted,
     layout,
+    line,
+    line_look,
     partition_name,
     rows,
     scale_axis,
     short_partition_name,
+    signs,
     thinned,
     time_axis,
     without_markup,
@@ -29,7 +34,6 @@ from ktui.pipeline.report.figures.figure import (
 from ktui.pipeline.report.figures.lanes import length, outcome
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 
-ID, TITLE = "sizes", "Size and duration of the moves"
 _MOST_POINTS = 1_000
 _LOOKS = (("circle", 1), ("x", 3), ("square", 2), ("diamond", 4), ("triangle-up", 5))
 """The symbol and the colour of the outcomes, the most frequent one first."""
@@ -40,23 +44,20 @@ _SECONDS = (
 )  # fmt: skip
 
 
-def sizes_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("sizes", "Size and duration of the moves")
+def sizes_figure(facts: ReportFacts) -> Figure | str:
     """Draw each move as a point: what it copied, and how long it took."""
     end = facts.span[1]
     known = [move for move in facts.moves if move.bytes and length(move, end) > 0]
     if not known:
-        return Missing(ID, TITLE, "Of no move is it known how much it copied.")
+        return "Of no move is it known how much it copied."
     known.sort(key=lambda move: (move.bytes or 0, move.key, move.began))
-    of: dict[str, list[MoveRecord]] = {}
-    for move in known:
-        of.setdefault(outcome(move), []).append(move)
+    of = by_key(known, outcome)
     drawn = thinned(known, _MOST_POINTS)
     chosen = {(move.key, move.began) for move in drawn}
     by_count = sorted(of, key=lambda each: (-len(of[each]), each))
     drawing = _layout(known, end)
     return Figure(
-        id=ID,
-        title=TITLE,
         says=_says(known, end),
         caption=(
             "One point a move: the bytes that its new replicas copied, and the time from its first"
@@ -82,26 +83,14 @@ def sizes_figure(facts: ReportFacts) -> Figure | Missing:
 
 def _points(place: int, name: str, moves: Sequence[MoveRecord], end: int) -> JSON:
     symbol, colour = _LOOKS[place % len(_LOOKS)]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": without_markup(name),
-        "x": [move.bytes for move in moves],
-        "y": [length(move, end) / 1000 for move in moves],
-        "customdata": [without_markup(_hover(move, end)) for move in moves],
-        "hovertemplate": "%{customdata}<extra></extra>",
-        "marker": {
-            "symbol": symbol,
-            "color": f"var(--line-{colour})",
-            "size": 9,
-            "line": {"width": 1, "color": "var(--paper)"},
-        },
-    }
-
-
-def _hover(move: MoveRecord, end: int) -> str:
-    took = as_duration(length(move, end) / 1000)
-    return f"{short_partition_name(move)}: {as_bytes(move.bytes)} in {took}, {outcome(move)}"
+    marker = {"symbol": symbol, "color": f"var(--line-{colour})", "size": 9, "line": OUTLINED}
+    points = []
+    for move in moves:
+        took_s = length(move, end) / 1000
+        much = f"{as_bytes(move.bytes)} in {as_duration(took_s)}, {outcome(move)}"
+        says = without_markup(f"{short_partition_name(move)}: {much}")
+        points.append((move.bytes, took_s, says))
+    return signs(name, points, marker)
 
 
 def _pace(moves: Sequence[MoveRecord], end: int) -> float:
@@ -111,15 +100,8 @@ def _pace(moves: Sequence[MoveRecord], end: int) -> float:
 def _pace_line(known: Sequence[MoveRecord], end: int, *, from_zero: bool) -> JSON:
     pace = _pace(known, end)
     ends = [0 if from_zero else known[0].bytes or 0, known[-1].bytes or 0]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": without_markup(f"median, {as_rate(pace)}"),
-        "x": ends,
-        "y": [size / pace for size in ends],
-        "hoverinfo": "skip",
-        "line": {"color": "var(--limit)", "dash": "dash", "width": 2},
-    }
+    points = [(size, size / pace) for size in ends]
+    return line(f"median, {as_rate(pace)}", points, LIMIT, hoverinfo="skip")
 
 
 def _layout(known: Sequence[MoveRecord], end: int) -> JSON:
@@ -140,7 +122,7 @@ def _row(name: str, moves: Sequence[MoveRecord], end: int) -> tuple[str, ...]:
 def _says(known: Sequence[MoveRecord], end: int) -> str:
     pace = _pace(known, end)
     slowest = max(known, key=lambda move: length(move, end) / (move.bytes or 1))
-    took = as_duration(length(slowest, end) / 1000)
+    took = lasted(length(slowest, end))
     return (
         f"The median pace of {as_count(len(known), 'move')} was {as_rate(pace)}, waits included."
         f" The slowest for its size was {partition_name(slowest)}: {as_bytes(slowest.bytes)} in"
@@ -154,25 +136,25 @@ def _left_out(facts: ReportFacts, known: Sequence[MoveRecord], drawn: Sequence[M
     return words + (f" {len(drawn):,} of {len(known):,} are drawn." if drawn != known else "")
 
 
-RATE_SPREAD_ID, RATE_SPREAD_TITLE = "rate-spread", "How fast replicas were copied, by size"
 _CLASS = 16
 """Each class of sizes reaches up to so many times the smallest size in it."""
 _RATES = tuple(n * 10**power for power in range(2, 11) for n in (1, 2, 5))
 
 
-def rate_spread_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("rate-spread", "How fast replicas were copied, by size")
+def rate_spread_figure(facts: ReportFacts) -> Figure | str:
     """Draw the distribution of the moves' median rates, for each class of sizes."""
-    of: defaultdict[int, list[float]] = defaultdict(list)
-    for move in facts.moves:
-        if move.rate_bytes_p50 and move.bytes:
-            of[size_class(move.bytes)].append(move.rate_bytes_p50)
-    if not of:
-        return Missing(RATE_SPREAD_ID, RATE_SPREAD_TITLE, "No rate of a copy could be worked out.")
-    classes = {each: sorted(of[each]) for each in sorted(of)}
+    known = [
+        (size_class(move.bytes), move.rate_bytes_p50)
+        for move in facts.moves
+        if move.rate_bytes_p50 and move.bytes
+    ]
+    if not known:
+        return "No rate of a copy could be worked out."
+    of = by_key(sorted(known), lambda each: each[0])
+    classes = {each: [rate for _, rate in rates] for each, rates in of.items()}
     everything = sorted(rate for rates in classes.values() for rate in rates)
     return Figure(
-        id=RATE_SPREAD_ID,
-        title=RATE_SPREAD_TITLE,
         says=_rate_spread_says(everything),
         caption=(
             "The share of moves whose median rate of one replica was at most that of the axis. A"
@@ -220,21 +202,14 @@ def _rate_text(rate: float) -> str:
 
 def _trace(place: int, each: int, rates: Sequence[float]) -> JSON:
     points = thinned([(rate, (n + 1) / len(rates)) for n, rate in enumerate(rates)])
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if len(rates) == 1 else "lines",
-        "name": f"{class_text(each)} ({len(rates):,})",
-        "showlegend": True,
-        "x": [points[0][0], *(rate for rate, _ in points)],
-        "y": [0.0, *(round(share, 4) for _, share in points)],
-        "line": {
-            "shape": "hv",
-            "color": LINES[place % len(LINES)],
-            "dash": DASHES[place % len(DASHES)],
-            "width": 2,
-        },
-        "hovertemplate": f"{class_text(each)}: %{{y:.0%}} at most %{{x:.3s}}B/s<extra></extra>",
-    }
+    return line(
+        f"{class_text(each)} ({len(rates):,})",
+        [(points[0][0], 0.0), *((rate, round(share, 4)) for rate, share in points)],
+        {"shape": "hv", **line_look(place)},
+        mode="lines+markers" if len(rates) == 1 else "lines",
+        showlegend=True,
+        hovertemplate=f"{class_text(each)}: %{{y:.0%}} at most %{{x:.3s}}B/s<extra></extra>",
+    )
 
 
 def _quantile(sorted_rates: Sequence[float], share: float) -> float:
@@ -250,14 +225,14 @@ def _rate_spread_says(rates: Sequence[float]) -> str:
     )
 
 
-LAG_ID, LAG_TITLE = "lag", "How the slowest moves caught up"
 MOST = len(LINES)
 _MOST_ROWS = 24
 
 CurvePoints = list[tuple[int, int]]
 
 
-def lag_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("lag", "How the slowest moves caught up")
+def lag_figure(facts: ReportFacts) -> Figure | str:
     """Draw the lag of the new replica that is furthest behind, for each of the slowest moves."""
     samples: dict[Partition, Sample] = {}
     found: defaultdict[Partition, CurvePoints] = defaultdict(list)
@@ -268,10 +243,8 @@ def lag_figure(facts: ReportFacts) -> Figure | Missing:
             found[sample.key].append((sample.t, behind))
     curves = {key: thinned(points) for key, points in found.items()}
     if not curves:
-        return Missing(LAG_ID, LAG_TITLE, "No log end offset of a new replica was read.")
+        return "No log end offset of a new replica was read."
     return Figure(
-        id=LAG_ID,
-        title=LAG_TITLE,
         says=_lag_says(found, samples),
         caption=(
             "Messages between the leader's log end offset and that of the new replica that is"
@@ -279,7 +252,7 @@ def lag_figure(facts: ReportFacts) -> Figure | Missing:
             f" produced. The {len(curves)} moves that took longest; a line has at most 400 points."
         ),
         traces=[
-            _lag_trace(place, samples[key], breaks(points, facts.gaps))
+            line(short_partition_name(samples[key]), breaks(points, facts.gaps), line_look(place))
             for place, (key, points) in enumerate(curves.items())
         ],
         layout=layout(time_axis(facts), axis("messages behind", tickformat="~s")),
@@ -303,17 +276,6 @@ def lag(sample: Sample) -> int | None:
     if leader is None or not known:
         return None
     return max(0, leader - min(known))
-
-
-def _lag_trace(place: int, sample: Sample, points: Sequence[tuple[int, int | None]]) -> JSON:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": without_markup(short_partition_name(sample)),
-        "x": [t for t, _ in points],
-        "y": [behind for _, behind in points],
-        "line": {"color": LINES[place % MOST], "dash": DASHES[place % MOST], "width": 2},
-    }
 
 
 def _lag_says(found: dict[Partition, CurvePoints], samples: dict[Partition, Sample]) -> str:

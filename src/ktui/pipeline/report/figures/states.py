@@ -6,20 +6,22 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ktui.pipeline.lake.records import Interval, MoveRecord, Partition, ReportFacts, Span
+from ktui.pipeline.lake.records import Interval, MoveRecord, Partition, ReportFacts, Span, by_key
 from ktui.pipeline.report.figures.figure import (
     ENDED,
     JSON,
+    LIMIT,
     STATES,
     UNSEEN,
     Counter,
     Figure,
-    Missing,
     as_time,
     axis,
+    figure,
     grid,
     held,
     layout,
+    line,
     rows,
     thinned,
     time_axis,
@@ -27,7 +29,6 @@ from ktui.pipeline.report.figures.figure import (
 )
 from ktui.quantities import as_count
 
-ID, TITLE = "states", "All partitions: how many were in which state"
 _ENDED = "ended"
 _COLOURS = {**STATES, UNSEEN: "var(--rule)", _ENDED: ENDED}
 _EDGES = {UNSEEN: "var(--dim)", _ENDED: "var(--dim)"}
@@ -35,16 +36,17 @@ _HATCHED = {"shape": "/", "fgcolor": "var(--dim)", "solidity": 0.25, "size": 6}
 _MOST_ROWS = 40
 
 
-def states_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("states", "All partitions: how many were in which state")
+def states_figure(facts: ReportFacts) -> Figure | str:
     """Draw the number of partitions in each state, stacked."""
     if not facts.intervals:
-        return Missing(ID, TITLE, "No partition was seen in any state.")
+        return "No partition was seen in any state."
     moments = grid(facts.span, facts.idle)
     counters = {
         state: Counter((i.began, i.ended) for i in facts.intervals if i.state == state)
         for state in STATES
     }
-    of = _by_partition(facts)
+    of = by_key(sorted(facts.intervals, key=lambda one: one.began), lambda one: one.key)
     counters[UNSEEN] = Counter(
         gap for move in facts.moves for gap in _gaps(move, of, facts.span[1])
     )
@@ -56,41 +58,28 @@ def states_figure(facts: ReportFacts) -> Figure | Missing:
     }
     points = thinned(range(len(moments)), _MOST_ROWS)
     return Figure(
-        id=ID,
-        title=TITLE,
         says=_says(counters, facts),
         caption=(
             "The states one on another. Catching up is where copies flow; a broad band of queued"
             " shows that the limits, not the copying, took the time."
         ),
-        traces=[_trace(state, moments, found) for state, found in counts.items()],
+        traces=[
+            line(
+                state,
+                zip(moments, found, strict=True),
+                {"shape": "hv", "width": 0.5, "color": _EDGES.get(state, _COLOURS[state])},
+                stackgroup="states",
+                fillcolor=_COLOURS[state],
+                fillpattern=_HATCHED if state == UNSEEN else {"shape": ""},
+            )
+            for state, found in counts.items()
+        ],
         layout=layout(time_axis(facts), axis("partitions"), hovermode="x unified"),
         table=rows(
             ("time (UTC)", *counts),
             ((as_time(moments[p]), *(str(found[p]) for found in counts.values())) for p in points),
         ),
     )
-
-
-def _trace(state: str, moments: list[int], counts: list[int]) -> JSON:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": state,
-        "stackgroup": "states",
-        "x": moments,
-        "y": counts,
-        "line": {"shape": "hv", "width": 0.5, "color": _EDGES.get(state, _COLOURS[state])},
-        "fillcolor": _COLOURS[state],
-        "fillpattern": _HATCHED if state == UNSEEN else {"shape": ""},
-    }
-
-
-def _by_partition(facts: ReportFacts) -> Mapping[Partition, Sequence[Interval]]:
-    of: defaultdict[Partition, list[Interval]] = defaultdict(list)
-    for interval in sorted(facts.intervals, key=lambda one: one.began):
-        of[interval.key].append(interval)
-    return of
 
 
 def _gaps(
@@ -146,17 +135,14 @@ def _says(counters: Mapping[str, Counter], facts: ReportFacts) -> str:
     return f"{at_most}In the end {ended} had ended{moves}."
 
 
-CONCURRENCY_ID, CONCURRENCY_TITLE = (
-    "concurrency",
-    "How much was under way, and how much was allowed",
-)
 _PARTITIONS, _REPLICAS = "partitions", "replicas"
 
 
-def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
+@figure("concurrency", "How much was under way, and how much was allowed")
+def concurrency_figure(facts: ReportFacts) -> Figure | str:
     """Draw the partitions and replicas in flight over time, and their limits."""
     if not any(seen.partitions for seen in facts.in_flight):
-        return Missing(CONCURRENCY_ID, CONCURRENCY_TITLE, "No poll saw a partition move.")
+        return "No poll saw a partition move."
     gaps = facts.gaps
     moments = sorted({*grid(facts.span, facts.idle), *(t for gap in gaps for t in gap)})
     seen = [one.t for one in facts.in_flight]
@@ -164,8 +150,6 @@ def concurrency_figure(facts: ReportFacts) -> Figure | Missing:
     replicas = peaks(seen, [one.replicas for one in facts.in_flight], moments, gaps)
     points = thinned(range(len(moments)), _MOST_ROWS)
     return Figure(
-        id=CONCURRENCY_ID,
-        title=CONCURRENCY_TITLE,
         says=_concurrency_says(facts),
         caption=(
             "Above: partitions being reassigned, against the limit of partitions, under which those"
@@ -222,15 +206,7 @@ def peaks(
 def _count(
     name: str, moments: Sequence[int], counts: Sequence[int | None], y: str, colour: str
 ) -> JSON:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": moments,
-        "y": counts,
-        "yaxis": y,
-        "line": {"shape": "hv", "color": colour, "width": 2},
-    }
+    return line(name, zip(moments, counts, strict=True), {"shape": "hv", "color": colour}, yaxis=y)
 
 
 def _limit(
@@ -241,17 +217,7 @@ def _limit(
     spans = until_next([t for t, _ in changes], facts.span[1])
     allowed = [limit for _, limit in changes]
     points = held(zip(spans, allowed, strict=True), facts.gaps)
-    return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": f"limit of {name}",
-            "x": [t for t, _ in points],
-            "y": [limit for _, limit in points],
-            "yaxis": y,
-            "line": {"color": "var(--limit)", "dash": "dash", "width": 2},
-        }
-    ]
+    return [line(f"limit of {name}", points, LIMIT, yaxis=y)]
 
 
 def _concurrency_says(facts: ReportFacts) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -16,7 +15,6 @@ from ktui.pipeline.lake.records import (
     LimitsSince,
     Mark,
     MoveRecord,
-    Partition,
     PartitionRow,
     PollRecord,
     RateRecord,
@@ -25,6 +23,7 @@ from ktui.pipeline.lake.records import (
     Sample,
     Span,
     WhatIf,
+    by_key,
 )
 from ktui.pipeline.report.data.lake import Tables, counts_by_poll, records
 from ktui.pipeline.report.data.marks import (
@@ -56,15 +55,18 @@ def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
     """Read all facts of a report."""
     moves = records(tables, "moves", MoveRecord, subject.where())
     seen = records(tables, "states", Interval, subject.where())
-    happened = _happened(tables, subject)
+    runs = records(tables, "runs", RunRecord, subject.where())
+    rates = records(tables, "rates", RateRecord, subject.where()) if subject.run else []
+    noted = subject.where() & pc.field("kind").isin(NEEDED)
+    happened = decoded(records(tables, "run_events", RunEventRecord, noted))
     facts = ReportFacts(
         cluster_id=subject.cluster_id,
-        runs=(subject.run,) if subject.run else tuple(_runs(tables, subject)),
+        runs=(subject.run,) if subject.run else tuple(sorted(runs, key=_begin)),
         of_run=subject.run is not None,
         moves=tuple(moves),
         intervals=tuple(without_overlaps(seen)),
         limits=tuple(_limits(happened)) if subject.run else (),
-        rates=tuple(_rates(tables, subject)),
+        rates=tuple(sorted(rates, key=lambda row: row.entry)),
         guesses=tuple(run_forecasts(tables, subject)),
         what_ifs=tuple(records(tables, "what_if", WhatIf, subject.where())),
     )
@@ -74,7 +76,6 @@ def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
 def _with_polls(
     facts: ReportFacts, happened: Sequence[Happened], tables: Tables, subject: Subject
 ) -> ReportFacts:
-    """Add the polls, and what happened and when nothing did."""
     visible = _visible(facts, subject)
     polls = sorted(records(tables, "polls", PollRecord, visible), key=lambda poll: poll.t)
     ours = {move.key for move in facts.moves} if facts.of_run else None
@@ -114,7 +115,6 @@ def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> Repor
 
 
 def _visible(facts: ReportFacts, subject: Subject) -> pc.Expression:
-    """Return the filter of the polls and samples within the report's span."""
     t, (began, ended) = pc.field("t"), facts.span
     return subject.where(of_run=False) & ~pc.field("shadowed") & (t >= began) & (t <= ended)
 
@@ -128,10 +128,7 @@ def _active(facts: ReportFacts, marks: Iterable[Mark]) -> Iterable[Span]:
 
 def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
     """End each state of a partition where the next one begins."""
-    of: defaultdict[Partition, list[Interval]] = defaultdict(list)
-    for interval in intervals:
-        of[interval.key].append(interval)
-    for known in of.values():
+    for known in by_key(intervals, lambda one: one.key).values():
         known.sort(key=lambda one: (one.began, one.ended))
         for one, after in zip(known, [*known[1:], None], strict=True):
             if after is not None and after.began < one.ended:
@@ -140,28 +137,12 @@ def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
                 yield one
 
 
-def _runs(tables: Tables, subject: Subject) -> list[RunRecord]:
-    found = records(tables, "runs", RunRecord, subject.where())
-    return sorted(found, key=lambda run: (run.began is None, run.began or 0, run.run_id))
-
-
-def _rates(tables: Tables, subject: Subject) -> list[RateRecord]:
-    if subject.run is None:
-        return []
-    found = records(tables, "rates", RateRecord, subject.where())
-    return sorted(found, key=lambda row: row.entry)
-
-
-def _happened(tables: Tables, subject: Subject) -> list[Happened]:
-    needed = pc.field("kind").isin(NEEDED)
-    return decoded(records(tables, "run_events", RunEventRecord, subject.where() & needed))
+def _begin(run: RunRecord) -> tuple[bool, int, str]:
+    return (run.began is None, run.began or 0, run.run_id)
 
 
 def _marks(happened: Sequence[Happened], end: int, *, named: bool) -> Iterable[Mark]:
-    of: defaultdict[str, list[Happened]] = defaultdict(list)
-    for row, event in happened:
-        of[row.run_id].append((row, event))
-    for events_ in of.values():
+    for events_ in by_key(happened, lambda each: each[0].run_id).values():
         yield from run_marks(events_, end, named=named)
 
 
@@ -190,12 +171,7 @@ def _slowest(
     times = {move.key: (move.began, move.began + length(move, end)) for move in longest}
     found = records(tables, "samples", Sample, samples & thin & _among(longest))
     within = [s for s in found if s.key in times and times[s.key][0] <= s.t <= times[s.key][1]]
-    return sorted(within, key=lambda sample: (-_lasted(times, sample), sample.key, sample.t))
-
-
-def _lasted(times: dict[Partition, tuple[int, int]], sample: Sample) -> int:
-    began, ended = times[sample.key]
-    return ended - began
+    return sorted(within, key=lambda s: (times[s.key][0] - times[s.key][1], s.key, s.t))
 
 
 def _among(rows: Sequence[PartitionRow]) -> pc.Expression:

@@ -29,7 +29,6 @@ from ktui.pipeline.report.page.summary import summary
 from ktui.quantities import UNKNOWN, as_bytes, as_duration, as_rate
 
 MOST = 500
-"""The most rows of the table."""
 
 
 class TableCell(msgspec.Struct, frozen=True):

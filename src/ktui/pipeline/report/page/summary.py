@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -24,23 +24,34 @@ class ReportSummary(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     words: tuple[str, ...]
     figures: tuple[tuple[str, str], ...]
-    """Pairs of a name and a value."""
 
 
 def summary(facts: ReportFacts) -> ReportSummary:
     """Sum up a run or a cluster."""
     return ReportSummary(
         title=_title(facts),
-        words=tuple(
-            words
-            for words in (
-                _when(facts), _what(facts), _promises(facts), _stalls(facts), _unrecorded(facts),
-                _idle(facts),
-            )
-            if words
-        ),
+        words=tuple(_words(facts)),
         figures=_figures(facts),
-    )  # fmt: skip
+    )
+
+
+def _words(facts: ReportFacts) -> Iterator[str]:
+    yield _when(facts)
+    if facts.moves:
+        yield _what(facts)
+    if facts.of_run:
+        run = facts.runs[0]
+        # whether it kept its objective and its time; nothing where it promised nothing
+        if promises := " ".join(filter(None, (_objective(run), _by(run)))):
+            yield promises
+    if facts.moves:
+        yield _stalls(facts)
+    if facts.moves and facts.gaps:
+        total, gaps = as_duration(_seconds(facts.gaps)), as_count(len(facts.gaps), "gap")
+        but = "Nothing is known of that time but a run's own events."
+        yield f"Not recorded: {total} in {gaps}. {but}"
+    if facts.idle:
+        yield _idle(facts)
 
 
 def _title(facts: ReportFacts) -> str:
@@ -69,8 +80,6 @@ def _when(facts: ReportFacts) -> str:
 
 
 def _what(facts: ReportFacts) -> str:
-    if not facts.moves:
-        return ""
     counts = Counter(map(outcome, facts.moves))
     outcomes = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
     copied, least = _copied(facts), "At least " if _copied_unseen(facts) else ""
@@ -88,8 +97,6 @@ def _never_begun(facts: ReportFacts) -> str:
 
 def _stalls(facts: ReportFacts) -> str:
     stood = [one.stall for one in facts.stalls]
-    if not facts.moves:
-        return ""
     if not stood:
         return "No move stood still for 30 seconds."
     total = as_duration(sum(one.ended - one.began for one in stood) / 1000)
@@ -97,17 +104,7 @@ def _stalls(facts: ReportFacts) -> str:
     return f"{which} stood still, {as_count(len(stood), 'time')}, {total} in all."
 
 
-def _unrecorded(facts: ReportFacts) -> str:
-    if not facts.moves or not facts.gaps:
-        return ""
-    total = as_duration(_seconds(facts.gaps))
-    gaps = as_count(len(facts.gaps), "gap")
-    return f"Not recorded: {total} in {gaps}. Nothing is known of that time but a run's own events."
-
-
 def _idle(facts: ReportFacts) -> str:
-    if not facts.idle:
-        return ""
     times = ", ".join(f"{as_time(since)} to {as_time(to)}" for since, to in facts.idle[:_MOST_IDLE])
     more = len(facts.idle) - _MOST_IDLE
     rest = f", and {as_count(more, 'time')} more" if more > 0 else ""
@@ -117,13 +114,6 @@ def _idle(facts: ReportFacts) -> str:
 
 def _seconds(spans: Sequence[Span]) -> float:
     return sum(to - since for since, to in spans) / 1000
-
-
-def _promises(facts: ReportFacts) -> str:
-    """Return whether a run kept its objective and its time; empty where it promised nothing."""
-    if not facts.of_run:
-        return ""
-    return " ".join(filter(None, (_objective(facts.runs[0]), _by(facts.runs[0]))))
 
 
 def _objective(run: RunRecord) -> str:
