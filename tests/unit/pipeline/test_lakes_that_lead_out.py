@@ -70,17 +70,12 @@ def test_a_manifest_with_a_file_outside_the_folders_of_tables_is_refused_by_its_
     )
 
 
-def test_a_lake_of_schema_version_1_is_read_by_its_files(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(
-        '{"schema_version":1,"version":3,"tables":{"moves":{"c":{"folder":"../ignored",'
-        f'"files":[{{"path":"{FOLDER}/x","length":1}}],"rows":7}}}}}}}}'
-    )
+def test_a_lake_of_another_schema_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text('{"schema_version":1,"version":3}')
 
-    found = read_manifest(LocalFiles(tmp_path))
+    (refusal,) = refusals(tmp_path)
 
-    assert found is not None
-    assert found.tables["moves"]["c"].rows == 7
-    assert found.folders == {FOLDER}
+    assert refusal.endswith("written by another ktui, as version 1; use that ktui")
 
 
 @pytest.mark.parametrize("link", ["moves", "moves/lake_version=000001-aa", FOLDER, f"{FOLDER}/x"])
