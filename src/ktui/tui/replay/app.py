@@ -166,7 +166,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             self.attach_to(newest)
 
     def refresh_screens(self) -> None:
-        """Show a new run as it is at the moment played, also while the replay is paused."""
         self.refresh_run()
         super().refresh_screens()
 
@@ -192,16 +191,13 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:
-        """The actions that a replay needs least."""
         return ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
 
     @property
     def keys_in_dialogs(self) -> Mapping[str, str]:
-        """The keys of the replay, which shows limits and throttle as they were."""
         return {binding.key: binding.action for binding in REPLAY_BINDINGS if not binding.priority}
 
     def cluster_status(self) -> Status:
-        """Return the state of the cluster at the moment played, marked as a replay."""
         memory = self.progress.memory
         typical_s = None if memory is None else memory.typical_s
         return msgspec.structs.replace(
@@ -273,7 +269,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         """Keep nothing: the events are those of the past."""
 
     def roll_back_run(self, folder: RunDir) -> None:
-        """Notify that nothing can be changed in a replay."""
         del folder
         self.notify(_CHANGES_NOTHING, severity="warning")
 

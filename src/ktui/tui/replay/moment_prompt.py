@@ -31,7 +31,6 @@ class MomentPrompt(Dialog[float | None]):
         self._tape = tape
 
     def body(self) -> ComposeResult:
-        """Lay out the input line and what it takes."""
         yield TextField(placeholder=f"{self._tape.wall(self._tape.from_s).astimezone():%H:%M:%S}")
         yield Static(self._hint, id="moment-hint", markup=False)
 

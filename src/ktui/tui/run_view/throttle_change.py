@@ -34,7 +34,7 @@ def throttle_effects(
         return [("This is in force already.", "dim")]
     if not new:
         return [("Removes the throttle: earlier settings are restored.", "dim")]
-    old, low = now.rates, _too_low(new, into)
+    old, low = now.rates, _too_low_for(new, into)
     effects = [(words, "stalled") for words in (ends_nothing(new, into), low) if words]
     effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
     effects += [(words, "dim") for words in _lost_rates(old, new)]
@@ -66,7 +66,7 @@ def _may_end(rate: int | None, inflow: Inflow) -> bool:
     return rate is None or inflow.slowest_bytes_s is None or inflow.slowest_bytes_s < rate
 
 
-def _too_low(new: ThrottleRates, into: Inflows) -> str:
+def _too_low_for(new: ThrottleRates, into: Inflows) -> str:
     """Name the copies that cannot or may not catch up on the worst broker, and a rate for all."""
     low = [
         (inflow.inbound_bytes_s / rate, rate, inflow)

@@ -30,7 +30,7 @@ class BreakChoice(NamedTuple):
     """Why it would change nothing now; empty if it would."""
 
 
-_KEYS = {
+_FAULT_KEYS = {
     "k": ("kill", "Let the broker lose power"),
     "s": ("suspend", "Let the broker not answer for 60 s (SIGSTOP)"),
     "t": ("start", "Let the broker come back"),
@@ -77,7 +77,7 @@ class BreakScreen(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(key, f"choose({key!r})", words, show=False, tooltip=tooltip)
-            for key, (words, tooltip) in _KEYS.items()
+            for key, (words, tooltip) in _FAULT_KEYS.items()
         ),
         Binding("escape,q,B", "close", "back", key_display="esc", tooltip="Go back; do nothing"),
     ]
@@ -93,7 +93,6 @@ class BreakScreen(Dialog[str | None]):
         self._choices = choices(broker)
 
     def body(self) -> ComposeResult:
-        """Lay out what may happen."""
         yield BreakList(*self._options(), compact=True)
         yield Static(Content(_OTHERS), classes="others")
 

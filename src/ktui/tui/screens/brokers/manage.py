@@ -88,7 +88,6 @@ class ManageBrokerScreen(Dialog[BrokerAct | None]):
         self._broker, self._choices = broker, choices
 
     def body(self) -> ComposeResult:
-        """Lay out the choices, and the command for the whole way out."""
         yield OptionList(*self._options(), compact=True)
         yield Static(Content(way_out(self._broker)), classes="way-out")
 

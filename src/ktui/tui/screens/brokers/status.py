@@ -66,7 +66,6 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
         self._broker, self._read = broker, read
 
     def body(self) -> ComposeResult:
-        """Lay out the text."""
         yield Static(Content("Reading what it holds …"), id="broker-status")
 
     def on_mount(self) -> None:

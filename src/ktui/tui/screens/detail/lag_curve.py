@@ -44,7 +44,7 @@ def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
     scale = {0: curve.top, height // 2: curve.top // 2}
     lines = [
         Content.assemble(
-            *_scale(scale.get(row)), (_row(curve.levels, height - 1 - row), "$moving dim")
+            *_scale(scale.get(row)), (_curve_row(curve.levels, height - 1 - row), "$moving dim")
         )
         for row in range(height)
     ]
@@ -54,7 +54,7 @@ def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
     ]
 
 
-def _row(levels: Sequence[int], row: int) -> str:
+def _curve_row(levels: Sequence[int], row: int) -> str:
     return "".join(_BLOCKS[min(_STEPS, max(0, level - _STEPS * row))] for level in levels)
 
 

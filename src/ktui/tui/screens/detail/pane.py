@@ -48,7 +48,6 @@ class DetailPane(PartitionPane):
         return NO_INTEREST if self._detail is None or not self.display else self._detail.interest
 
     def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
-        """Show a partition as of the last poll; None where no row is under the cursor."""
         shown = None if self._detail is None else self._detail.partition
         if not self.display or (tp == shown and not again):
             return

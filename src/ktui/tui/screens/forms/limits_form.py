@@ -108,7 +108,6 @@ class LimitsForm(Vertical):
         """The error of each invalid field, by option."""
 
     def compose(self) -> ComposeResult:
-        """Lay out one row per limit, and the line that explains the focused limit."""
         with Horizontal(classes="heading"):
             for words, name in (
                 ("limit", "label"), (self._heading, "now"), ("new", "new"), ("in flight", "use"),
@@ -127,12 +126,10 @@ class LimitsForm(Vertical):
         yield Static(id="limits-hint", markup=False)
 
     def on_mount(self) -> None:
-        """Show the limits in force."""
         self.show(self._base, None, {})
         self._note({})
 
     def on_resize(self) -> None:
-        """Hide the meanings if there is no room; the line below then explains one limit."""
         self.set_class(self.size.width < self._NOTES_FROM, "-narrow")
 
     def show(self, base: Limits | None, coming: Limits | None, in_use: Mapping[str, str]) -> None:

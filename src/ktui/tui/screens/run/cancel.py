@@ -231,14 +231,12 @@ class CancelScreen(Dialog[DialogChoice | None]):
         yield NameField(placeholder=self._attached.name, disabled=True)
 
     def on_mount(self) -> None:
-        """Preview the first choice; remove what was said before."""
         super().on_mount()
         self.app.clear_notifications()
         self._choose(self._chosen)
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover for the preview."""
         concerned = () if self._preview is None else self._preview.concerned
         return Interest(partitions=frozenset(concerned), log_dirs=True)
 
@@ -381,12 +379,10 @@ class CancelScreen(Dialog[DialogChoice | None]):
         return self.query_one(VerticalScroll)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer no other choice while the run's name is typed."""
         del parameters
         return not (self._typing and action in ("confirm", "scope", "what", "open_gate"))
 
     def action_confirm(self) -> None:
-        """Return the choice, unless it cannot be requested; the screen shows why already."""
         if self._forbids() is not None:
             self.app.bell()
         elif self._undoes_much:

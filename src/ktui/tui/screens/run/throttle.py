@@ -140,7 +140,6 @@ class ThrottleScreen(RunChangeScreen):
         self._means = Content("")
 
     def body(self) -> ComposeResult:
-        """Lay out the throttle, the field, the effect and the answer."""
         yield Static(id="throttle-now", markup=False)
         with VerticalScroll(id="throttle-scroll", can_focus=False):
             yield Static(id="throttle-rates", markup=False)
@@ -149,7 +148,6 @@ class ThrottleScreen(RunChangeScreen):
         yield Static(id="said", markup=False)
 
     def draw(self, attached: AttachedRun) -> None:
-        """Show the desired and the set rates, and what is copied in."""
         run, words = attached.run, attached.status.throttle.words
         self.entitle(f"throttle of run {attached.name}")
         self.query_one("#throttle-now", Static).update(f"in force: {words}")
@@ -176,11 +174,9 @@ class ThrottleScreen(RunChangeScreen):
             self.draw(self.attached)
 
     def accepted(self) -> None:
-        """Empty the field."""
         self.query_one(ThrottleForm).text = ""
 
     def standing(self, status: RunStatus) -> str:
-        """Return when a change takes effect, or what the run still waits for."""
         if waits := status.throttle.waits:
             leave_behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
             return f"{waits[:1].upper()}{waits[1:]}. {leave_behind}"
@@ -188,20 +184,16 @@ class ThrottleScreen(RunChangeScreen):
         return f"Enter puts it in force at once, also for the {in_flight_steps} in flight."
 
     def changed(self, run: Run) -> bool:
-        """Return whether the throttle was changed since the start of the run."""
         return run.throttle_change is not None
 
     def undo_of(self, run: Run) -> Undo:
-        """Return the undo of the last change of the throttle."""
         return undo_throttle(run)
 
     def type_undo(self, undo: Undo) -> None:
-        """Type the rates from before a change."""
         if isinstance(undo.command, SetThrottle):
             self.query_one(ThrottleForm).text = undo.command.rates.typed
 
     def is_typed(self, undo: Undo) -> bool:
-        """Return whether those are still what is typed."""
         rates = self.query_one(ThrottleForm).rates()
         return isinstance(undo.command, SetThrottle) and undo.command.rates == rates
 
@@ -228,7 +220,6 @@ class ThrottleScreen(RunChangeScreen):
         self.show_said()
 
     def show_said(self) -> None:
-        """Show the last message and the note that holds now, and give the brokers the rest."""
         super().show_said()
         said = str(self.query_one("#said", Static).content)
         room = self.room_beside(self._means.plain, said, lines=_OTHER_LINES)
@@ -245,7 +236,6 @@ class ThrottleScreen(RunChangeScreen):
 
     @property
     def scrolled(self) -> Widget:
-        """The brokers, where there are more than fit."""
         return self.query_one(VerticalScroll)
 
     def action_apply(self) -> None:

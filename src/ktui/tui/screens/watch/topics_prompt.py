@@ -33,7 +33,6 @@ class TopicsPrompt(Dialog[frozenset[str] | None]):
         self._known = sorted(known)
 
     def body(self) -> ComposeResult:
-        """Lay out the field for the answer."""
         yield TextField(
             self._chosen,
             placeholder="orders, payments",
