@@ -24,8 +24,7 @@ from ktui.lab.layout import Lab
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, Severity
 from ktui.planning.check.snapshot import take_snapshot
-from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.read_layout import read_layout
+from ktui.planning.intents.layout import Layout, read_layout
 from ktui.planning.plan import Plan
 
 RUNS = 3

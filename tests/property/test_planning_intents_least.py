@@ -16,12 +16,11 @@ from ktui.planning.intents.drain import drain
 from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leaders import leaders
-from ktui.planning.intents.made_plan import CannotMake, MadePlan
-from ktui.planning.intents.rack_repair import rack_repair
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Wishes
+from ktui.planning.intents.placing import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.shed import shed
 from ktui.planning.intents.spread import spread
-from ktui.planning.intents.wishes import Wishes
 from ktui.planning.replication_factor import BrokerPool
 
 Lists = dict[TopicPartition, Brokers]

@@ -7,7 +7,7 @@ from bench.peers.cases import ALL, Case, cases, topics_of
 from bench.peers.examples import TOPIC, Example, examples, layout_of, published
 from bench.peers.figures import Spread, figures_of
 
-from ktui.planning.intents.wishes import Wishes
+from ktui.planning.intents.made_plan import Wishes
 from ktui.planning.plan import PartitionTarget, Plan
 
 EXAMPLES = list(examples())

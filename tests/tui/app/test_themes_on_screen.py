@@ -8,7 +8,7 @@ from rich.color import Color, ColorType
 from textual.screen import Screen
 
 from ktui.progress.timeline import Progress
-from ktui.tui.draw.roles import ROLES
+from ktui.tui.draw.paint import ROLES
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen

@@ -16,7 +16,7 @@ from ktui.recording.replay_tape import Tape
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.poll.backfill import load_history, merge_history
+from ktui.tui.poll.polling import load_history, merge_history
 from support.recordings.recorded_history import files_of
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded

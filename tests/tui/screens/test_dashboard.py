@@ -10,9 +10,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from ktui.tui.screens.dashboard.map import PartitionMap
-from ktui.tui.screens.dashboard.map_model import MapModel
-from ktui.tui.screens.dashboard.map_state import MAP_CELLS, MapState
-from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.dashboard.map_model import MAP_CELLS, MapModel, MapState
+from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets import off_loop
 from support.simulated.moving_clusters import a_cluster
 from support.views.running import a_quiet_cluster, moved, watching_run

@@ -12,8 +12,7 @@ from textual.widgets import Input
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.draw.themes import load_themes, role_style
-from ktui.tui.screens.event_list import EventList
-from ktui.tui.screens.events import EventsScreen, write_events
+from ktui.tui.screens.events import EventList, EventsScreen, write_events
 from support.views.screens import (
     BEGAN,
     HOSTILE,

@@ -9,7 +9,7 @@ from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import colour_of
 from support.views.watching import LARGE, SMALL, watching

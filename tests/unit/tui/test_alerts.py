@@ -17,7 +17,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.simulated.clock import FIRST_MOMENT
-from ktui.tui.app.alerts import Alerts
+from ktui.tui.app.terminal import Alerts
 from support.journals.journals import a_start, owned
 
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.tui.draw.area import area_chart, area_heights
+from ktui.tui.draw.bars import area_chart, area_heights, gauge_bar, rate_gauge
 from ktui.tui.draw.cells import pieces_width
-from ktui.tui.draw.gauge import gauge_bar, rate_gauge
 
 values = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=200)
 widths, heights = st.integers(1, 100), st.integers(1, 20)

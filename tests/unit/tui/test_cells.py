@@ -25,7 +25,7 @@ from ktui.tui.draw.cells import (
     timeline_cells,
     timeline_width,
 )
-from ktui.tui.draw.roles import ROLES
+from ktui.tui.draw.paint import ROLES
 from support.simulated.observations import T0, a_move, a_partition
 
 any_mark = st.integers(0, 100) | st.sampled_from(list(Mark))

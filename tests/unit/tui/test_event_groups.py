@@ -14,10 +14,17 @@ from ktui.execution.run.states import State
 from ktui.execution.run.text import describe_event
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Event
-from ktui.tui.screens.event_filter import Choice, EventFilter
-from ktui.tui.screens.event_groups import extend_groups, group_severity, group_words, splice
-from ktui.tui.screens.event_kinds import Topic, event_kind
-from ktui.tui.screens.event_rows import EventRows
+from ktui.tui.screens.event_rows import (
+    Choice,
+    EventFilter,
+    EventRows,
+    Topic,
+    event_kind,
+    extend_groups,
+    group_severity,
+    group_words,
+    splice,
+)
 
 _BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 _SENTENCES = (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ktui.tui.widgets.facts import facts
+from ktui.tui.widgets.lines import facts
 
 PAIRS = [
     ("leader", Content("1, epoch 12")),

@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.tui.screens.detail.lag_curve import draw, lag_curve, nice_ceiling
-from ktui.tui.screens.detail.time_axis import TimeAxis
+from ktui.tui.screens.detail.lanes import TimeAxis, draw, lag_curve, nice_ceiling
 
 AXIS = TimeAxis(start_s=100.0, cell_s=10.0, cells=10, slots_per_cell=1)
 

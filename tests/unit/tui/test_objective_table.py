@@ -6,7 +6,7 @@ import pytest
 
 from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
 from ktui.planning.objective import parse_objective
-from ktui.tui.draw.objective_bar import BAR_CELLS, objective_bar
+from ktui.tui.draw.bars import BAR_CELLS, objective_bar
 from ktui.tui.widgets.objective_table import objective_table
 
 MB = 1_000_000

@@ -19,11 +19,11 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.dashboard.map_state import MAP_CELLS, map_state
+from ktui.tui.screens.dashboard.map_model import MAP_CELLS, map_state
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, TARGET, Extents, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import row_pieces
-from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.words import RowContext
 from support.journals.journals import started
 from support.simulated.moving_clusters import tp
 from support.views.screens import BEGAN, BEGAN_S, timeline

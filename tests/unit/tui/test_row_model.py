@@ -25,8 +25,8 @@ from ktui.tui.screens.watch.columns import (
     layout,
 )
 from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Change
+from ktui.tui.screens.watch.words import RowContext
 from support.views.screens import timeline
 
 NOW = RowContext(0.0)

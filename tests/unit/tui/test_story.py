@@ -13,9 +13,13 @@ from ktui.execution.run.states import State
 from ktui.progress.summary import Totals
 from ktui.tui.poll.overview import Overview
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.story.caption_line import CaptionLine
-from ktui.tui.story.captions import CaptionTrack, StoryMoments
-from ktui.tui.story.picture import picture_name, save_picture
+from ktui.tui.story.captions import (
+    CaptionLine,
+    CaptionTrack,
+    StoryMoments,
+    picture_name,
+    save_picture,
+)
 
 CAPTIONS = (
     Caption(say="one", at_s=0.0),

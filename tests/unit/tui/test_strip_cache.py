@@ -2,12 +2,11 @@ from __future__ import annotations
 
 from textual.strip import Strip
 
-from ktui.tui.draw.paint import Paint
-from ktui.tui.draw.roles import role_defaults
+from ktui.tui.draw.paint import Paint, role_defaults
 from ktui.tui.draw.themes import DEFAULT, load_themes
 from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row import RowInputs, StripCache
-from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.words import RowContext
 from support.views.screens import BEGAN_S, TP, timeline
 
 WIDTH = 120

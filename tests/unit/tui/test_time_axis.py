@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.progress.timeline import Mark, Slots
-from ktui.tui.screens.detail.time_axis import TimeAxis
+from ktui.tui.screens.detail.lanes import TimeAxis
 
 
 def slots(marks: bytes, slot_s: float = 1.0) -> Slots:

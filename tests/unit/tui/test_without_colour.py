@@ -13,10 +13,8 @@ from textual.theme import Theme
 
 from ktui.progress.timeline import Mark
 from ktui.tui.draw.cells import SIGNS, Piece
-from ktui.tui.draw.paint import Paint
-from ktui.tui.draw.roles import ROLES, TROUBLE
+from ktui.tui.draw.paint import ROLES, TROUBLE, GreyFilter, Paint
 from ktui.tui.draw.themes import FEW_COLOURS, load_themes
-from ktui.tui.draw.without_colour import GreyFilter
 
 THEMES = load_themes(None).themes
 Eyes = tuple[tuple[float, float, float], ...]

@@ -19,8 +19,8 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.host.launch import NewRun
 from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.options import RunOptions
+from ktui.planning.check.check import leave_out_internal
 from ktui.planning.check.findings import Allowances
-from ktui.planning.check.internal_left_out import leave_out_internal
 from ktui.planning.plan import Plan
 from ktui.units import Rate
 

@@ -17,9 +17,8 @@ from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.demo import DemoApp
 from ktui.tui.app.rehearsal import RehearsalApp
 from ktui.tui.replay.app import ReplayApp
-from ktui.tui.replay.moment_prompt import MomentPrompt
-from ktui.tui.screens.brokers.breaking import BreakList, BreakScreen
-from ktui.tui.screens.brokers.manage import ManageBrokerScreen
+from ktui.tui.replay.line import MomentPrompt
+from ktui.tui.screens.brokers.manage import BreakList, BreakScreen, ManageBrokerScreen
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.brokers.status import BrokerStatusScreen
 from ktui.tui.screens.command_line import CommandField, CommandScreen
@@ -28,8 +27,7 @@ from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.dialog import Dialog
-from ktui.tui.screens.event_list import EventList
-from ktui.tui.screens.events import EventsScreen
+from ktui.tui.screens.events import EventList, EventsScreen
 from ktui.tui.screens.forms.limits_form import LimitInput
 from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
@@ -53,8 +51,8 @@ from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen, RunTable
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
-from ktui.tui.story.screen import StoryScreen
+from ktui.tui.screens.watch.views import TopicsPrompt
+from ktui.tui.story.captions import StoryScreen
 from ktui.tui.widgets.bindings import key_text
 from ktui.tui.widgets.choices import FormChoices
 from ktui.tui.widgets.text_field import HistoryField

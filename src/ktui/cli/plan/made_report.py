@@ -19,9 +19,15 @@ from ktui.planning.intents.before_after import (
     RackBeforeAfter,
 )
 from ktui.planning.intents.layout import UNKNOWN_BYTES
-from ktui.planning.intents.left_text import REASONS, left_name, reason_of
-from ktui.planning.intents.made_plan import Left, MadePlan, Why
-from ktui.planning.intents.wishes import Wishes
+from ktui.planning.intents.made_plan import (
+    REASONS,
+    Left,
+    MadePlan,
+    Why,
+    Wishes,
+    left_name,
+    reason_of,
+)
 from ktui.planning.names import join_some
 from ktui.planning.plan import VERSION, PartitionTarget
 from ktui.preview.preview import PlanPreview, sizes_phrase

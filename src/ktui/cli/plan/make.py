@@ -27,11 +27,15 @@ from ktui.execution.host.state_dir import default_name
 from ktui.pacing.limits import INTERNAL, Limits, Order, Shape
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.before_after import before_after
-from ktui.planning.intents.layout import Layout, rack_warnings, unread_warnings
-from ktui.planning.intents.made_plan import CannotMake, MadePlan
-from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
+from ktui.planning.intents.layout import (
+    Layout,
+    LayoutAnswer,
+    rack_warnings,
+    read_layout,
+    unread_warnings,
+)
+from ktui.planning.intents.made_plan import CannotMake, Internal, MadePlan, Wishes
 from ktui.planning.intents.registry import Intent, Values
-from ktui.planning.intents.wishes import Internal, Wishes
 from ktui.planning.plan import Plan
 
 NOT_ALL = 3

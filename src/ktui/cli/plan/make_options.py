@@ -17,8 +17,7 @@ from ktui.cli.plan.from_run import output_option
 from ktui.pacing.limits import INTERNAL
 from ktui.planning.intents.arguments import check_patterns
 from ktui.planning.intents.layout import Layout, without_rack
-from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.intents.wishes import Internal, Wishes
+from ktui.planning.intents.made_plan import CannotMake, Internal, Wishes
 from ktui.planning.names import join_named, join_some
 from ktui.units import Share, Size, parse_quantity
 

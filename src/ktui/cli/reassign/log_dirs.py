@@ -20,7 +20,7 @@ from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartit
 from ktui.cluster.ports import ClusterReader, ClusterWriter, LogDirsAnswer, Verdict, WriteResult
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
-from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.check.disks import call_each_broker
 from ktui.planning.names import join_all, join_named
 from ktui.quantities import as_bytes
 

@@ -35,7 +35,7 @@ from ktui.ops.cancel import cancel_foreign
 from ktui.ops.preview import FactReader, Permits
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Finding
-from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
+from ktui.planning.intents.layout import LayoutAnswer, read_layout
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.timeline import Timeline
 from ktui.simulated.cluster import SimulatedCluster

@@ -32,7 +32,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.ops.cancel import cancel_foreign
 from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
-from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
+from ktui.planning.intents.layout import LayoutAnswer, read_layout
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.tui.run_view.launchers import PlanRehearser
 

@@ -17,13 +17,10 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import AnyRunEvent, Started
 from ktui.execution.run.run import Run
-from ktui.planning.intents.demote import demote
 from ktui.planning.intents.drain import drain
-from ktui.planning.intents.layout import Layout, unread_warnings, without_rack
-from ktui.planning.intents.left_text import left_lines
-from ktui.planning.intents.made_plan import MadePlan
-from ktui.planning.intents.read_layout import read_layout
-from ktui.planning.intents.wishes import Wishes
+from ktui.planning.intents.layout import Layout, read_layout, unread_warnings, without_rack
+from ktui.planning.intents.leaders import demote
+from ktui.planning.intents.made_plan import MadePlan, Wishes, left_lines
 from ktui.quantities import as_bytes, as_count
 
 Intent = Callable[[Layout, Collection[int], Wishes], MadePlan]

@@ -31,8 +31,7 @@ from ktui.execution.run.tool_plans import LeftAsIs, UndoPlan, undo_plan
 from ktui.ops.broker.removal import REFUSED, WAITS, RemovalRequest, Stage, Stopped, place
 from ktui.ops.broker.runs import DEMOTE, DRAIN, Purpose, left_text, made_run, plan_text
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.intents.wishes import Wishes
+from ktui.planning.intents.made_plan import CannotMake, Wishes
 from ktui.planning.names import join_some
 from ktui.preview.text import finding_text, time_text
 from ktui.quantities import as_count

@@ -1,4 +1,4 @@
-"""The check of a plan against its cluster, before anything is sent."""
+"""Check a plan: read what it rests on, and gather the findings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.check.coordinators import coordinator_findings
 from ktui.planning.check.findings import (
@@ -18,9 +19,33 @@ from ktui.planning.check.findings import (
 )
 from ktui.planning.check.messages import FindingSentences
 from ktui.planning.check.rules import PlanRules, Remark
+from ktui.planning.names import join_all
 from ktui.planning.plan import Plan
 from ktui.planning.read.json_cursor import find_positions
 from ktui.planning.read.problems import FilePosition, ValuePath
+from ktui.quantities import as_count
+
+
+def leave_out_internal(plan: Plan) -> tuple[Plan, tuple[Finding, ...]]:
+    """Return a plan without internal topics, and the finding that names what is left out.
+
+    A plan without such topics is returned as it is. With nothing left, the finding says so.
+    """
+    left_out = tuple(each.tp for each in plan.partitions if each.topic in INTERNAL_TOPICS)
+    if not left_out:
+        return plan, ()
+    kept = tuple(each for each in plan.partitions if each.topic not in INTERNAL_TOPICS)
+    topics = join_all(sorted({tp.topic for tp in left_out}))
+    count = as_count(len(left_out), "partition")
+    nothing = "" if kept else ". Nothing else is in the plan"
+    finding = Finding(
+        severity=Severity.NOTE if kept else Severity.WARNING,
+        kind=FindingKind.INTERNAL_LEFT_OUT if kept else FindingKind.NOTHING_TO_DO,
+        partitions=left_out,
+        sentence=f"left out, as --internal exclude asks: {topics}, with {count}{nothing}",
+    )
+    return Plan(kept), (finding,)
+
 
 _PROBLEMS = frozenset(
     {

@@ -1,14 +1,38 @@
-"""A plan's load on the disks of brokers, and warnings about unsuitable disks."""
+"""Disks and log dirs: what of a plan fits, and the brokers that can be asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from ktui.cluster.broker import LogDir
+from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.quantities import as_count
+
+A = TypeVar("A")
+
+
+async def call_each_broker(
+    operation: Operation, calls: Mapping[int, Coroutine[Any, Any, A]]
+) -> tuple[Mapping[int, A], Sequence[Failure]]:
+    """Call brokers, all at once: a slow one costs at most the adapter's call timeout."""
+    answers: dict[int, A] = {}
+    failures: dict[int, Failure] = {}
+
+    async def one(broker: int, call: Coroutine[Any, Any, A]) -> None:
+        try:
+            answers[broker] = await call
+        except ClusterError as error:
+            denied = isinstance(error, NotAuthorized)
+            failures[broker] = Failure(operation, str(error), broker, denied=denied)
+
+    await asyncio.gather(*(one(broker, call) for broker, call in calls.items()))
+    return answers, [failures[broker] for broker in sorted(failures)]
+
 
 LOW = 0.1
 """The share of a disk below which free room counts as low."""

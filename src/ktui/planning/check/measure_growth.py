@@ -14,7 +14,7 @@ from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, OffsetsAnswer, Setting
 from ktui.cluster.settings import RATES, broker_resource
-from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.check.disks import call_each_broker
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import Plan

@@ -13,7 +13,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.fresh_read import with_reassignments
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, LogDirsAnswer
-from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.check.disks import call_each_broker
 from ktui.planning.replication_factor import BrokerPool
 
 

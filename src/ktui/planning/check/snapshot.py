@@ -10,8 +10,8 @@ from ktui.cluster.errors import Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.polled import topic_names
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
-from ktui.planning.check.ask_brokers import call_each_broker
 from ktui.planning.check.coordinators import internal_leader_moves
+from ktui.planning.check.disks import call_each_broker
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
 from ktui.planning.plan import Plan

@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.intents.wishes import Wishes
+from ktui.planning.intents.made_plan import CannotMake, Wishes
 from ktui.planning.names import closest_names, join_all, join_named, shortened
 
 

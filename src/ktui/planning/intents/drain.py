@@ -7,9 +7,8 @@ from collections.abc import Collection
 from ktui.planning.intents.arguments import check_brokers, check_targets
 from ktui.planning.intents.draft import Draft, ReplicaOn
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Wishes
 from ktui.planning.intents.placing import evacuate
-from ktui.planning.intents.wishes import Wishes
 from ktui.planning.names import join_named
 
 

@@ -7,12 +7,10 @@ from collections.abc import Collection
 
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.arguments import check_targets
-from ktui.planning.intents.by_size import BySize
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
-from ktui.planning.intents.shares import floor_of, weighted_shares
-from ktui.planning.intents.wishes import Wishes
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
+from ktui.planning.intents.shares import BySize, floor_of, weighted_shares
 from ktui.planning.names import join_named
 
 

@@ -1,13 +1,54 @@
-"""A plan that was made, and what of the intention it leaves undone."""
+"""What an operator asks of a plan that is made, and what the plan leaves undone, in words."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 
 import msgspec
 
+from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import TopicPartition
+from ktui.planning.names import join_some
+from ktui.planning.objective import is_canary
 from ktui.planning.plan import Plan
+from ktui.quantities import as_count
+
+
+class Internal(enum.StrEnum):
+    """When Kafka's own topics are moved."""
+
+    FIRST = "first"
+    LAST = "last"
+    EXCLUDE = "exclude"
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """The topics that a plan may change, and the most that it may change; None for no bound."""
+
+    topics: tuple[str, ...] = ()
+    """Names, or shell patterns (`orders-*`); empty for all topics."""
+    exclude: tuple[str, ...] = ()
+    internal: Internal = Internal.LAST
+    max_moves: int | None = None
+    """Replicas that go to another broker."""
+    max_bytes: int | None = None
+    """Bytes that are copied."""
+    max_leader_changes: int | None = None
+    """Partitions whose preferred leader becomes another."""
+    rack_aware: bool = True
+    """Whether a partition never ends up on fewer racks than it is on."""
+    keep_order: bool = False
+    """Whether a new replica takes the place of the old one in the list, also as the leader."""
+
+    def includes(self, topic: str) -> bool:
+        """Return whether a plan may change a topic; that of a canary goes with its run."""
+        if is_canary(topic) or (self.internal is Internal.EXCLUDE and topic in INTERNAL_TOPICS):
+            return False
+        if any(fnmatchcase(topic, pattern) for pattern in self.exclude):
+            return False
+        return not self.topics or any(fnmatchcase(topic, each) for each in self.topics)
 
 
 class CannotMake(Exception):
@@ -68,3 +109,50 @@ class MadePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that are copied, as far as sizes are known."""
     leader_changes: int = 0
     """Partitions whose preferred leader becomes another."""
+
+
+REASONS = {
+    Why.NO_BROKER: "every broker that may get replicas has one of the partition already",
+    Why.NO_REPLICA: "no replica is where one would have to be moved from, or to lead",
+    Why.RACK: "the partition would be on fewer racks",
+    Why.ROOM: "no broker has room",
+    Why.MAX_MOVES: "the most moves are reached",
+    Why.MAX_BYTES: "the most bytes are reached",
+    Why.MAX_LEADER_CHANGES: "the most leader changes are reached",
+    Why.LAST_REPLICA: "no other replica is in sync",
+    Why.REASSIGNING: "a reassignment is under way",
+    Why.UNREGISTERED: "it has a replica on a broker that is no longer registered, and Kafka takes "
+    "no list with such a broker; drain that one first",
+    Why.CORDONED: "its list would name a cordoned broker, and Kafka refuses every such list; lift "
+    "the cordon first: {uncordon}",
+    Why.UNREADABLE: "metadata cannot be read",
+}
+"""Each reason, as it follows a colon; `reason_of` fills it in."""
+
+
+def reason_of(left: Left, reasons: Mapping[Why, str] = REASONS) -> str:
+    """Return why something stays as it is, as it follows a colon."""
+    uncordon = " and ".join(f"ktui broker uncordon {broker}" for broker in left.cordoned)
+    return reasons[left.why].format(uncordon=uncordon)
+
+
+def left_name(left: Left) -> str:
+    """Name a broker, a partition, or a replica."""
+    if left.tp is None:
+        return f"broker {left.broker}"
+    return str(left.tp) if left.broker is None else f"{left.tp} on broker {left.broker}"
+
+
+def left_lines(left: Iterable[Left]) -> Iterator[str]:
+    """Yield a sentence for each reason: what stays as it is, and why."""
+    by_reason: dict[tuple[Why, str, str], list[str]] = {}
+    for each in left:
+        noun = "broker" if each.tp is None else "partition" if each.broker is None else "replica"
+        by_reason.setdefault((each.why, noun, reason_of(each)), []).append(left_name(each))
+    for (_, noun, reason), names in sorted(by_reason.items()):
+        one = len(names) == 1
+        if noun == "broker":
+            verb = "misses its goal" if one else "miss their goal"
+        else:
+            verb = "stays as it is" if one else "stay as they are"
+        yield f"{as_count(len(names), noun)} {verb}: {reason} ({join_some(names)})."

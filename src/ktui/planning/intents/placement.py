@@ -1,4 +1,4 @@
-"""Topics are placed by rules: on one rack, on as many as possible, or where they are named."""
+"""Topics are placed by rules that are kept in a file."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.planning.intents.arguments import check_targets
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.leader_flow import LeaderFlow
-from ktui.planning.intents.leaders import leads_possible
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
-from ktui.planning.intents.placing import Placer
-from ktui.planning.intents.rack_repair import racks_lacking, repair
+from ktui.planning.intents.leaders import LeaderFlow, leads_possible
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
+from ktui.planning.intents.placing import Placer, racks_lacking, repair
 from ktui.planning.intents.shares import Band, weighted_shares
-from ktui.planning.intents.wishes import Wishes
-from ktui.planning.names import join_named
+from ktui.planning.names import join_all, join_named
+from ktui.planning.plan import PlanNumber, ReplicaList
+from ktui.yamlfile import YamlFile, read_yaml
 
 
 class Strategy(enum.StrEnum):
@@ -202,3 +204,42 @@ class _Placing:
                 return why
             trial.take(size)
         return trial.lacks_leader_change() if leader else None
+
+
+class _RuleInFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    topics: Annotated[str, msgspec.Meta(min_length=1)]
+    strategy: str
+    lists: dict[PlanNumber, ReplicaList] = {}
+
+
+class _Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rules: Annotated[tuple[_RuleInFile, ...], msgspec.Meta(min_length=1)]
+
+
+def read_rules(path: Path) -> list[Rule]:
+    """Read placement rules from a YAML file, in their order.
+
+    Raises:
+        FileProblem: the file cannot be read, or is none of rules; names the line.
+    """
+    try:
+        file = read_yaml(expand_home(path))
+    except Unreadable as error:
+        raise FileProblem(path, None, f"cannot be read: {error}") from None
+    rules = file.convert((), file.data, _Rules).rules
+    return [_rule(file, number, rule) for number, rule in enumerate(rules)]
+
+
+def _rule(file: YamlFile, number: int, rule: _RuleInFile) -> Rule:
+    place = f"rules.{number}"
+    if rule.strategy not in [*Strategy]:
+        words = f"{rule.strategy!r} is not a strategy. Use {join_all(list(Strategy), 'or')}"
+        raise file.problem(("rules", number, "strategy"), f"{place}.strategy: {words}")
+    strategy = Strategy(rule.strategy)
+    if strategy is Strategy.STATIC and not rule.lists:
+        words = "a static rule has the replicas of each partition, such as lists: {0: [1, 2, 3]}"
+        raise file.problem(("rules", number), f"{place}: {words}")
+    if rule.lists and strategy is not Strategy.STATIC:
+        words = "only a static rule has lists. Remove them, or use strategy: static"
+        raise file.problem(("rules", number, "lists"), f"{place}.lists: {words}")
+    return Rule(topics=rule.topics, strategy=strategy, lists=rule.lists)

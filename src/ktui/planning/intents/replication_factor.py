@@ -10,9 +10,8 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.planning.intents.arguments import check_factor, check_topics
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
 from ktui.planning.intents.placing import Placer, obstacle
-from ktui.planning.intents.wishes import Wishes
 from ktui.planning.replication_factor import (
     FactorProblem,
     change_replication_factor,

@@ -8,10 +8,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.arguments import check_brokers
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.least_sum import least_sum
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
 from ktui.planning.intents.placing import Placer, obstacle
-from ktui.planning.intents.wishes import Wishes
+from ktui.planning.intents.shares import least_sum
 
 
 def shed(layout: Layout, broker: int, free_bytes: int, wishes: Wishes) -> MadePlan:

@@ -34,16 +34,14 @@ from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
-from ktui.tui.app.abilities import Abilities, Permission
-from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
-from ktui.tui.app.theme_reload import ThemeReload
-from ktui.tui.app.typed_ahead import TypedAhead
-from ktui.tui.app.view_commands import ViewCommands
+from ktui.tui.app.terminal import Alerts, ThemeReload, TypedAhead
+from ktui.tui.app.view_commands import Abilities, Permission, ViewCommands
+from ktui.tui.draw.paint import GreyFilter
 from ktui.tui.draw.themes import (
     DEFAULT,
     FEW_COLOURS,
@@ -51,20 +49,15 @@ from ktui.tui.draw.themes import (
     role_defaults,
     theme_problems,
 )
-from ktui.tui.draw.without_colour import GreyFilter
-from ktui.tui.poll.down_brokers import DownBrokers
-from ktui.tui.poll.outages import ClusterOutage
-from ktui.tui.poll.overview import Overview
+from ktui.tui.poll.overview import ClusterOutage, DownBrokers, Overview, StaleThrottles
 from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
-from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInView, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.command_line import Action, CommandScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
 from ktui.tui.screens.dashboard.screen import DashboardScreen
-from ktui.tui.screens.detail.pane import DetailPane
-from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.screens.detail.screen import DetailPane, DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_groups
 from ktui.tui.screens.insights import InsightsScreen

@@ -13,8 +13,8 @@ from ktui.cluster.observer import Observer
 from ktui.progress.timeline import Progress
 from ktui.tui.app.rehearsal import RehearsalApp
 from ktui.tui.run_view.launchers import BranchInView
-from ktui.tui.widgets.branch_lines import BranchLines
 from ktui.tui.widgets.header import StatusHeader, line_under
+from ktui.tui.widgets.lines import BranchLines
 
 _TICK_S = 0.5
 """Real seconds between two redraws of the lines."""

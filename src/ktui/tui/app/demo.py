@@ -23,8 +23,7 @@ from ktui.tui.app.simulated import (
 )
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.polling import Polled
-from ktui.tui.story.captions import CaptionTrack, StoryMoments
-from ktui.tui.story.screen import StoryScreen
+from ktui.tui.story.captions import CaptionTrack, StoryMoments, StoryScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
 
 _TITLE_S, _REFUSED_S = 6.0, 20.0

@@ -17,7 +17,7 @@ from ktui.tui.app.simulated import (
     SimulatedApp,
 )
 from ktui.tui.run_view.launchers import RehearsalInView
-from ktui.tui.screens.brokers.breaking import (
+from ktui.tui.screens.brokers.manage import (
     BreakChoice,
     BreakList,
     BreakScreen,

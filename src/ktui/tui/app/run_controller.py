@@ -24,11 +24,11 @@ from ktui.execution.run.tool_plans import tool_commands
 from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.inputfile import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
-from ktui.tui.app.alerts import Alerts
-from ktui.tui.poll.backfill import load_history
+from ktui.tui.app.terminal import Alerts
+from ktui.tui.poll.polling import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.run_view.foreign import foreign_moves
+from ktui.tui.run_view.cancel_choice import foreign_moves
 from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.questions import ConfirmScreen, NotePrompt, ToolCommandsScreen

@@ -17,8 +17,7 @@ from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.text import clean
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.poll.polling import Polling
-from ktui.tui.story.caption_line import CaptionLine
-from ktui.tui.story.picture import picture_name, save_picture
+from ktui.tui.story.captions import CaptionLine, picture_name, save_picture
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Status

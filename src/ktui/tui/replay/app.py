@@ -16,9 +16,8 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.rehearsal.branch.point import BranchPoint
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.replay.branching import NOTHING_POLLED
-from ktui.tui.replay.line import ReplayLine, position_text
+from ktui.tui.replay.line import MomentPrompt, ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
-from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Player, SearchDirection
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids

@@ -16,8 +16,7 @@ from ktui.progress.timeline import Progress
 from ktui.recording.replay_tape import ReplayClock, Tape
 from ktui.rehearsal.branch.point import BranchPoint
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.outages import Outages
-from ktui.tui.poll.overview import Overview, overview
+from ktui.tui.poll.overview import Outages, Overview, overview
 from ktui.tui.replay.branching import branch_point
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, ReplayPosition, Surveyed
 from ktui.tui.replay.run_stage import RunStage

@@ -19,8 +19,8 @@ from ktui.progress.timeline import Event, Progress
 from ktui.recording.lines import LostPollLine, RunLine
 from ktui.recording.playing import Damage
 from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
-from ktui.tui.poll.outages import ClusterOutage, Outages
-from ktui.tui.replay.recorded_run import RecordedRun
+from ktui.tui.poll.overview import ClusterOutage, Outages
+from ktui.tui.replay.run_stage import RecordedRun
 from ktui.tui.run_view.run_events import shown_events
 
 

@@ -36,8 +36,7 @@ from ktui.pacing.limits import Limits, LimitsProblem, Mode
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.run_view.run_events import cancel_events, shown_events
-from ktui.tui.run_view.throttle import Inflows, ThrottleNow, run_inflows, throttle_now
-from ktui.tui.run_view.throttle_events import ThrottleNews
+from ktui.tui.run_view.throttle import Inflows, ThrottleNews, ThrottleNow, run_inflows, throttle_now
 
 MOST_EVENTS = 10_000
 MOST_BOUNDED, BOUNDED_EVERY = 1_000, timedelta(seconds=10)

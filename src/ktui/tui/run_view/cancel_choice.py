@@ -1,4 +1,4 @@
-"""The choices of the cancel dialog: an action, and the partitions that it applies to."""
+"""What a cancel is about: partitions of the run, and those that nobody's run moves."""
 
 from __future__ import annotations
 
@@ -13,8 +13,23 @@ from ktui.execution.journal.commands import CancelMoves, Command, Continue, Paus
 from ktui.execution.run.run import Run
 from ktui.execution.run.scope import tracks_in_scope
 from ktui.execution.run.states import CancelKind
+from ktui.progress.timeline import Phase, Progress, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
+
+_OPEN = (Phase.MOVING, Phase.STALLED)
+
+
+def foreign_moves(run: Run, progress: Progress) -> list[Timeline]:
+    """Return the open moves that are no step in flight of a run, the longest stalled first."""
+    ours = run.tracks_in_flight.keys() | run.cancelling.keys()
+    moves = [t for t in progress.timelines.values() if t.phase in _OPEN and t.tp not in ours]
+    return sorted(moves, key=_stalled_since)
+
+
+def _stalled_since(move: Timeline) -> float:
+    stall = move.stall
+    return float("inf") if stall is None else stall.since_s
 
 
 class CancelAction(enum.Enum):

@@ -22,7 +22,7 @@ from ktui.execution.journal.commands import (
 from ktui.execution.run.run import Run
 from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
-from ktui.planning.intents.read_layout import LayoutAnswer
+from ktui.planning.intents.layout import LayoutAnswer
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.rehearsal.branch.compare import RunMoment
 

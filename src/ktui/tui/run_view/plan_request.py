@@ -11,10 +11,14 @@ import msgspec
 from ktui.inputfile import expand_home
 from ktui.planning.intents.arguments import check_patterns
 from ktui.planning.intents.before_after import BeforeAfter, before_after
-from ktui.planning.intents.layout import Layout, rack_warnings, unread_warnings, without_rack
-from ktui.planning.intents.left_text import left_lines
-from ktui.planning.intents.made_plan import CannotMake, MadePlan
-from ktui.planning.intents.read_layout import LayoutAnswer
+from ktui.planning.intents.layout import (
+    Layout,
+    LayoutAnswer,
+    rack_warnings,
+    unread_warnings,
+    without_rack,
+)
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Wishes, left_lines
 from ktui.planning.intents.registry import (
     BUDGET,
     COMMON,
@@ -26,7 +30,6 @@ from ktui.planning.intents.registry import (
     about,
     parts,
 )
-from ktui.planning.intents.wishes import Wishes
 from ktui.planning.names import closest_names
 from ktui.planning.plan import Plan
 from ktui.quantities import as_bytes, as_count

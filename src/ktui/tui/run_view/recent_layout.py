@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ktui.planning.intents.read_layout import LayoutAnswer
+from ktui.planning.intents.layout import LayoutAnswer
 from ktui.tui.run_view.launchers import EngineLauncher
 
 _OLD_S = 30.0

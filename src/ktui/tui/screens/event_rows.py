@@ -1,22 +1,306 @@
-"""The lines of the events: groups, folded or not, and single events, wrapped to a width."""
+"""The events of the view, as rows: kinds, the filter, groups of like ones, and their words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import enum
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 from rich.cells import cell_len
 from textual.content import Content
 
 from ktui.progress.timeline import Event
-from ktui.tui.screens.event_groups import (
-    FEWEST,
-    extend_groups,
-    group_severity,
-    group_subject,
-    group_words,
-    splice,
+
+
+class Topic(enum.Enum):
+    """What an event is about."""
+
+    STEP = enum.auto()
+    """The moves of partitions: reassignments, and the steps of a run."""
+    SETTING = enum.auto()
+    """Limits, throttles, and settings of the cluster."""
+    HEALTH = enum.auto()
+    """Brokers and replicas that fail or come back."""
+    OTHER = enum.auto()
+
+
+class EventKind(NamedTuple):
+    """What an event is about, and the words that count it with others of its kind."""
+
+    topic: Topic
+    words: str = ""
+    """With `{s}` where the plural of a noun has an s."""
+
+    def counted(self, count: int) -> str:
+        """Count events of this kind: "1 leader moved", "12 leaders moved"."""
+        return f"{count:,} {self.words.format(s='' if count == 1 else 's')}"
+
+
+_SENTENCES: tuple[tuple[str, Topic, str], ...] = (
+    (r"step finished\b", Topic.STEP, "step{s} finished"),
+    (r"batch [\d,]+: ", Topic.STEP, "step{s} begun"),
+    (r"step (given up|cancelled)\b", Topic.STEP, "step{s} given up"),
+    (r"electing leader", Topic.STEP, "election{s}"),
+    (r"reassignment (started|under way)", Topic.STEP, "reassignment{s} started"),
+    (r"re-targeted", Topic.STEP, "re-targeted"),
+    (r"completed\b", Topic.STEP, "completed"),
+    (r"cancelled\b", Topic.STEP, "cancelled"),
+    (r"changed elsewhere\b", Topic.STEP, "changed elsewhere"),
+    (r"adding replica caught up", Topic.STEP, "caught up"),
+    (r"retiring broker \d+ left the ISR", Topic.STEP, "retired"),
+    (r"replicas changed from", Topic.STEP, "changed between two polls"),
+    (r"(done|stopped|rolled back)\b", Topic.STEP, "ended"),
+    (r"(stopping|rolling back)\b", Topic.STEP, "called off"),
+    (r"(the (alter|election|cancel)|Kafka accepted)\b", Topic.STEP, "answer{s}"),
+    (r"limits: ", Topic.SETTING, "change{s} of limits"),
+    (r"throttle: ", Topic.SETTING, "change{s} of the throttle"),
+    (r"setting: ", Topic.SETTING, "setting{s} written"),
+    (r"restoring: ", Topic.SETTING, "setting{s} restored"),
+    (r"values? before the run", Topic.SETTING, "setting{s} read"),
+    (r"(topic|broker) \S+: someone else has", Topic.SETTING, "changed by someone else"),
+    (r"(topic|broker) \S+: (Kafka has set|the answer was lost)", Topic.SETTING, "answer{s}"),
+    (r"(topic|broker) \S+: (was refused|could not be sent)", Topic.SETTING, "refused"),
+    (r"(topic|broker) \S+: .* left as it is", Topic.SETTING, "left alone"),
+    (r"\S+ \S+ are copied into broker", Topic.SETTING, "above the throttle"),
+    (r"broker \d+ is within its throttle", Topic.SETTING, "within the throttle again"),
+    (r"under-replicated", Topic.HEALTH, "under-replicated"),
+    (r"under min ISR", Topic.HEALTH, "under min ISR"),
+    (r"partition offline", Topic.HEALTH, "offline"),
+    (r"fully replicated again", Topic.HEALTH, "fully replicated again"),
+    (r"lost its leader", Topic.HEALTH, "without a leader"),
+    (r"(leader moved|broker \d+ leads)", Topic.HEALTH, "leader{s} moved"),
+    (r"broker \d+ left the ISR", Topic.HEALTH, "out of the ISR"),
+    (r"broker \d+ joined the ISR", Topic.HEALTH, "back in the ISR"),
+    (r"(replica \d+ )?stalled\b", Topic.HEALTH, "stalled"),
+    (r"replica \d+ (is no longer|can copy|makes headway)", Topic.HEALTH, "copying again"),
+    (r"replica \d+ ", Topic.HEALTH, "replica{s} with an alarm"),
+    (r"broker \d+: \d+ replicas", Topic.HEALTH, "broker{s} with alarms"),
+    (r"blocked\b", Topic.HEALTH, "blocked"),
+    (r"refused\b", Topic.HEALTH, "refused"),
+    (r"broker \d+ is down", Topic.HEALTH, "broker{s} down"),
+    (r"broker \d+ (is back|joined the cluster)", Topic.HEALTH, "broker{s} back"),
+    (r".* are missing: ", Topic.HEALTH, "figures missing"),
+    (r".* are back$", Topic.HEALTH, "figures back"),
 )
+"""The beginnings of sentences, each with what it is about and the words that count it."""
+_KINDS = tuple(EventKind(topic, words) for _, topic, words in _SENTENCES)
+_OTHER = EventKind(Topic.OTHER)
+BROKER_DOWN = next(kind for kind in _KINDS if kind.words == "broker{s} down")
+_BEGINNING = re.compile(
+    r"(?:run [^\s:]+: )?(?:" + "|".join(f"(?P<k{i}>{s[0]})" for i, s in enumerate(_SENTENCES)) + ")"
+)
+
+
+def event_kind(event: Event) -> EventKind:
+    """Return what an event is about."""
+    return _kind(event.what)
+
+
+@lru_cache(maxsize=65_536)
+def _kind(what: str) -> EventKind:
+    match = _BEGINNING.match(what)
+    if match is None:
+        return _OTHER
+    named = next(name for name, found in match.groupdict().items() if found is not None)
+    return _KINDS[int(named[1:])]
+
+
+class Choice(enum.StrEnum):
+    """The events that a key chooses."""
+
+    ALL = "all"
+    STEPS = "steps"
+    SETTINGS = "settings"
+    TROUBLE = "trouble"
+    """Warnings and trouble, whatever they are about."""
+
+    def takes(self, event: Event) -> bool:
+        """Return whether an event is one of these."""
+        match self:
+            case Choice.ALL:
+                return True
+            case Choice.STEPS:
+                return event_kind(event).topic is Topic.STEP
+            case Choice.SETTINGS:
+                return event_kind(event).topic is Topic.SETTING
+            case Choice.TROUBLE:
+                return event.severity > 0
+
+
+class EventFilter:
+    """Applies a choice and words. It looks at each event once, unless the filter changes.
+
+    Args:
+        text: returns the text of an event in which words are looked for.
+    """
+
+    def __init__(self, text: Callable[[Event], str]) -> None:
+        self._text = text
+        self._events: Sequence[Event] = ()
+        self._shown: list[Event] = []
+        self.choice = Choice.ALL
+        self._words: tuple[str, ...] = ()
+        self.counts: Counter[Choice] = Counter()
+        """The events of each choice, whatever the words."""
+
+    @property
+    def shown(self) -> Sequence[Event]:
+        """The events that pass, oldest first."""
+        return self._events if self._passes_all else tuple(self._shown)
+
+    @property
+    def _passes_all(self) -> bool:
+        return self.choice is Choice.ALL and not self._words
+
+    def choose(self, choice: Choice) -> None:
+        """Show only the events of a choice."""
+        self.choice = choice
+        self._filter_again()
+
+    def look_for(self, text: str) -> None:
+        """Show only the events that have all these words in them."""
+        self._words = tuple(text.casefold().split())
+        self._filter_again()
+
+    def _filter_again(self) -> None:
+        self._shown = [] if self._passes_all else list(filter(self._passes, self._events))
+
+    def update(self, events: Sequence[Event]) -> None:
+        """Take the present events."""
+        dropped, kept = splice(self._events, events)
+        front, back = self._events[:dropped], self._events[dropped + kept :]
+        added = events[kept:]
+        self._events = events
+        for event in (*front, *back):
+            self.counts.subtract(choice for choice in Choice if choice.takes(event))
+        for event in added:
+            self.counts.update(choice for choice in Choice if choice.takes(event))
+        if not self._passes_all:
+            del self._shown[: sum(map(self._passes, front))]
+            self._shown[len(self._shown) - sum(map(self._passes, back)) :] = []
+            self._shown += filter(self._passes, added)
+
+    def _passes(self, event: Event) -> bool:
+        if not self.choice.takes(event):
+            return False
+        if not self._words:
+            return True
+        text = self._text(event).casefold()
+        return all(word in text for word in self._words)
+
+
+FEWEST = 3
+"""Fewer events stand alone: one line would save nothing."""
+_SPAN = timedelta(seconds=5)
+"""The time from the first event of a group to its last."""
+_MOST_NAMED = 4
+_BLOCK = 1_024
+
+
+class Splice(NamedTuple):
+    """How a sequence of events follows from an earlier one."""
+
+    dropped: int
+    """The events that fell off the front."""
+    kept: int
+    """The events that stay, from there on; all others are new."""
+
+
+def splice(old: Sequence[Event], new: Sequence[Event]) -> Splice:
+    """Find the longest part of the old events that the new ones begin with."""
+    if not old or not new:
+        return Splice(len(old), 0)
+    first = new[0]
+    dropped = next((i for i, event in enumerate(old) if event is first), None)
+    if dropped is None:
+        return Splice(len(old), 0)
+    most, kept = min(len(old) - dropped, len(new)), 0
+    while kept < most and _same(old, new, dropped, kept, block := min(_BLOCK, most - kept)):
+        kept += block
+    while kept < most and old[dropped + kept] is new[kept]:
+        kept += 1
+    return Splice(dropped, kept)
+
+
+def _same(old: Sequence[Event], new: Sequence[Event], dropped: int, start: int, block: int) -> bool:
+    before = old[dropped + start : dropped + start + block]
+    return all(map(_is, before, new[start : start + block]))
+
+
+def _is(one: Event, other: Event) -> bool:
+    return one is other
+
+
+def extend_groups(groups: list[list[Event]], events: Iterable[Event]) -> None:
+    """Add events to groups. Each event joins the last group if it belongs there.
+
+    The groups have every event once and in order, so that the groups of more events are those of
+    fewer with the others added.
+    """
+    for event in events:
+        if groups and _belongs(event, groups[-1][0]):
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+
+
+def _belongs(event: Event, first: Event) -> bool:
+    """Return whether an event is about the same as the first one of a group, at the same time."""
+    if not timedelta(0) <= event.at - first.at <= _SPAN:
+        return False
+    topic = event_kind(first).topic
+    return topic is not Topic.OTHER and event_kind(event).topic is topic
+
+
+def group_words(events: Sequence[Event]) -> str:
+    """Summarise a group: what caused it, then how many of each kind, the worst first."""
+    causes = [event for event in events if event.tp is None and event.broker is not None]
+    down = [event for event in causes if event_kind(event) == BROKER_DOWN]
+    cause = f"{_down(down)}: " if down and len(down) < len(events) else ""
+    counted = [event for event in events if not (cause and event in down)]
+    worst: dict[EventKind, int] = {}
+    for event in counted:
+        kind = event_kind(event)
+        worst[kind] = max(worst.get(kind, 0), event.severity)
+    counts = Counter(map(event_kind, counted))
+    kinds = sorted(counts, key=lambda kind: -worst[kind])
+    named = [kind.counted(counts[kind]) for kind in kinds[:_MOST_NAMED]]
+    rest = sum(counts[kind] for kind in kinds[_MOST_NAMED:])
+    return cause + ", ".join([*named, *([f"{rest:,} more"] if rest else [])])
+
+
+def _down(events: Sequence[Event]) -> str:
+    brokers = sorted({event.broker for event in events if event.broker is not None})
+    noun = "broker" if len(brokers) == 1 else "brokers"
+    return f"{noun} {', '.join(map(str, brokers))} down"
+
+
+def group_severity(events: Sequence[Event]) -> int:
+    """Return the severity of the worst event."""
+    return max(event.severity for event in events)
+
+
+def group_subject(events: Sequence[Event]) -> str:
+    """Return what a group is about: its only partition, topic or broker; else how many there are.
+
+    Empty where the events are about nothing of these.
+    """
+    partitions = {event.tp for event in events if event.tp is not None}
+    if len(partitions) == 1:
+        return str(next(iter(partitions)))
+    if partitions:
+        topics = {tp.topic for tp in partitions}
+        return next(iter(topics)) if len(topics) == 1 else f"{len(partitions):,} partitions"
+    brokers = {event.broker for event in events}
+    if brokers == {None}:
+        return "cluster"
+    return f"broker {brokers.pop()}" if len(brokers) == 1 else f"{len(brokers):,} brokers"
+
 
 _INDENT = "  "
 """In front of the events of an unfolded group."""

@@ -1,4 +1,4 @@
-"""The Events screen: every event, to read, filter and export."""
+"""The Events screen: the list of all events, its filter and its export."""
 
 from __future__ import annotations
 
@@ -9,28 +9,275 @@ from typing import ClassVar
 
 import msgspec
 import platformdirs
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Click, Resize
+from textual.geometry import Size
+from textual.message import Message
 from textual.screen import Screen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.widgets import Input, Static
 
 from ktui.progress.timeline import Event
-from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.cells import Piece, cut, partition_text
 from ktui.tui.draw.format import as_count
-from ktui.tui.draw.paint import content
-from ktui.tui.draw.titled_rule import titled_rule
-from ktui.tui.screens.event_filter import Choice, EventFilter
-from ktui.tui.screens.event_list import SIGNS, EventList, subject
+from ktui.tui.draw.paint import content, titled_rule
+from ktui.tui.screens.event_rows import Choice, EventFilter, EventRow, EventRows, splice
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
 from ktui.tui.widgets.live_keys import key_names
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
+
+SIGNS = ("·", "!", "‼")
+"""News, warning, trouble: the sign beside the colour."""
+_WIDEST_SUBJECT = 40
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """The widths of the parts of a line, in cells; rows are wrapped again when they change."""
+
+    width: int
+    dated: bool
+    subject: int
+
+    @property
+    def time(self) -> int:
+        """Cells of the time, with the date if the events span more than one day."""
+        return 15 if self.dated else 8
+
+    @property
+    def text(self) -> int:
+        """Cells left for the sentence."""
+        return max(10, self.width - self.time - self.subject - 8)
+
+
+class EventList(ScrollView, can_focus=True):
+    """Shows events; stays at the newest unless the operator has scrolled up."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "event--time", "event--subject", "event--news", "event--warning", "event--trouble",
+        "event--cursor",
+    }  # fmt: skip
+    DEFAULT_CSS = """
+    EventList {
+        overflow-x: hidden;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+        & > .event--time { color: $dim; }
+        & > .event--subject { color: $header; }
+        & > .event--news { color: $foreground; }
+        & > .event--warning { color: $warning; }
+        & > .event--trouble { color: $error; }
+        & > .event--cursor { background: $cursor; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter", "fold(None)", "unfold", key_display="↵", tooltip="Unfold the group, or fold it"
+        ),
+        Binding("right", "fold(True)", "unfold", show=False, tooltip="Unfold the group"),
+        Binding("left", "fold(False)", "fold", show=False, tooltip="Fold the group"),
+        Binding("up,k", "move(-1)", "up", show=False, tooltip="Go up by a line"),
+        Binding("down,j", "move(1)", "down", show=False, tooltip="Go down by a line"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Go up by a page"),
+        Binding("pagedown", "page(1)", "page down", show=False, tooltip="Go down by a page"),
+        Binding("end,G", "last", "newest", show=False, tooltip="Go to the newest event and follow"),
+        Binding("home,g", "first", "oldest", show=False, tooltip="Go to the oldest event"),
+    ]
+    give_ids("events", BINDINGS, {"fold(None)": "toggle"})
+
+    class Moved(Message):
+        """The operator has scrolled, or lines were added below."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: Sequence[Event] = ()
+        self._lines = EventRows()
+        self._cursor = 0
+        self._widest = 0
+        self._settling = False
+        self.follows = True
+        """Whether the list goes to new lines: True until the operator leaves the newest line."""
+        self._columns = Columns(0, dated=False, subject=0)
+
+    @property
+    def _rows(self) -> Sequence[EventRow]:
+        return self._lines.rows
+
+    @property
+    def lines_below(self) -> int:
+        """How many lines are below the last visible one."""
+        return max(0, len(self._rows) - self.scroll_offset.y - self.size.height)
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Show these events. Visible lines stay; the list follows if the newest was visible."""
+        kept = splice(self.events, events).kept
+        lasting = self._widest if kept else 0
+        self._widest = max((cell_len(subject(e)) for e in events[kept:]), default=0)
+        self._widest = max(lasting, self._widest)
+        self.events = events
+        dropped_lines = self._lines.update(events)
+        self._widen()
+        if self._measure() != self._columns:
+            self._wrap()
+            dropped_lines = 0
+        self._settle(dropped_lines=dropped_lines)
+
+    def on_resize(self) -> None:
+        under = self._rows[self._cursor] if self._cursor < len(self._rows) else None
+        self._wrap()
+        self._settle(dropped_lines=0)
+        if under is not None and not self.follows:
+            found = (i for i, row in enumerate(self._rows) if row.begins_as(under))
+            self._go_to(next(found, self._cursor))
+
+    def _wrap(self) -> None:
+        self._columns = self._measure()
+        self._lines.wrap(self._columns.text if self._columns.width else 0)
+        self._widen()
+        if self._measure() != self._columns:  # what the groups are about needs more room
+            self._columns = self._measure()
+            self._lines.wrap(self._columns.text)
+
+    def _widen(self) -> None:
+        grouped = (cell_len(row.subject) for row in self._rows if row.subject)
+        self._widest = max(self._widest, max(grouped, default=0))
+
+    def _measure(self) -> Columns:
+        width = self.scrollable_content_region.width or self.size.width
+        days = {event.at.astimezone().date() for event in (*self.events[:1], *self.events[-1:])}
+        subject_width = min(self._widest, _WIDEST_SUBJECT, max(8, width // 4))
+        return Columns(width, dated=len(days) > 1, subject=subject_width)
+
+    def _settle(self, dropped_lines: int) -> None:
+        self._settling = True
+        self.virtual_size = Size(self._columns.width, len(self._rows))
+        if self.follows:
+            self._cursor = self._last_line
+            self._scroll_to_line(self.max_scroll_y)
+        elif dropped_lines:
+            self._cursor = max(0, self._cursor - dropped_lines)
+            self._scroll_to_line(max(0, self.scroll_offset.y - dropped_lines))
+        self._settling = False
+        self.refresh()
+        self.post_message(self.Moved())
+
+    @property
+    def _last_line(self) -> int:
+        return max(0, len(self._rows) - 1)
+
+    def _scroll_to_line(self, y: float) -> None:
+        self.scroll_to(y=y, animate=False, immediate=True, force=True)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follow the newest or stop, as the operator scrolls, and notify the screen."""
+        super().watch_scroll_y(old_value, new_value)
+        if not self._settling:
+            at_end = new_value >= self.max_scroll_y
+            if at_end and new_value > old_value:
+                self.follows, self._cursor = True, self._last_line
+            elif not at_end:
+                self.follows = False
+            self.post_message(self.Moved())
+
+    def _go_to(self, line: int) -> None:
+        """Put the cursor on a line, and bring it into view."""
+        self._cursor = max(0, min(line, self._last_line))
+        self._settling = True
+        top, height = self.scroll_offset.y, max(1, self.size.height)
+        if not top <= self._cursor < top + height:
+            up = self._cursor < top
+            self._scroll_to_line(self._cursor if up else self._cursor - height + 1)
+        self._settling = False
+        self.follows = self._cursor == self._last_line
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def action_move(self, by: int) -> None:
+        top = self.scroll_offset.y
+        visible = max(top, min(self._cursor, top + max(1, self.size.height) - 1))
+        self._go_to(visible + by)
+
+    def action_page(self, by: int) -> None:
+        page = max(1, self.size.height)
+        self._settling = True
+        self._scroll_to_line(max(0, min(self.scroll_offset.y + by * page, self.max_scroll_y)))
+        self._settling = False
+        self._go_to(self._cursor + by * page)
+
+    def action_first(self) -> None:
+        self._go_to(0)
+
+    def action_last(self) -> None:
+        self._go_to(self._last_line)
+
+    def action_fold(self, unfolds: bool | None) -> None:  # noqa: FBT001 - passed by the binding
+        line = self._lines.fold(self._cursor, unfolds=unfolds)
+        self._cursor, self.follows = line, False
+        self._settle(dropped_lines=0)
+        self._go_to(self._cursor)
+
+    def on_click(self, event: Click) -> None:
+        line = event.y + self.scroll_offset.y
+        if line <= self._last_line and self._rows:
+            self._go_to(line)
+            if self._rows[line].unfolds is not None:
+                self.action_fold(None)
+
+    def render_line(self, y: int) -> Strip:
+        number = y + self.scroll_offset.y
+        width = self.size.width
+        if number >= len(self._rows):
+            return Strip.blank(width, self.rich_style)
+        strip = Strip(self._segments(self._rows[number])).adjust_cell_length(width, self.rich_style)
+        if number != self._cursor:
+            return strip
+        behind = Style(bgcolor=self.get_component_rich_style("event--cursor").bgcolor)
+        segments = [Segment("▌", self.rich_style), *strip.crop(1)]
+        return Strip([Segment(text, (style or Style()) + behind) for text, style, _ in segments])
+
+    def _segments(self, row: EventRow) -> list[Segment]:
+        columns = self._columns
+        severity = self.get_component_rich_style(
+            ("event--news", "event--warning", "event--trouble")[row.severity]
+        )
+        if not row.first:
+            indent = columns.time + columns.subject + 6
+            return [Segment(" " * indent, self.rich_style), Segment(row.text, severity)]
+        form = "%b %d %H:%M:%S" if columns.dated else "%H:%M:%S"
+        time = row.event.at.astimezone().strftime(form)
+        return [
+            Segment(f" {time:<{columns.time}} ", self.get_component_rich_style("event--time")),
+            Segment(f"{SIGNS[row.severity]} ", severity),
+            Segment(
+                f"{_fitted(row, columns.subject)}  ",
+                self.get_component_rich_style("event--subject"),
+            ),
+            Segment(row.text, severity),
+        ]
+
+
+def subject(event: Event) -> str:
+    """Return the subject of an event: a partition, a broker, or the cluster."""
+    if event.tp is not None:
+        return str(event.tp)
+    return "cluster" if event.broker is None else f"broker {event.broker}"
+
+
+def _fitted(row: EventRow, width: int) -> str:
+    if row.event.tp is not None and not row.subject:
+        return partition_text(row.event.tp, width)
+    return cut(row.subject or subject(row.event), "", width)
+
 
 SEVERITIES = ("news", "warning", "trouble")
 NOTHING_YET = (

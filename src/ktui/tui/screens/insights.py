@@ -21,11 +21,11 @@ from ktui.inputfile import FileProblem
 from ktui.insights.insights import Insights, insights_in
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
-from ktui.tui.draw.titled_rule import panel_title, titled_rule
+from ktui.tui.draw.paint import panel_title, titled_rule
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 
 _Piece = tuple[str, str]
 

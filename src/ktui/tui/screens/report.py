@@ -13,12 +13,12 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Static
 
-from ktui.tui.draw.titled_rule import panel_title, titled_rule
+from ktui.tui.draw.paint import panel_title, titled_rule
 from ktui.tui.run_view.launchers import RehearsalInView
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 
 _OF_FAULTS = ("  ktui", "  to do", "  a rollback then")
 """The beginnings of the lines below a fault."""

@@ -23,13 +23,12 @@ from ktui.execution.forecast.run_progress import RunProgress, all_runs, with_lea
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import Stage
-from ktui.tui.draw.roles import role_style
-from ktui.tui.draw.titled_rule import border_title, panel_title, titled_rule
+from ktui.tui.draw.paint import border_title, panel_title, role_style, titled_rule
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 EVERY_S = 5.0

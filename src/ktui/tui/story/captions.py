@@ -1,14 +1,31 @@
-"""Which caption of a story is shown: the last one whose time or moment has come."""
+"""The captions of a story: when they are shown, the line, and pictures of the screen."""
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
 
 from ktui.captions import Caption, StoryMoment
+from ktui.durable import write_output
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
+from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.paint import content
 from ktui.tui.poll.overview import Overview
 from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.widgets.bindings import give_ids
 
 
 class StoryMoments:
@@ -68,3 +85,112 @@ class CaptionTrack:
             if caption.when in seen or (caption.at_s is not None and caption.at_s <= now_s):
                 self._shown = index
                 return
+
+
+_SIGN = Piece("» ", "moving", bold=True)
+
+
+class CaptionLine(Widget):
+    """Draws a caption. It is always as high as the story's longest one: nothing above jumps.
+
+    Args:
+        captions: all captions of the story.
+    """
+
+    DEFAULT_CSS = """
+    CaptionLine { height: auto; padding: 0 2; background: $cursor; }
+    """
+
+    def __init__(self, captions: Sequence[Caption]) -> None:
+        super().__init__()
+        self._every = [_drawn(caption) for caption in captions]
+        self._shown: Caption | None = None
+
+    def show(self, caption: Caption | None) -> None:
+        """Show a caption; None for none yet."""
+        if caption != self._shown:
+            self._shown = caption
+            self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        del container, viewport
+        return max((each.get_height({}, width) for each in self._every), default=0)
+
+    def render(self) -> Content:
+        return Content("") if self._shown is None else _drawn(self._shown)
+
+
+def _drawn(caption: Caption) -> Content:
+    """Draw the words, with the keys between backticks as keys are drawn everywhere."""
+    parts = caption.say.split("`")
+    keys = (
+        Piece(part, "moving", bold=True) if number % 2 else Piece(part)
+        for number, part in enumerate(parts)
+    )
+    return content([_SIGN, *keys])
+
+
+_FOR_ALL = 0o644
+"""The mode of a picture: it is made to be shown."""
+
+
+def picture_name(story: str, at_s: float) -> str:
+    """Return the name of a picture, without its ending: `dead-target-2m05s`."""
+    safe = "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in story).lstrip(".-")
+    minutes, seconds = divmod(int(max(0.0, at_s)), 60)
+    return f"{safe[:100] or 'story'}-{minutes}m{seconds:02}s"
+
+
+def save_picture(folder: Path, name: str, svg: str) -> Path:
+    """Write a picture, whole or not at all, and return its path; no picture is replaced.
+
+    Raises:
+        OSError: the picture cannot be written.
+    """
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    path = next(p for each in names if not os.path.lexists(p := folder / f"{each}.svg"))
+    write_output(path, svg.encode(), mode=_FOR_ALL)
+    return path
+
+
+_MOST_REFUSALS = 20
+
+
+class StoryScreen(ModalScreen[None]):
+    """Shows the story, and the parts of the plan that the cluster did not accept."""
+
+    CSS = """
+    StoryScreen {
+        align: center middle;
+        & > VerticalScroll {
+            width: 92%; max-width: 84; height: auto; max-height: 90%; padding: 1 2;
+            border: round $primary; background: $surface;
+            border-title-color: $foreground; border-subtitle-color: $dim;
+            scrollbar-size-vertical: 1;
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i", "close", "close", tooltip="Close the story"),
+    ]
+    give_ids("story", BINDINGS)
+
+    def __init__(self, title: str, about: str, refused: tuple[str, ...]) -> None:
+        super().__init__()
+        self._title, self._about, self._refused = title, about, refused
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as scroll:
+            scroll.border_title = Content(self._title)
+            scroll.border_subtitle = "esc closes"
+            yield Static(Content("\n\n".join(filter(None, (self._about, *self._not_accepted())))))
+
+    def _not_accepted(self) -> list[str]:
+        if not self._refused:
+            return []
+        more = len(self._refused) - _MOST_REFUSALS
+        lines = [*self._refused[:_MOST_REFUSALS], *([f"and {more:,} more"] if more > 0 else ())]
+        return ["\n".join(("Refused parts of the plan:", *lines))]
+
+    def action_close(self) -> None:
+        self.dismiss()

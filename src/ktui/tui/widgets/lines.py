@@ -1,4 +1,4 @@
-"""Lines of text that change every second, of which only those that did are drawn again."""
+"""Lines of text in a widget: drawn as they are, as facts, or as a tree."""
 
 from __future__ import annotations
 
@@ -6,11 +6,35 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.visual import Visual
 from textual.widget import Widget
+from textual.widgets import Static
+
+from ktui.rehearsal.branch.compare import RunMoment
+from ktui.tui.draw.cells import Cell, Piece, cut_pieces
+from ktui.tui.draw.paint import content
+
+
+def set_text(static: Static, text: Content, *, wraps: bool = False) -> None:
+    """Show a text; another layout of the whole screen is made only for another height.
+
+    Args:
+        static: the widget.
+        text: the text.
+        wraps: whether lines may be longer than the widget, so that any text may change its height.
+    """
+    before = static.content
+    lines = -1
+    if isinstance(before, Content):
+        if before.plain == text.plain and before.spans == text.spans:
+            return
+        lines = before.plain.count("\n")
+    static.update(text, layout=wraps or lines != text.plain.count("\n"))
+
 
 _NOT_DRAWN = -1
 """A width that no widget has."""
@@ -83,3 +107,83 @@ class Lines(Widget):
         """Forget what was drawn in another theme."""
         super().notify_style_update()
         self._width = _NOT_DRAWN
+
+
+_GAP = 3
+_MOST = 4
+"""The most columns: further apart, a value no longer seems to belong to its label."""
+
+
+def facts(pairs: Sequence[tuple[str, Content]], width: int) -> list[Content]:
+    """Lay out (label, value) pairs row by row, in as many columns as fit side by side."""
+    for count in range(min(_MOST, len(pairs)), 0, -1):
+        columns = [pairs[at::count] for at in range(count)]
+        widths = [(_label_width(column), _value_width(column)) for column in columns]
+        if count == 1 or sum(map(sum, widths)) + len(widths) * (_GAP + 2) - _GAP <= width:
+            break
+    return [
+        Content("").join(
+            _fact(label, value, *widths[column])
+            for column, (label, value) in enumerate(pairs[at : at + count])
+        )
+        for at in range(0, len(pairs), count)
+    ]
+
+
+def _fact(label: str, value: Content, labels: int, values: int) -> Content:
+    room = values - value.cell_length + _GAP
+    return Content.assemble((f"{label:<{labels}}  ", "$dim"), value, " " * room)
+
+
+def _label_width(column: Sequence[tuple[str, Content]]) -> int:
+    return max(cell_len(label) for label, _ in column)
+
+
+def _value_width(column: Sequence[tuple[str, Content]]) -> int:
+    return max(value.cell_length for _, value in column)
+
+
+_NAMES = ("as it was", "here")
+_BAR = 24
+_LEAST_WIDTH = 100
+"""A narrower line has no bar."""
+_DONE, _LEFT = Cell("━", "moving"), Cell("─", "dim")
+_NO_RUN = "no run had begun"
+
+
+class BranchLines(Widget):
+    """Draws two moments of one run, one below the other."""
+
+    DEFAULT_CSS = """
+    BranchLines { height: 2; background: $background; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moments: tuple[RunMoment | None, RunMoment | None] = (None, None)
+
+    def show(self, was: RunMoment | None, here: RunMoment | None) -> None:
+        """Update both moments; None where there is no run."""
+        if (was, here) != self._moments:
+            self._moments = (was, here)
+            self.refresh()
+
+    def render(self) -> Content:
+        width = self.size.width
+        lines = (
+            content(cut_pieces(_pieces(name, moment, width), width))
+            for name, moment in zip(_NAMES, self._moments, strict=True)
+        )
+        return Content("\n").join(lines)
+
+
+def _pieces(name: str, moment: RunMoment | None, width: int) -> list[Piece]:
+    shown = Piece(f"  {name:<10}", bold=name == _NAMES[1])
+    if moment is None:
+        return [shown, Piece(_NO_RUN, "dim")]
+    pieces = [shown]
+    if width >= _LEAST_WIDTH:
+        done = round(_BAR * min(1.0, moment.share))
+        pieces += [Piece(_DONE.glyph * done, _DONE.role), Piece(_LEFT.glyph * (_BAR - done), "dim")]
+    words = f" {moment.share:>4.0%}  {moment.done:,} of {moment.partitions:,} at target"
+    return [*pieces, Piece(words), Piece(f"  {moment.state}", "dim")]

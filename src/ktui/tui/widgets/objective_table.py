@@ -13,8 +13,8 @@ from ktui.execution.throttle.objective import BAND
 from ktui.planning.objective import Objective
 from ktui.quantities import as_count, as_rate
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.bars import BAR_CELLS, BELOW, band_cells, objective_bar
 from ktui.tui.draw.cells import Piece, cut_pieces
-from ktui.tui.draw.objective_bar import BAR_CELLS, BELOW, band_cells, objective_bar
 from ktui.tui.draw.paint import content
 
 _GAP = "  "

@@ -1,7 +1,11 @@
-"""A field to type into."""
+"""A field to type into, with a history, and the clipboard."""
 
 from __future__ import annotations
 
+import asyncio
+import enum
+import shutil
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -52,3 +56,45 @@ class HistoryField(TextField):
         self._place = max(0, min(self._place + step, len(lines)))
         self.value = lines[self._place] if self._place < len(lines) else self._typed
         self.cursor_position = len(self.value)
+
+
+TMUX_TIMEOUT_S = 2.0
+
+
+class Route(enum.Enum):
+    """What a copied text is handed to."""
+
+    TMUX = enum.auto()
+    TERMINAL = enum.auto()
+    """The terminal takes it by OSC 52; one that knows nothing of it ignores it."""
+    NONE = enum.auto()
+    """The terminal is known to ignore it."""
+
+
+def clipboard_route(environ: Mapping[str, str]) -> Route:
+    """Return the way to the clipboard for a program in this environment."""
+    if environ.get("TMUX") and shutil.which("tmux", path=environ.get("PATH")):
+        return Route.TMUX
+    terminal = environ.get("TERM_PROGRAM")
+    return Route.NONE if terminal == "Apple_Terminal" else Route.TERMINAL
+
+
+async def load_tmux_buffer(text: str) -> bool:
+    """Make a text tmux's newest buffer, and have tmux send it to its own terminal.
+
+    Returns:
+        Whether tmux took it; one older than 3.2 knows no `-w`.
+    """
+    pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        tmux = await asyncio.create_subprocess_exec(
+            "tmux", "load-buffer", "-w", "-", stdin=pipe, stdout=nowhere, stderr=nowhere
+        )
+    except OSError:
+        return False
+    try:
+        await asyncio.wait_for(tmux.communicate(text.encode()), TMUX_TIMEOUT_S)
+    except TimeoutError:
+        tmux.kill()
+        await tmux.wait()
+    return tmux.returncode == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.planning.intents.read_layout import read_layout
+from ktui.planning.intents.layout import read_layout
 from ktui.planning.read.read import read_plan
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster

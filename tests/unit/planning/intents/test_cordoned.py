@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.partition import Brokers
-from ktui.planning.intents.demote import demote
 from ktui.planning.intents.drain import drain
 from ktui.planning.intents.fill import fill
-from ktui.planning.intents.left_text import left_lines
-from ktui.planning.intents.made_plan import MadePlan
+from ktui.planning.intents.leaders import demote
+from ktui.planning.intents.made_plan import MadePlan, Wishes, left_lines
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.spread import By, spread
-from ktui.planning.intents.wishes import Wishes
 from support.layouts import healthy, layout, left, targets
 
 ANY = Wishes()

@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.intents.demote import demote
 from ktui.planning.intents.drain import drain, swap
 from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.leaders import leaders
-from ktui.planning.intents.made_plan import CannotMake, MadePlan
+from ktui.planning.intents.leaders import demote, leaders
+from ktui.planning.intents.made_plan import CannotMake, Internal, MadePlan, Wishes
 from ktui.planning.intents.replication_factor import replication_factor
 from ktui.planning.intents.shed import shed
 from ktui.planning.intents.spread import By, spread
-from ktui.planning.intents.wishes import Internal, Wishes
 from support.layouts import healthy, layout, left, targets
 
 BROKERS = range(1, 7)

@@ -6,11 +6,9 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.intents.demote import demote
-from ktui.planning.intents.leaders import leaders
-from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.leaders import demote, leaders
+from ktui.planning.intents.made_plan import CannotMake, Wishes
 from ktui.planning.intents.spread import By, spread
-from ktui.planning.intents.wishes import Wishes
 from support.layouts import healthy, layout, left, targets
 
 ANY = Wishes()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.made_plan import CannotMake, Wishes
 from ktui.planning.intents.placement import Rule, Strategy, placement
-from ktui.planning.intents.wishes import Wishes
 from support.layouts import healthy, layout, left, targets
 
 ANY = Wishes()

@@ -12,7 +12,7 @@ from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
-from ktui.planning.intents.read_layout import LayoutAnswer, read_layout
+from ktui.planning.intents.layout import LayoutAnswer, read_layout
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.reader import SimulatedReader

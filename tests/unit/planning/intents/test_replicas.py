@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.planning.intents.left_text import left_lines
-from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.intents.rack_repair import rack_repair
+from ktui.planning.intents.made_plan import CannotMake, Wishes, left_lines
+from ktui.planning.intents.placing import rack_repair
 from ktui.planning.intents.replication_factor import replication_factor
-from ktui.planning.intents.wishes import Wishes
 from support.layouts import healthy, layout, left, targets
 
 ANY = Wishes()

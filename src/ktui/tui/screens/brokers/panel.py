@@ -10,8 +10,7 @@ from ktui.cluster.broker import LogDir
 from ktui.execution.broker.status import NOTHING
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
-from ktui.tui.draw.paint import content
-from ktui.tui.draw.titled_rule import panel_title
+from ktui.tui.draw.paint import content, panel_title
 from ktui.tui.screens.brokers.manage import way_out
 from ktui.tui.screens.brokers.row import (
     CORDON_SIGN,
@@ -22,7 +21,7 @@ from ktui.tui.screens.brokers.row import (
     disk_usage,
     throttle,
 )
-from ktui.tui.widgets.facts import facts
+from ktui.tui.widgets.lines import facts
 
 _BAR = 20
 _COLUMNS = {"leads": "leaders", "holds": "replicas"}

@@ -19,8 +19,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
-from ktui.tui.draw.roles import role_style
-from ktui.tui.draw.titled_rule import border_title, panel_title, titled_rule
+from ktui.tui.draw.paint import border_title, panel_title, role_style, titled_rule
 from ktui.tui.screens.brokers.panel import broker_panel, broker_title
 from ktui.tui.screens.brokers.row import BrokerColumn, BrokerView, broker_views, columns_that_fit
 from ktui.tui.widgets.bindings import give_ids

@@ -30,7 +30,7 @@ from ktui.tui.screens.brokers.manage import way_out
 from ktui.tui.screens.brokers.row import CORDON_SIGN
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 
 MOST_TOPICS = 100
 """The topics that are listed; the shell lists all."""

@@ -19,9 +19,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import Cell, Piece, cut, faded
 from ktui.tui.draw.paint import Paint
-from ktui.tui.screens.dashboard.map_model import MapModel
-from ktui.tui.screens.dashboard.map_state import MAP_CELLS
-from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.dashboard.map_model import MAP_CELLS, MapModel
+from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import OffLoop
 

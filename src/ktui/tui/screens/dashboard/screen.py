@@ -21,16 +21,16 @@ from ktui.tui.draw.cells import Piece, cut_pieces
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.screens.dashboard.map import PartitionMap
-from ktui.tui.screens.dashboard.map_state import MAP_CELLS
+from ktui.tui.screens.dashboard.map_model import MAP_CELLS
 from ktui.tui.screens.dashboard.summary import Room, legend, summary_lines
-from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.screens.watch.state import reason, state_cell
+from ktui.tui.screens.watch.words import RowContext, build_row_context
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
-from ktui.tui.widgets.static_text import set_text
 
 NOTHING_YET = "  Waiting for the first answer of the cluster."
 NOTHING_MOVES = (

@@ -13,14 +13,12 @@ from ktui.progress.flows import SLOT_S, flow_slots
 from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.area import area_chart
+from ktui.tui.draw.bars import area_chart, gauge_bar, rate_of
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
-from ktui.tui.draw.gauge import gauge_bar, rate_of
-from ktui.tui.draw.paint import content
-from ktui.tui.draw.titled_rule import ruled
+from ktui.tui.draw.paint import content, ruled
 from ktui.tui.screens.brokers.row import BrokerView, broker_views, disk_bar
-from ktui.tui.screens.dashboard.map_state import MAP_CELLS, MapState
-from ktui.tui.screens.detail.lag_curve import nice_ceiling
+from ktui.tui.screens.dashboard.map_model import MAP_CELLS, MapState
+from ktui.tui.screens.detail.lanes import nice_ceiling
 
 _SIDE_BY_SIDE = 130
 """From this width on the chart and the brokers stand side by side."""

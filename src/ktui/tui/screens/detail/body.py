@@ -1,4 +1,4 @@
-"""The body of the Detail screen, as lines: facts, alarms, lanes, lag and events of a partition."""
+"""What the detail of a partition shows: facts, its steps in a run, lanes and lag."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
+from rich.cells import cell_len
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track, find_goal
+from ktui.pacing.limits import Limits
 from ktui.progress.causes import advice
 from ktui.progress.timeline import (
     Cause,
@@ -26,12 +28,94 @@ from ktui.progress.timeline import (
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import SignAt, replica_pieces
 from ktui.tui.draw.paint import content
-from ktui.tui.run_view.rows import StepRecord
-from ktui.tui.screens.detail.lag_curve import SCALE_WIDTH, lag_curve
-from ktui.tui.screens.detail.lanes import LaneTable, lane_table
-from ktui.tui.screens.event_list import SIGNS
+from ktui.tui.run_view.rows import StepRecord, steps_to_come
+from ktui.tui.screens.detail.lanes import SCALE_WIDTH, LaneTable, lag_curve, lane_table
+from ktui.tui.screens.events import SIGNS
 from ktui.tui.screens.watch.words import WaitingWords, as_reported_by_run
-from ktui.tui.widgets.facts import facts
+from ktui.tui.widgets.lines import facts
+
+_GAP = "  "
+
+
+class _Line(NamedTuple):
+    number: str
+    replicas: str
+    what: str
+    when: str
+    colour: str
+
+
+def run_steps(
+    name: str, track: Track, steps_taken: Sequence[StepRecord], limits: Limits, width: int
+) -> list[Content]:
+    """Draw a heading, and one line per step.
+
+    Args:
+        name: the run's name.
+        track: the partition.
+        steps_taken: the partition's steps that have begun.
+        limits: the limits in force: they decide the steps to come.
+        width: the most cells of a line.
+    """
+    lines = [*_begun(steps_taken), *_to_come(track, limits, len(steps_taken))]
+    if not lines:
+        lines = [_Line("", " ".join(map(str, track.replicas)), "nothing to do", "", "$dim")]
+    columns = [max(cell_len(line[at]) for line in lines) for at in range(3)]
+    heading = Content.styled(f"steps of run {name}", "$header")
+    return [heading, *(_drawn(line, columns).truncate(width, ellipsis=True) for line in lines)]
+
+
+def _drawn(line: _Line, widths: Sequence[int]) -> Content:
+    cells = [f"{cell:<{width}}{_GAP}" for cell, width in zip(line, widths, strict=False)]
+    return Content.assemble(
+        (cells[0], "$dim"), (f"{cells[1]}{cells[2]}", line.colour), (line.when, "$dim")
+    )
+
+
+def _begun(steps_taken: Sequence[StepRecord]) -> list[_Line]:
+    return [_begun_line(number, step) for number, step in enumerate(steps_taken, 1)]
+
+
+def _begun_line(number: int, step: StepRecord) -> _Line:
+    begun, at = step.begun, figures.as_time(step.at)
+    batch = f"batch {begun.batch:,}, "
+    if step.over_at is None:
+        when, colour = f"{batch}in flight since {at}", "$moving"
+    elif step.reached:
+        took = figures.as_duration((step.over_at - step.at).total_seconds())
+        when, colour = f"{batch}done at {figures.as_time(step.over_at)} after {took}", "$foreground"
+    else:
+        when, colour = (
+            f"{batch}given up at {figures.as_time(step.over_at)}: {step.reason}",
+            "$warning",
+        )
+    what = _what(begun.adding, begun.removing, begun.elect)
+    return _Line(str(number), _list(begun.replicas), what, when, colour)
+
+
+def _to_come(track: Track, limits: Limits, begun: int) -> list[_Line]:
+    steps = steps_to_come(track, limits)
+    return [
+        _Line(
+            str(number), _list(step.target), _what(step.adds, step.drops, step.elects),
+            "to come", "$dim",
+        )
+        for number, step in enumerate(steps, begun + 1)
+    ]  # fmt: skip
+
+
+def _list(brokers: Sequence[int]) -> str:
+    return " ".join(map(str, brokers))
+
+
+def _what(adding: Sequence[int], dropping: Sequence[int], elect: int | None) -> str:
+    parts = [
+        f"adds {_list(adding)}" if adding else "",
+        f"drops {_list(dropping)}" if dropping else "",
+        "" if elect is None else f"elects {elect}",
+    ]
+    return ", ".join(filter(None, parts)) or "puts them in order"
+
 
 _BESIDE = 60
 """Cells left of the time axis from which the events stand beside the curve; below it otherwise."""

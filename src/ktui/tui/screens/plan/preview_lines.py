@@ -13,8 +13,8 @@ from ktui.planning.intents.layout import UNKNOWN_BYTES
 from ktui.preview import text
 from ktui.preview.preview import BrokerPreview, PlanPreview, sizes_phrase
 from ktui.quantities import as_bytes, as_count
+from ktui.tui.draw.bars import change_bar, change_legend
 from ktui.tui.draw.cells import Piece, pieces_width
-from ktui.tui.draw.change_bar import change_bar, change_legend
 from ktui.tui.screens.plan.steps import step_of
 
 Line = list[Piece]

@@ -17,13 +17,13 @@ from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.titled_rule import panel_title, titled_rule
+from ktui.tui.draw.paint import panel_title, titled_rule
 from ktui.tui.run_view.launchers import PlanRehearser, RehearsedPlan
 from ktui.tui.screens.report import report_content
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 _REHEARSES = "rehearse"

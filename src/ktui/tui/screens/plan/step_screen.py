@@ -26,7 +26,7 @@ from ktui.tui.screens.plan.steps import CHECK, Step
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 
 _OPEN, _DONE, _WRONG = "▸", " ✓", " !"
 _GAP = Piece(" › ", "dim")  # noqa: RUF001 - the sign of a path

@@ -20,7 +20,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 

@@ -22,8 +22,13 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.run_view.throttle import RateNow, lists_in_words, rates_now
-from ktui.tui.run_view.throttle_change import ends_nothing, throttle_effects
+from ktui.tui.run_view.throttle import (
+    RateNow,
+    ends_nothing,
+    lists_in_words,
+    rates_now,
+    throttle_effects,
+)
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import give_ids

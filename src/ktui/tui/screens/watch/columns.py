@@ -24,8 +24,8 @@ from ktui.tui.draw.cells import (
     timeline_cells,
     timeline_width,
 )
-from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.state import state_cell, urgency
+from ktui.tui.screens.watch.words import RowContext
 
 CURSOR_WIDTH = 2
 """Cells before the first column: the sign of the cursor and that of a mark."""

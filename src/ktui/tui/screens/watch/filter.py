@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from ktui.execution.run.states import State
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, StallKind, Timeline
-from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.text_field import HistoryField
 
 Test = Callable[[Timeline, RowContext], bool]

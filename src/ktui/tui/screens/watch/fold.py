@@ -10,8 +10,7 @@ from ktui.execution.run.states import State
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import Piece, cut_pieces, pieces_width
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.words import run_waits
+from ktui.tui.screens.watch.words import RowContext, run_waits
 
 FOLDED_FROM = 6
 """Partitions from which folding them gains room."""

@@ -23,8 +23,8 @@ from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, Ordering,
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.fold import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache
-from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs, Change
+from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import OffLoop
 

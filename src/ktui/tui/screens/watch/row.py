@@ -31,8 +31,8 @@ from ktui.tui.screens.watch.columns import (
     Column,
     ColumnLayout,
 )
-from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.state import reason
+from ktui.tui.screens.watch.words import RowContext
 
 CURSOR = "▌"
 MARK = "◆"

@@ -17,7 +17,7 @@ from ktui.execution.run.states import State
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.screens.watch.columns import Extents, Ordering, SortKey
 from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.words import RowContext
 
 Belongs = Callable[[Timeline], bool]
 Hides = Callable[[Timeline, RowContext], bool]

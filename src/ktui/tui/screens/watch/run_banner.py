@@ -26,8 +26,8 @@ from ktui.pacing.limits import (
 from ktui.planning.objective import Objective
 from ktui.speed.answer import HowLong, how_long_parts
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.bars import rate_gauge
 from ktui.tui.draw.cells import Piece, faded
-from ktui.tui.draw.gauge import rate_gauge
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow

@@ -21,15 +21,13 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
-from ktui.tui.poll.polling import unite
+from ktui.tui.poll.polling import Freshness, missing_topics, unite
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.columns import Ordering
-from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
 from ktui.tui.screens.watch.fold import (
     NOTHING_UNFOLDED,
@@ -40,17 +38,22 @@ from ktui.tui.screens.watch.fold import (
     fold_of,
 )
 from ktui.tui.screens.watch.list import PANE_FROM, PartitionList, PartitionPane
-from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.rule import Headings, ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
-from ktui.tui.screens.watch.views import View, available_views
+from ktui.tui.screens.watch.views import (
+    EmptyState,
+    TopicsPrompt,
+    View,
+    available_views,
+    empty_state_text,
+)
+from ktui.tui.screens.watch.words import RowContext, build_row_context
 from ktui.tui.widgets.bindings import WATCH_BINDINGS
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.live_keys import key_of
 from ktui.tui.widgets.services import services
-from ktui.tui.widgets.static_text import set_text
 
 _UNFOLD_ID = "watch.unfold"
 

@@ -9,8 +9,14 @@ from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, StallKind, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, slowest_share
-from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.words import OF_OTHERS, held_up, run_reason, run_state, state_piece
+from ktui.tui.screens.watch.words import (
+    OF_OTHERS,
+    RowContext,
+    held_up,
+    run_reason,
+    run_state,
+    state_piece,
+)
 
 _ENDED = {
     Phase.DONE: ("done", "in-sync"),

@@ -1,0 +1,227 @@
+"""What the operator's terminal does beside the screens: alerts, keys typed ahead, new themes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from textual._queue import Queue
+from textual.app import App
+from textual.events import Event, Key, MouseDown, MouseUp, Paste
+from textual.message_pump import MessagePump
+
+from ktui.cluster.text import clean
+from ktui.execution.run.events import JournalEntry, Outage
+from ktui.execution.run.notices import Notice, NoticeFilter, NoticeKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.text import event_sentence
+from ktui.quantities import as_count
+from ktui.tui.draw.themes import LoadedThemes, load_themes, theme_paths
+
+_KINDS = (NoticeKind.STALL, NoticeKind.FAILURE, NoticeKind.OUTAGE, NoticeKind.END)
+_LONGEST = 200
+
+
+class Alerts:
+    """Rings the bell and shows a notification for a stall, a failure, a death or an end.
+
+    Args:
+        bell: rings the bell of the terminal.
+        write: writes an escape sequence to the terminal.
+        on: whether the operator wants any of it.
+        on_death: called when the engine of the followed run has died; None for nothing.
+    """
+
+    def __init__(
+        self,
+        bell: Callable[[], None],
+        write: Callable[[str], None],
+        *,
+        on: bool,
+        on_death: Callable[[Run], None] | None = None,
+    ) -> None:
+        self._bell, self._write, self._on = bell, write, on
+        self._on_death = on_death
+        self._notices = NoticeFilter()
+        self._owned = False
+        self._missed = False
+        """Whether the engine was gone at the last call; its last words may follow in this one."""
+        self._stalled = 0
+
+    def follow(self) -> None:
+        """Follow another run: what happened to it before is no alert."""
+        self._notices, self._owned, self._missed = NoticeFilter(), False, False
+
+    def take(self, run: Run, entries: Iterable[JournalEntry], *, owned: bool) -> None:
+        """Take new entries of the run's journal, and whether an engine owns it now."""
+        for notice in self._notices.take(entries):
+            if notice.kind in _KINDS and not _is_over(notice):
+                self._alert(f"run {run.name}: {_words(notice)}")
+        dead = not owned and run.left is None and not run.ended
+        if dead and self._missed:
+            self._alert(f"the engine of run {run.name} has died")
+            if self._on_death is not None:
+                self._on_death(run)
+        self._missed = dead and self._owned
+        self._owned = owned
+
+    def note_stalls(self, count: int) -> None:
+        """Take how many partitions are stalled on a cluster whose runs the view does not follow."""
+        if count > self._stalled:
+            self._alert(f"{as_count(count, 'partition')} stalled")
+        self._stalled = count
+
+    def _alert(self, words: str) -> None:
+        if self._on:
+            self._bell()
+            self._write(f"\x1b]9;ktui: {clean(words)[:_LONGEST]}\x07")
+
+
+def _is_over(notice: Notice) -> bool:
+    """Whether a notice says that the cluster answers again."""
+    last = notice.entries[-1].event
+    return isinstance(last, Outage) and not last.lost
+
+
+def _words(notice: Notice) -> str:
+    first, *others = notice.entries
+    more = f"; and {len(others):,} more" if others else ""
+    return f"{event_sentence(first.event)}{more}"
+
+
+OPENING = frozenset({"attach", "choosing"})
+"""The groups of workers that open a screen, or change the run that the keys are for."""
+_LONGEST_S = 3.0
+"""How long a key waits at most, so that no defect of a widget can take the keyboard away."""
+_TURNS = 50
+_PAUSE_S = 0.002
+"""After so many turns of the loop without a pause, somebody waits for a disk or a thread."""
+
+
+class TypedAhead:
+    """Holds keys, clicks and pastes back while an earlier one has not had its effect.
+
+    Args:
+        app: the app that they come to.
+    """
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._held: deque[Event] = deque()
+        self._due: Event | None = None
+        """The one whose turn has come."""
+        self._releasing: asyncio.Task[None] | None = None
+
+    def holds(self, event: Event) -> bool:
+        """Return whether an event has to wait; if so, it comes to the app again in its turn."""
+        if not isinstance(event, (Key, MouseDown, MouseUp, Paste)) or event.is_forwarded:
+            return False
+        if event is self._due:
+            self._due = None
+            return False
+        if self._due is None and not self._held and not self._busy:
+            return False
+        self._held.append(event)
+        if self._releasing is None or self._releasing.done():
+            self._releasing = asyncio.create_task(self._release())
+        return True
+
+    async def _release(self) -> None:
+        while self._held:
+            await self._rest()
+            self._due = self._held.popleft()
+            if not self._app.post_message(self._due):  # the app closes
+                return
+
+    async def _rest(self) -> None:
+        loop = asyncio.get_running_loop()
+        until_s, turns = loop.time() + _LONGEST_S, 0
+        while self._at_work and loop.time() < until_s:
+            turns += 1
+            await asyncio.sleep(0 if turns < _TURNS else _PAUSE_S)
+
+    @property
+    def _at_work(self) -> bool:
+        return self._due is not None or _processes(self._app) or self._busy
+
+    @property
+    def _busy(self) -> bool:
+        return (
+            self._app.message_queue_size > 0
+            or any(map(_processes, self._others()))
+            or any(w.group in OPENING and w.is_running for w in self._app.workers)
+        )
+
+    def _others(self) -> Iterator[MessagePump]:
+        stack = self._app.screen_stack
+        return chain.from_iterable(screen.walk_children(with_self=True) for screen in stack)
+
+
+def _processes(pump: MessagePump) -> bool:
+    """Return whether a widget has a message, or is at one: it does not wait for the next."""
+    queue: Queue[Any] = pump._message_queue  # noqa: SLF001 - Textual shows it in no other way
+    waits = queue.ready_event._waiters  # noqa: SLF001 - nor asyncio
+    return pump.is_running and (not queue.empty() or not waits)
+
+
+EVERY_S = 1.0
+_Stamp = tuple[int, int]
+"""The time of a file's last change, and its size."""
+
+
+class ThemeReload:
+    """Watches the folder of the user's themes.
+
+    Args:
+        app: has the themes, and shows notifications.
+        loaded: the themes that the app began with.
+    """
+
+    def __init__(self, app: App[Any], loaded: LoadedThemes) -> None:
+        self._app, self._folder = app, loaded.folder
+        self._problems = {*map(str, loaded.problems)}
+        """The problems that are known already."""
+        self._seen: dict[Path, _Stamp] = {}
+        self._seen = self._stamps()
+
+    def start(self) -> None:
+        """Look once a second, where there may be themes of the user's."""
+        if self._folder is not None:
+            self._app.set_interval(EVERY_S, self._look)
+
+    def _stamps(self) -> dict[Path, _Stamp]:
+        stamps: dict[Path, _Stamp] = {}
+        try:
+            for path in () if self._folder is None else theme_paths(self._folder):
+                found = path.stat()
+                stamps[path] = (found.st_mtime_ns, found.st_size)
+        except OSError:
+            return self._seen  # an editor replaces the file just now
+        return stamps
+
+    def _look(self) -> None:
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return
+        saved = {path for path, _ in stamps.items() - self._seen.items()}
+        self._seen = stamps
+        loaded = load_themes(self._folder)
+        problems = [
+            problem
+            for problem in loaded.problems
+            if problem.path in saved or str(problem) not in self._problems
+        ]
+        self._problems = {*map(str, loaded.problems)}
+        for problem in problems:
+            self._app.notify(f"The theme stays as it was: {problem}", severity="warning")
+        if not problems:
+            self._use(loaded)
+
+    def _use(self, loaded: LoadedThemes) -> None:
+        for theme in loaded.themes.values():
+            self._app.register_theme(theme)
+        self._app.mutate_reactive(App.theme)
