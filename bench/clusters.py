@@ -16,9 +16,8 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import control
-from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import LabRequest, up
+from ktui.lab.up import LabRequest, down, up
 
 DEAD = 5
 _LARGEST = 2_000

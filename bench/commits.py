@@ -36,9 +36,8 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import acked_producer, assign_round_robin, create_topic, fill
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import LabRequest, up
+from ktui.lab.up import LabRequest, down, up
 from ktui.planning.read.read import read_plan
 
 ROUNDS = 3

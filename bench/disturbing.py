@@ -31,9 +31,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import create_topic, delete_topics, fill
-from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import LabRequest, up
+from ktui.lab.up import LabRequest, down, up
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_rate
 

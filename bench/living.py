@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.checks import check_count
 from bench.cockpit import Cockpit
 from ktui.cli.output.view import rare_collections
-from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.demo import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer, SourceWrapper
 from ktui.execution.host.launch import NewRun

@@ -19,8 +19,17 @@ from ktui.pacing.limits import default_limits
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Kill, OutsideEvent, ScheduledEvent, SetInbound, Start
-from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import (
+    MIB,
+    BrokerSpec,
+    ClusterSpec,
+    Kill,
+    OutsideEvent,
+    ScheduledEvent,
+    SetInbound,
+    Start,
+    TopicSpec,
+)
 
 RUNS = 40
 BROKERS = range(1, 9)

@@ -19,8 +19,7 @@ from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import encode
-from ktui.recording.playing import PlayedPoll, play_session
-from ktui.recording.reading import find_sessions
+from ktui.recording.reading import PlayedPoll, find_sessions, play_session
 from ktui.recording.recorder import Recorder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -24,8 +24,8 @@ from ktui.execution.run.states import State
 from ktui.execution.throttle.objective import Figure, no_figure
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.objective import Objective
 from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import Objective
 from ktui.simulated.cluster import SimulatedCluster
 
 

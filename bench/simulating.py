@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from bench.checks import check_count
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, MIB, BrokerSpec, ClusterSpec, TopicSpec
@@ -124,7 +124,7 @@ def _targets(cluster: SimulatedCluster, limit: int) -> dict[TopicPartition, tupl
 
 
 def _start(cluster: SimulatedCluster, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-    cluster.do(events.Alter(dict(targets)))
+    cluster.do(layout.Alter(dict(targets)))
 
 
 def _cpu_s(action: Callable[[], object]) -> float:

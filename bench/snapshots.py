@@ -10,15 +10,14 @@ import time
 from pathlib import Path
 
 from bench.checks import check_count
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
 from ktui.simulated.scenario.targets import place_replicas
-from ktui.simulated.twin.make import ClusterTwin
-from ktui.simulated.twin.take import take_twin
+from ktui.simulated.twin.make import ClusterTwin, take_twin
 from ktui.simulated.twin.text import twin_text
 
 TOPICS, PARTITIONS, BROKERS = 1_000, 200, 100
@@ -31,7 +30,7 @@ def run() -> None:
     """Print the figures."""
     clock = VirtualClock(leaping=True)
     cluster = SimulatedCluster(_spec(), clock)
-    cluster.do(events.Kill(DOWN))
+    cluster.do(layout.Kill(DOWN))
     clock.pass_time(60.0)
     cluster.catch_up()
     before = _peak()

@@ -18,10 +18,9 @@ from bench.checks import check_count
 from bench.simulated_runs import carry_out
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.options import RunOptions
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, default_limits
 from ktui.pacing.queue import put_long_first
-from ktui.pacing.situation import Situation
+from ktui.pacing.situation import Situation, WantedPartition
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import VirtualClock

@@ -20,8 +20,8 @@ from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
 from ktui.cli.context.config import Context
+from ktui.cli.rehearse.command import StartCommand
 from ktui.cli.rehearse.live import LivePlan, rehearsal_app
-from ktui.cli.rehearse.options import StartCommand
 from ktui.cli.watch.demo import Playing, demo_app
 from ktui.cluster.clock import PausableClock
 from ktui.execution.host.launch import NewRun
@@ -33,10 +33,10 @@ from ktui.planning.throttle_rates import ThrottleRates
 from ktui.rehearsal.twin import Twin
 from ktui.rehearsal.twins import prepare
 from ktui.simulated.clock import ScaledClock, VirtualClock
+from ktui.simulated.scenario.file import FASTEST, Scenario
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.simulated.scenario.record import FASTEST, Scenario
-from ktui.tui.app.demo import DemoApp
 from ktui.tui.app.rehearsal import RehearsalApp
+from ktui.tui.app.simulated import DemoApp
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 FRAME_S = 1.2

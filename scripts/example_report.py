@@ -30,16 +30,24 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
-from ktui.pipeline.report.data.lake import ArrowLake
-from ktui.pipeline.report.data.subject import Provenance, choose_subject, trace_provenance
+from ktui.pipeline.report.data.lake import ArrowLake, Provenance, choose_subject, trace_provenance
 from ktui.pipeline.report.page.load import load_facts
 from ktui.pipeline.report.page.page import page
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import Kill, OutsideEvent, ScheduledEvent, Start
-from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, Tide, TopicSpec
+from ktui.simulated.layout import (
+    GIB,
+    BrokerSpec,
+    ClusterSpec,
+    Kill,
+    OutsideEvent,
+    ScheduledEvent,
+    Start,
+    Tide,
+    TopicSpec,
+)
 from support.recordings.drained_recordings import RecordedRun
 from support.runs.engine_runs import Replicas
 

@@ -28,8 +28,7 @@ from bench.forecast.stored import RunSet, real, simulated_runs
 from ktui.execution.forecast import estimate
 from ktui.execution.time_left import copy_progress, forecast
 from ktui.pipeline.forecast.replay import PARTITION, RUN
-from ktui.progress import rates
-from ktui.progress.moves import catchup
+from ktui.progress import catchup, poll
 from ktui.speed import bundles, capacity, copies
 from ktui.speed.answer import Span
 
@@ -80,9 +79,9 @@ OF_RUNS = (
 )
 """The constants of a run's forecast; the last seven are of its range alone."""
 OF_PARTITIONS = (
-    Constant(rates, "SMOOTHING_S", (10.0, 40.0)),
-    Constant(rates, "GULP_S", (0.0, 30.0)),
-    Constant(rates, "_DOUBTED", (1.0,)),
+    Constant(poll, "SMOOTHING_S", (10.0, 40.0)),
+    Constant(poll, "GULP_S", (0.0, 30.0)),
+    Constant(poll, "_DOUBTED", (1.0,)),
     Constant(catchup, "_LEAST_NET", (0.0, 0.5)),
     Constant(catchup, "_AT_FIRST", (1.2,)),
     Constant(catchup, "_ENOUGH", (4,)),

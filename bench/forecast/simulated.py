@@ -19,7 +19,7 @@ from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
 from ktui.recording.recorder import Recorder
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, Tide, TopicSpec
@@ -47,7 +47,7 @@ class DrawnRun(NamedTuple):
     limits: Limits
     throttle: ThrottleRates
     commands: dict[float, Command]
-    events: list[events.ScheduledEvent]
+    events: list[layout.ScheduledEvent]
 
 
 def cluster_name(seed: int) -> str:
@@ -123,18 +123,18 @@ def _draw(rng: random.Random, cluster: SimulatedCluster) -> DrawnRun:
     act, at_s, victim = rng.choice(_ACTS), rng.uniform(20, 90), rng.choice(brokers)
     began_s = cluster.now_s
     commands: dict[float, Command] = {}
-    due: list[events.ScheduledEvent] = []
+    due: list[layout.ScheduledEvent] = []
     if act == "throttle" and throttle is not None:
         other = round(throttle * rng.choice([0.4, 2.0]))
         commands[at_s] = SetThrottle(parse_throttle_rates(str(other)))
     elif act == "stop":
         commands[at_s] = CancelMoves(CancelKind.STOP)
     elif act == "slow":
-        due = [events.ScheduledEvent(began_s + at_s, events.Slow(victim, 0.4))]
+        due = [layout.ScheduledEvent(began_s + at_s, layout.Slow(victim, 0.4))]
     elif act in ("outage", "death"):
-        due = [events.ScheduledEvent(began_s + at_s, events.Kill(victim))]
+        due = [layout.ScheduledEvent(began_s + at_s, layout.Kill(victim))]
         if act == "outage":
-            due.append(events.ScheduledEvent(began_s + at_s + _OUTAGE_S, events.Start(victim)))
+            due.append(layout.ScheduledEvent(began_s + at_s + _OUTAGE_S, layout.Start(victim)))
     rates = NO_THROTTLE if throttle is None else parse_throttle_rates(str(throttle))
     return DrawnRun(act, targets, limits, rates, commands, due)
 
@@ -166,9 +166,9 @@ async def _to_its_end(run: RecordedRun) -> None:
 def _recover(cluster: SimulatedCluster, clock: VirtualClock) -> None:
     """Let the cluster come to rest: every broker up and as fast as ever, and nothing moving."""
     for broker in cluster.spec.brokers:
-        cluster.do(events.Start(broker.id))
-        cluster.do(events.Slow(broker.id, 1.0))
+        cluster.do(layout.Start(broker.id))
+        cluster.do(layout.Slow(broker.id, 1.0))
     moving = dict.fromkeys(cluster.controller.reassigning)
-    cluster.do(events.Alter(moving))
+    cluster.do(layout.Alter(moving))
     clock.pass_time(_REST_S)
     cluster.catch_up()

@@ -28,14 +28,12 @@ from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import no_figure
 from ktui.pacing.limits import Limits
-from ktui.planning.objective import Objective
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.throttle_rates import ThrottleRates
+from ktui.planning.throttle_rates import Objective, ThrottleRates
 from ktui.quantities import as_rate
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import ScheduledEvent, SetInbound
-from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, ScheduledEvent, SetInbound, TopicSpec
 from ktui.simulated.producers import WINDOW_S, Producers, Second, all_took_s, percentiles_s, rank
 
 SEEDS = range(10)

@@ -15,9 +15,9 @@ from bench.checks import check_count
 from bench.peers.figures import figures_of
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.planning.intents.drain import drain, swap
-from ktui.planning.intents.fill import fill
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import MadePlan, Wishes
+from ktui.planning.intents.shares import fill
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.replication_factor import BrokerPool
 

@@ -9,8 +9,7 @@ import msgspec
 
 from bench.checks import check_count
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.planning.intents.before_after import Holding, before_after
-from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.layout import Holding, Layout, before_after
 from ktui.planning.plan import Plan
 
 Lists = dict[TopicPartition, Brokers]

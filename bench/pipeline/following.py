@@ -36,7 +36,7 @@ from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.run.run import PipelineRequest
 from ktui.pipeline.run.run import run as run_pipeline
 from ktui.pipeline.spark import session
-from ktui.pipeline.sql.duck_lake import DuckLake
+from ktui.pipeline.sql import DuckLake
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import SCHEMA_VERSION, Head, to_ms, wall_ms

@@ -18,9 +18,8 @@ from ktui.cli.lab.command import connect
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import create_topic, fill
-from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import LabRequest, up
+from ktui.lab.up import LabRequest, down, up
 
 MIB = 1024 * 1024
 _LOT = MIB

@@ -9,7 +9,7 @@ import msgspec
 
 from bench.rehearsal.figures import Figures, off, same_order
 from ktui.quantities import as_bytes, as_rate
-from ktui.simulated.scenario.record import RatesFrom
+from ktui.simulated.scenario.file import RatesFrom
 
 LEAST = 12
 """So many plans have to be compared for the medians to count."""

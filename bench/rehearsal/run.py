@@ -30,8 +30,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import StepBegun
 from ktui.lab import control
-from ktui.lab.errors import LabError
-from ktui.lab.layout import Lab
+from ktui.lab.layout import Lab, LabError
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
 _MEASURE = "6s"

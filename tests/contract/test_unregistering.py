@@ -12,7 +12,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, broker_resource
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.contract.simulated_world import SimulatedWorld
 from support.contract.world import World, alter, state, until
 from support.kafka.outage import Outage
@@ -34,8 +34,8 @@ async def power(world: World, request: pytest.FixtureRequest) -> AsyncIterator[P
     if isinstance(world, SimulatedWorld):
         cluster = world.cluster
         yield Power(
-            lambda broker: cluster.do(events.Kill(broker)),
-            lambda: cluster.do(events.Start(BROKER)),
+            lambda broker: cluster.do(layout.Kill(broker)),
+            lambda: cluster.do(layout.Start(BROKER)),
         )
         return
     outage = Outage(request.getfixturevalue("lab"))

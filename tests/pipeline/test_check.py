@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import SAMPLES
 from ktui.pipeline.run.check import Findings, SparkQueries, check
-from ktui.pipeline.sql.duck_lake import DuckLake
+from ktui.pipeline.sql import DuckLake
 from support.pipeline.drained_lake import DrainedLake, records_of
 from support.pipeline.lake_recordings import into_lake, looks, record
 from support.pipeline.without_stages import leave_stages_out

@@ -23,7 +23,7 @@ from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.tables import QUARANTINE, SAMPLES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.check import check
-from ktui.pipeline.sql.duck_lake import DuckLake
+from ktui.pipeline.sql import DuckLake
 from support.pipeline.follower import Heard, followed
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
 from support.recordings.faulty_segments import put_faulty, summed, unsummed

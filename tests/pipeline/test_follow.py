@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from ktui.cli.pipeline.run import command
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.files import LocalFiles

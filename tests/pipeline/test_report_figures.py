@@ -28,8 +28,7 @@ from ktui.pipeline.report.figures.lanes import moves_figure, stalls_figure
 from ktui.pipeline.report.figures.overlay import with_overlay
 from ktui.pipeline.report.figures.rates import rates_figure
 from ktui.pipeline.report.figures.sizes import lag, lag_figure
-from ktui.pipeline.report.page.page import FIGURES
-from ktui.pipeline.report.page.summary import summary
+from ktui.pipeline.report.page.page import FIGURES, summary
 from ktui.progress.timeline import Cause
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 

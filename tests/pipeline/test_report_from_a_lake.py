@@ -27,17 +27,17 @@ from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import DataFile, TablePart
 from ktui.pipeline.lake.records import InFlightCounts, Interval, LimitsSince, ReportFacts, RunRecord
-from ktui.pipeline.report.data.lake import ArrowLake, records
-from ktui.pipeline.report.data.subject import (
+from ktui.pipeline.report.data.lake import (
+    ArrowLake,
     Subject,
     UnusableLine,
     choose_subject,
+    records,
     trace_provenance,
 )
 from ktui.pipeline.report.figures.figure import MARKS, Figure
 from ktui.pipeline.report.page.load import load_facts, without_overlaps
-from ktui.pipeline.report.page.page import FIGURES, figures_json, page
-from ktui.pipeline.report.page.summary import summary
+from ktui.pipeline.report.page.page import FIGURES, figures_json, page, summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_provenance, a_run
 from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 

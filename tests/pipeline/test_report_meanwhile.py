@@ -30,8 +30,7 @@ from ktui.pipeline.report.figures.figure import Figure
 from ktui.pipeline.report.figures.overlay import MOST_SIGNS, events_figure, with_overlay
 from ktui.pipeline.report.figures.sizes import lag_figure
 from ktui.pipeline.report.figures.states import concurrency_figure
-from ktui.pipeline.report.page.page import FIGURES
-from ktui.pipeline.report.page.summary import summary
+from ktui.pipeline.report.page.page import FIGURES, summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
 HOUR = 60 * MINUTE

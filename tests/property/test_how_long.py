@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.insights.prior import Prior, RateCurve, Spread
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Situation
+from ktui.pacing.situation import Situation, WantedPartition
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed.answer import Source
 from ktui.speed.capacity import Capacity

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.insights.sections import limit_options, options_text
+from ktui.insights.insights import limit_options, options_text
 from ktui.pacing.limits import (
     InternalOrder,
     Limits,

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import LEAST, Decision, Move, WantedPartition, raises_epoch
 from ktui.pacing.limits import (
     SHAPES,
     USUAL_CUT_TOGETHER,
@@ -23,11 +22,22 @@ from ktui.pacing.limits import (
     Order,
     Shape,
 )
+from ktui.pacing.queue import Usage
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
+from ktui.pacing.situation import (
+    LEAST,
+    Blocked,
+    Decision,
+    Done,
+    Move,
+    Next,
+    Situation,
+    Step,
+    WantedPartition,
+    raises_epoch,
+)
 from ktui.pacing.steps import after, next_step, next_steps
-from ktui.pacing.usage import Usage
 from support.runs.pacing import (
     broker_limits,
     foreign_moves,

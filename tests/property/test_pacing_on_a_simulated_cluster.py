@@ -11,7 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import all_steps, next_step
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import RecordChange, Registration
@@ -37,10 +37,10 @@ some_at_a_time = st.builds(
 )
 limits_of_steps = some_at_a_time | st.just(Limits())
 one_broker = st.sampled_from(BROKERS)
-failures: st.SearchStrategy[events.OutsideEvent] = st.one_of(
-    st.builds(events.Kill, one_broker),
-    st.builds(events.Shutdown, one_broker),
-    st.builds(events.Start, one_broker),
+failures: st.SearchStrategy[layout.OutsideEvent] = st.one_of(
+    st.builds(layout.Kill, one_broker),
+    st.builds(layout.Shutdown, one_broker),
+    st.builds(layout.Start, one_broker),
 )
 fates = st.lists(
     st.tuples(st.sampled_from((0.0, 1.0, TICK_S, 12.0)), failures), min_size=3, max_size=20
@@ -161,7 +161,7 @@ class Moved:
         self.in_flight = step
         self.taken.append(step)
         if step.alters:
-            self.cluster.do(events.Alter({TP: step.target}))
+            self.cluster.do(layout.Alter({TP: step.target}))
             after = self.record
             assert after != before
             assert after.replicas[: len(step.target)] == step.target
@@ -176,7 +176,7 @@ class Moved:
             return False
         assert known.replicas == step.target
         if step.elects is not None and known.leader is not None:
-            self.cluster.do(events.ElectLeaders((TP,)))
+            self.cluster.do(layout.ElectLeaders((TP,)))
             known = self.record
             assert known.leader == step.elects or step.elects not in known.isr
         return True
@@ -235,7 +235,7 @@ def test_every_step_is_accepted_and_completes_once_dead_brokers_are_back(
     target: Brokers,
     limits: Limits,
     version: str,
-    fate: list[tuple[float, events.OutsideEvent]],
+    fate: list[tuple[float, layout.OutsideEvent]],
     min_isr: int,
 ) -> None:
     moved = Moved(replicas, target, limits, version, min_isr)
@@ -244,7 +244,7 @@ def test_every_step_is_accepted_and_completes_once_dead_brokers_are_back(
         moved.wait(seconds)
         moved.turn()
     for broker in BROKERS:
-        moved.cluster.do(events.Start(broker))
+        moved.cluster.do(layout.Start(broker))
     moved.wait(LONG_S)
 
     assert isinstance(moved.run_to_end(), Done)

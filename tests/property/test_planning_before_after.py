@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.planning.intents.before_after import before_after
-from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.layout import Layout, before_after
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.replication_factor import BrokerPool
 

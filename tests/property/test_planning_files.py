@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.planning.plan import ANY_LOG_DIR, LARGEST, PartitionTarget, Plan, plan_as_json
-from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import find_problems, read_plan
 
 NAME = "abcXYZ019._-"

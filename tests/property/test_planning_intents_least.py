@@ -12,14 +12,13 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.planning.intents.drain import drain
-from ktui.planning.intents.fill import fill
+from ktui.planning.intents.drain import drain, shed
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.leaders import leaders
+from ktui.planning.intents.leader_flow import leaders
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Wishes
 from ktui.planning.intents.placing import rack_repair
-from ktui.planning.intents.replication_factor import replication_factor
-from ktui.planning.intents.shed import shed
+from ktui.planning.intents.rack_repair import replication_factor
+from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import spread
 from ktui.planning.replication_factor import BrokerPool
 

@@ -16,7 +16,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.fold import fold
-from ktui.progress.health import health
+from ktui.progress.memory import health
 from ktui.progress.news import PER_TIMELINE
 from ktui.progress.row import HISTORY_SLOTS, LAG_POINTS, RECENT_SLOTS, state_word
 from ktui.progress.summary import broker_loads, totals

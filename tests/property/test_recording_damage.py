@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from ktui.cluster.observation import Observation
 from ktui.inputfile import FileProblem
 from ktui.recording.lines import End
-from ktui.recording.playing import Damage, PlayedPoll, play_session
-from ktui.recording.reading import GoodLine, find_sessions, read_lines
+from ktui.recording.reading import (
+    Damage,
+    GoodLine,
+    PlayedPoll,
+    find_sessions,
+    play_session,
+    read_lines,
+)
 from ktui.recording.writing import seal
 from support.recordings.recordings import Recording, all_to_the_millisecond, good, the_session
 from support.simulated.observations import START

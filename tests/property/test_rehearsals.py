@@ -18,8 +18,8 @@ from ktui.execution.run.events import JournalEntry, Owned, StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import SHAPES, Limits
 from ktui.planning.plan import PartitionTarget, Plan
+from ktui.rehearsal.aftermath import Played
 from ktui.rehearsal.play import Rehearsal, play
-from ktui.rehearsal.played import Played
 from ktui.rehearsal.summary import summarise
 from ktui.rehearsal.twin import Pace, Twin, twin_of
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock

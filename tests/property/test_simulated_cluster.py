@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.settings import LOG_DIR_RATE
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
@@ -44,9 +44,9 @@ def a_topic(name: str, inbound: float) -> TopicSpec:
     )
 
 
-def setting(scope: ConfigScope, name: str, key: str, value: str | None) -> events.AlterConfigs:
+def setting(scope: ConfigScope, name: str, key: str, value: str | None) -> layout.AlterConfigs:
     op = ConfigOp.DELETE if value is None else ConfigOp.SET
-    return events.AlterConfigs((ConfigChange(ConfigResource(scope, name), key, op, value),))
+    return layout.AlterConfigs((ConfigChange(ConfigResource(scope, name), key, op, value),))
 
 
 class Cluster:
@@ -66,7 +66,7 @@ class Cluster:
         self.clock = VirtualClock()
         self.cluster = SimulatedCluster(spec, self.clock, seed=seed)
 
-    def do(self, act: events.OutsideEvent) -> None:
+    def do(self, act: layout.OutsideEvent) -> None:
         self.cluster.do(act)
 
     def move_log_dir(self, broker: int, tp: TopicPartition, path: str) -> None:
@@ -122,45 +122,45 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
 
     @rule(tp=partitions, replicas=replica_lists)
     def alter(self, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
-        self.happens(lambda it: it.do(events.Alter({tp: replicas})))
+        self.happens(lambda it: it.do(layout.Alter({tp: replicas})))
 
     @rule(tp=partitions)
     def cancel(self, tp: TopicPartition) -> None:
-        self.happens(lambda it: it.do(events.Alter({tp: None})))
+        self.happens(lambda it: it.do(layout.Alter({tp: None})))
 
     @rule(tp=partitions)
     def elect(self, tp: TopicPartition) -> None:
-        self.happens(lambda it: it.do(events.ElectLeaders((tp,))))
+        self.happens(lambda it: it.do(layout.ElectLeaders((tp,))))
 
-    @rule(broker=brokers, act=st.sampled_from((events.Kill, events.Shutdown, events.Hang)))
-    def fail(self, broker: int, act: Callable[[int], events.OutsideEvent]) -> None:
+    @rule(broker=brokers, act=st.sampled_from((layout.Kill, layout.Shutdown, layout.Hang)))
+    def fail(self, broker: int, act: Callable[[int], layout.OutsideEvent]) -> None:
         self.happens(lambda it: it.do(act(broker)))
 
     @rule(broker=brokers)
     def come_back(self, broker: int) -> None:
-        self.happens(lambda it: it.do(events.Start(broker)))
-        self.happens(lambda it: it.do(events.Resume(broker)))
+        self.happens(lambda it: it.do(layout.Start(broker)))
+        self.happens(lambda it: it.do(layout.Resume(broker)))
 
     @rule()
     def change_controller(self) -> None:
-        self.happens(lambda it: it.do(events.ChangeController()))
+        self.happens(lambda it: it.do(layout.ChangeController()))
 
     @rule(tp=partitions, messages=st.sampled_from((1, 100_000)))
     def append(self, tp: TopicPartition, messages: int) -> None:
-        self.happens(lambda it: it.do(events.Append(tp, messages)))
+        self.happens(lambda it: it.do(layout.Append(tp, messages)))
 
     @rule(broker=brokers, share=st.sampled_from((0.01, 0.3, 1.0)))
     def slow(self, broker: int, share: float) -> None:
-        self.happens(lambda it: it.do(events.Slow(broker, share)))
+        self.happens(lambda it: it.do(layout.Slow(broker, share)))
 
     @rule(topic=st.sampled_from(TOPICS), inbound=st.sampled_from((0.0, 0.1 * MIB, 3.0 * MIB)))
     def write(self, topic: str, inbound: float) -> None:
-        self.happens(lambda it: it.do(events.SetInbound(topic, inbound)))
+        self.happens(lambda it: it.do(layout.SetInbound(topic, inbound)))
 
     @rule(topic=st.sampled_from(TOPICS))
     def recreate(self, topic: str) -> None:
-        self.happens(lambda it: it.do(events.DeleteTopic(topic)))
-        self.happens(lambda it: it.do(events.CreateTopic(a_topic(topic, 0.1 * MIB))))
+        self.happens(lambda it: it.do(layout.DeleteTopic(topic)))
+        self.happens(lambda it: it.do(layout.CreateTopic(a_topic(topic, 0.1 * MIB))))
 
     @rule(broker=brokers, rate=rates | st.none(), side=st.sampled_from(("leader", "follower")))
     def throttle(self, broker: int, rate: int | None, side: str) -> None:
@@ -181,7 +181,7 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
 
     @rule(broker=brokers, path=st.sampled_from(PATHS[1:]))
     def fail_log_dir(self, broker: int, path: str) -> None:
-        self.happens(lambda it: it.do(events.FailLogDir(broker, path)))
+        self.happens(lambda it: it.do(layout.FailLogDir(broker, path)))
 
     @rule(
         topic=st.sampled_from(TOPICS),

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.planning.check.placement import PlacementAnswer, read_with_log_dirs
+from ktui.planning.check.snapshot import PlacementAnswer, read_with_log_dirs
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec, TopicStart
+from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
-from ktui.simulated.twin.make import ClusterTwin
-from ktui.simulated.twin.take import take_twin
+from ktui.simulated.twin.make import ClusterTwin, take_twin
 from ktui.simulated.twin.text import twin_text
 
 RATES = SnapshotRates(

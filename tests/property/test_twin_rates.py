@@ -13,7 +13,7 @@ from ktui.rehearsal.twin import Pace, twin_of
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.data.logs import EVERYWHERE, NOWHERE
 from ktui.simulated.layout import ClusterSpec, TopicSpec
-from ktui.simulated.scenario.record import SnapshotInfo
+from ktui.simulated.scenario.file import SnapshotInfo
 from ktui.simulated.twin.brokers import BrokerLoads, broker_spec, rates_of
 from ktui.speed.capacity import Capacity
 from support.simulated.data_plane import DataPlane, data_plane

@@ -11,7 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.unregister import unregister
 from ktui.execution.errors import RunRefused
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import MIB, TopicSpec
 from support.simulated.clusters import a_cluster, wait
 
@@ -19,17 +19,17 @@ ORDERS = TopicPartition("orders", 0)
 LEAVING = 3
 replica_lists = st.sampled_from(((1, LEAVING), (LEAVING, 1), (1, 2), (2, 1, LEAVING)))
 acts = st.one_of(
-    st.builds(lambda target: events.Alter({ORDERS: target}), replica_lists),
+    st.builds(lambda target: layout.Alter({ORDERS: target}), replica_lists),
     st.builds(
-        lambda replicas: events.CreateTopic(TopicSpec(name="new", replicas=(replicas,))),
+        lambda replicas: layout.CreateTopic(TopicSpec(name="new", replicas=(replicas,))),
         replica_lists,
     ),
     st.sampled_from(
         (
-            events.Start(LEAVING),
-            events.Kill(LEAVING),
-            events.Alter({ORDERS: None}),
-            events.DeleteTopic("orders"),
+            layout.Start(LEAVING),
+            layout.Kill(LEAVING),
+            layout.Alter({ORDERS: None}),
+            layout.DeleteTopic("orders"),
         )
     ),
 )
@@ -38,11 +38,11 @@ history = st.lists(st.tuples(acts, st.sampled_from((0.0, 0.2, 30.0))), max_size=
 
 @given(history=history, version=st.sampled_from(("3.9", "4.3")))
 def test_no_partition_and_no_live_process_loses_its_broker(
-    history: list[tuple[events.OutsideEvent, float]], version: str
+    history: list[tuple[layout.OutsideEvent, float]], version: str
 ) -> None:
     topic = TopicSpec(name="orders", replicas=((1, 2),), bytes_each=10 * MIB)
     cluster = a_cluster(topics=(topic,), version=version, metadata_lag_s=0.5)
-    for act, then_s in ((events.Shutdown(LEAVING), 30.0), *history):
+    for act, then_s in ((layout.Shutdown(LEAVING), 30.0), *history):
         cluster.do(act)
         wait(cluster, then_s)
     ports = ClusterPorts(cluster.reader(), cluster.writer())

@@ -10,8 +10,7 @@ from bench.pipeline.session import SessionSpec, record
 from ktui.execution.run.events import Ended, JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.recording.lines import RunLine, from_wall_ms
-from ktui.recording.playing import PlayedPoll, play_session
-from ktui.recording.reading import GoodLine, find_sessions, read_lines
+from ktui.recording.reading import GoodLine, PlayedPoll, find_sessions, play_session, read_lines
 from ktui.recording.segments import files_under
 
 RUN = SessionSpec(

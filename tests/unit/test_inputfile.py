@@ -12,7 +12,7 @@ from ktui.execution.host.state_dir import StateDirProblem, resolve_state_dir
 from ktui.inputfile import MOST_BYTES, FileProblem, Unreadable, expand_home, open_input, read_input
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.property_table import ConnectionProblem
-from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import read_plan
 from ktui.simulated.scenario.library import load_scenario
 from ktui.yamlfile import read_yaml

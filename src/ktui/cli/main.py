@@ -10,10 +10,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from ktui import __version__
+from ktui.cli.completion import REQUEST, complete
 from ktui.cli.context.errors import BAD_INPUT, FAILED, INTERRUPTED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup
 from ktui.cli.context.terminal import clean_output
-from ktui.cli.shell.completion import REQUEST, complete
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.inputfile import FileProblem
@@ -31,7 +31,7 @@ VERBS = {
     "verify": "ktui.cli.reassign.verify_plan:command",
     "rehearse": "ktui.cli.rehearse.command:command",
     "start": "ktui.cli.start.command:command",
-    "resume": "ktui.cli.start.resume:command",
+    "resume": "ktui.cli.start.follow:command",
     "runs": "ktui.cli.run.runs:command",
     "status": "ktui.cli.run.status:command",
     "limits": "ktui.cli.run.change:limits_command",
@@ -51,7 +51,7 @@ VERBS = {
     "doctor": "ktui.cli.doctor.command:command",
     "demo": "ktui.cli.watch.demo:command",
     "lab": "ktui.cli.lab.command:command",
-    "completion": "ktui.cli.shell.completion:command",
+    "completion": "ktui.cli.completion:command",
     "engine": "ktui.cli.engine.command:command",
 }
 """The module and name of each verb's command, in the order of the help."""

@@ -12,7 +12,7 @@ import msgspec
 from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.figures import ClusterFigures
+from ktui.cluster.figures import ClusterFigures, RecentlyReassigned, take_census
 from ktui.cluster.fresh_read import (
     FreshMetadata,
     read_cluster_and_reassignments,
@@ -20,7 +20,6 @@ from ktui.cluster.fresh_read import (
 )
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.cluster.polled import RecentlyReassigned, take_census
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
 
 CENSUS_EVERY_S = 30.0

@@ -42,7 +42,7 @@ from ktui.kafka.workload import (
     create_topic,
     delete_topics,
 )
-from ktui.planning.objective import CANARY_RECORDS_S, canary_topic
+from ktui.planning.throttle_rates import CANARY_RECORDS_S, canary_topic
 
 SETTINGS: Mapping[str, str] = {
     "retention.ms": "600000",

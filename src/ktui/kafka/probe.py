@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from importlib.metadata import version
 from typing import Any
@@ -20,9 +20,15 @@ from ktui.cluster.errors import (
     Unreachable,
     Unsupported,
 )
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
+from ktui.kafka.reader import KafkaReader
+from ktui.kafka.requests.fresh_metadata import ControllerWire, describe_request
 from ktui.kafka.transport.pool import redirect_client_log
+from ktui.kafka.transport.translate_errors import Purpose
+from ktui.kafka.writer import KafkaWriter
 
 _POLL_S = 0.1
 _KINDS = {
@@ -134,3 +140,56 @@ def _translated(errors: list[Any], connection: Connection) -> ClusterError:
     order = list(_KINDS)
     best = min(errors, key=lambda e: order.index(e.name()) if e.name() in order else len(order))
     return _kind(best)(attempted, where=where, answer=clean(best.str()))
+
+
+_DESCRIBE = Purpose("describing the controllers")
+
+
+class Controllers:
+    """The reassignments of a cluster, by its controllers.
+
+    Args:
+        connection: leads to controllers in place of brokers.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._wire = ControllerWire(connection, changes=True)
+        self._reader = KafkaReader(connection, wire=self._wire)
+        self._writer = KafkaWriter(connection, wire=self._wire)
+
+    async def cluster_id(self) -> str:
+        """Return the id of the cluster.
+
+        Raises:
+            ClusterError: no controller answers.
+        """
+        return str((await self._wire.ask(_DESCRIBE, describe_request)).cluster_id)
+
+    async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Return every ongoing reassignment of the cluster.
+
+        Raises:
+            ClusterError: the active controller does not answer.
+        """
+        return await self._reader.list_reassignments()
+
+    async def cancel(
+        self, partitions: Iterable[TopicPartition], *, leaves_within_s: float
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Cancel the reassignments of partitions.
+
+        Args:
+            partitions: the partitions.
+            leaves_within_s: seconds within which the request is sent, or not at all.
+
+        Raises:
+            ClusterError: nothing was sent.
+        """
+        return await self._writer.alter_reassignments(
+            dict.fromkeys(partitions),
+            allow_replication_factor_change=True,
+            leaves_within_s=leaves_within_s,
+        )
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()

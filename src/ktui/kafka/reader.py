@@ -28,7 +28,8 @@ from ktui.cluster.ports import (
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
-from ktui.kafka.requests import coordinated, log_dirs, metadata, offsets, reassignments
+from ktui.kafka.requests import groups as coordinated
+from ktui.kafka.requests import metadata, reassignments
 from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
 from ktui.kafka.requests.reassignments import RulesInForce
 from ktui.kafka.transport import error_codes
@@ -132,17 +133,17 @@ class KafkaReader:
     ) -> OffsetsAnswer:
         errors: dict[TopicPartition, str] = {}
         answers = await asyncio.gather(
-            self._offsets(broker, ends, offsets.LATEST),
-            self._offsets(broker, starts, offsets.EARLIEST_LOCAL),
+            self._offsets(broker, ends, metadata.LATEST),
+            self._offsets(broker, starts, metadata.EARLIEST_LOCAL),
         )
-        found_ends, found_starts = (offsets.read_offsets(answer, errors) for answer in answers)
+        found_ends, found_starts = (metadata.read_offsets(answer, errors) for answer in answers)
         return OffsetsAnswer(found_ends, found_starts, errors)
 
     async def _offsets(
         self, broker: int, partitions: Collection[TopicPartition], timestamp: int
     ) -> list[Any]:
         requests = [
-            partial(offsets.offsets_request, chunk, timestamp, self._timeout_s)
+            partial(metadata.offsets_request, chunk, timestamp, self._timeout_s)
             for chunk in chunks(partitions, _OFFSETS_A_REQUEST)
         ]
         calls = (self._wire.ask(_OFFSETS, request, broker=broker) for request in requests)
@@ -151,11 +152,11 @@ class KafkaReader:
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None
     ) -> LogDirsAnswer:
-        request = partial(log_dirs.log_dirs_request, partitions)
+        request = partial(reassignments.log_dirs_request, partitions)
         answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)
         if not answer.results:
-            raise log_dirs.error_for_empty(broker, answer.version, _LOG_DIRS)
-        return log_dirs.read_log_dirs(broker, answer, partitions)
+            raise reassignments.error_for_empty(broker, answer.version, _LOG_DIRS)
+        return reassignments.read_log_dirs(broker, answer, partitions)
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
         requests = [

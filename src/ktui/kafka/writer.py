@@ -24,13 +24,8 @@ from ktui.cluster.ports import (
 from ktui.cluster.settings import broker_resource, group_by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.requests import (
-    configs,
-    log_dirs,
-    reassignments,
-    registration,
-)
-from ktui.kafka.requests.controllers import ControllerWire, find_controllers
+from ktui.kafka.requests import configs, reassignments
+from ktui.kafka.requests.fresh_metadata import ControllerWire, find_controllers
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.pool import SendDeadline
@@ -169,7 +164,7 @@ class KafkaWriter:
             for chunk in chunks(paths, _PARTITIONS_PER_REQUEST)
         ]
         deadline = SendDeadline.within(leaves_within_s)
-        return await Sender(self._wire, _ALTER_LOG_DIRS, log_dirs.read_alter_results).in_turn(
+        return await Sender(self._wire, _ALTER_LOG_DIRS, reassignments.read_moves).in_turn(
             changes, deadline
         )
 
@@ -197,8 +192,8 @@ class KafkaWriter:
     async def unregister_broker(
         self, broker: int, *, leaves_within_s: float | None = None
     ) -> WriteResult:
-        read_result = partial(registration.read_unregister_result, broker)
-        change = BatchedRequest([broker], partial(registration.unregister_request, broker))
+        read_result = partial(reassignments.read_unregister_result, broker)
+        change = BatchedRequest([broker], partial(reassignments.unregister_request, broker))
         sender = Sender(self._wire, _UNREGISTER, read_result)
         return (await sender.in_turn([change], SendDeadline.within(leaves_within_s)))[broker]
 
@@ -240,7 +235,7 @@ class KafkaWriter:
 def _move_request(
     paths: Mapping[TopicPartition, str], moved: Sequence[TopicPartition]
 ) -> RequestFactory:
-    return partial(log_dirs.alter_request, {tp: paths[tp] for tp in moved})
+    return partial(reassignments.move_request, {tp: paths[tp] for tp in moved})
 
 
 def _change_request(

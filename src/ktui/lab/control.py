@@ -8,10 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.lab import nodes, processes, server_log
-from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.layout import Lab, Node, dir_option
-from ktui.lab.processes import Process
+from ktui.lab import nodes
+from ktui.lab.layout import Lab, LabError, Node, WrongInput, dir_option
+from ktui.lab.nodes import Process
 
 _BROKEN = ".broken"
 
@@ -151,8 +150,8 @@ def start(lab: Lab, node_id: int) -> int:
         fix = _fix("Wake", "resume", lab, node_id) if process.suspended else ""
         raise LabError(f"{node.name} is {state} (pid {process.pid})", fix=fix)
     nodes.start(lab, node)
-    if not processes.wait_for(lambda: node_id in nodes.running(lab), seconds=_SETTLE_S):
-        words = server_log.error_lines(lab.log(node))
+    if not nodes.wait_for(lambda: node_id in nodes.running(lab), seconds=_SETTLE_S):
+        words = nodes.error_lines(lab.log(node))
         raise LabError(f"{node.name} died at once", words=words)
     return nodes.running(lab)[node_id].pid
 
@@ -171,11 +170,11 @@ def _fix(action: str, verb: str, lab: Lab, node_id: int) -> str:
 
 def _signal(node: Node, process: Process, number: signal.Signals, *, suspended: bool) -> None:
     def has_settled() -> bool:
-        now = processes.find_by_pid(process.pid)
+        now = nodes.find_by_pid(process.pid)
         return now is not None and now.suspended == suspended
 
-    processes.send_signal(process, number)
-    if not processes.wait_for(has_settled, seconds=_SETTLE_S):
+    nodes.send_signal(process, number)
+    if not nodes.wait_for(has_settled, seconds=_SETTLE_S):
         raise LabError(f"{node.name} (pid {process.pid}) does not react to {number.name}")
 
 

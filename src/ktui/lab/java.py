@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
-from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, ProgressReport
+from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, LabError, ProgressReport, WrongInput
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _INSTALL = "Install it with your package manager, or run scripts/ensure-java.sh of ktui's sources."

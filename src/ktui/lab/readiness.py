@@ -10,9 +10,57 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
-from ktui.lab import clients, nodes, server_log
-from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.layout import HOST, Lab, Node, ProgressReport
+from ktui.lab import nodes
+from ktui.lab import security as certificates
+from ktui.lab.layout import HOST, Lab, LabError, Node, ProgressReport, Security, WrongInput
+from ktui.lab.security import ADMIN, SCRAM, SCRAM_MODULE, USERS, login, render
+
+
+def librdkafka_settings(lab: Lab, user: str = ADMIN) -> dict[str, str]:
+    """Return the settings to connect as `user`, under librdkafka's names.
+
+    Raises:
+        WrongInput: the lab has no such user.
+    """
+    if user not in USERS:
+        raise WrongInput(f"a lab has no user {user!r}", fix=f"Its users are {', '.join(USERS)}.")
+    security = lab.layout.security
+    settings = {"bootstrap.servers": lab.bootstrap_servers, "security.protocol": security.protocol}
+    if security.encrypted:
+        settings["ssl.ca.location"] = str(certificates.authority_file(lab.certificates))
+    if security.by_password:
+        password = lab.layout.passwords[user]
+        settings |= {"sasl.mechanism": SCRAM, "sasl.username": user, "sasl.password": password}
+    elif security is Security.SSL:
+        identity = str(certificates.identity_file(lab.certificates, user))
+        settings |= {"ssl.certificate.location": identity, "ssl.key.location": identity}
+    return settings
+
+
+def write_files(lab: Lab) -> None:
+    """Write client-USER.properties for each user of a secured lab, for --command-config."""
+    if lab.layout.security is Security.PLAINTEXT:
+        return
+    for user in USERS:
+        lab.client_file(user).touch(mode=0o600)
+        lab.client_file(user).write_text(render(_java(lab, user)))
+
+
+def _java(lab: Lab, user: str) -> dict[str, str]:
+    security = lab.layout.security
+    settings = {"bootstrap.servers": lab.bootstrap_servers, "security.protocol": security.protocol}
+    if security.encrypted:
+        settings |= _store("truststore", str(certificates.authority_file(lab.certificates)))
+    if security.by_password:
+        settings |= {"sasl.mechanism": SCRAM, "sasl.jaas.config": login(SCRAM_MODULE, user, lab)}
+    elif security is Security.SSL:
+        settings |= _store("keystore", str(certificates.identity_file(lab.certificates, user)))
+    return settings
+
+
+def _store(kind: str, location: str) -> dict[str, str]:
+    return {f"ssl.{kind}.type": "PEM", f"ssl.{kind}.location": location}
+
 
 Connect = Callable[[Mapping[str, str]], ClusterReader]
 """A function that makes a cluster's reader from librdkafka's properties."""
@@ -33,7 +81,7 @@ async def wait_until_ready(lab: Lab, connect: Connect, report: ProgressReport) -
     """
     waiting = _Waiting(lab, report)
     await waiting.for_all("listen", lambda: _listening(lab.brokers))
-    reader = connect(clients.librdkafka_settings(lab))
+    reader = connect(librdkafka_settings(lab))
     try:
         await waiting.for_all("are alive", lambda: _alive(reader))
     finally:
@@ -64,14 +112,14 @@ class _Waiting:
         running = nodes.running(self._lab)
         dead = [node for node in self._lab.layout.nodes if node.id not in running]
         if dead:
-            words = server_log.error_lines(self._lab.log(dead[0]))
+            words = nodes.error_lines(self._lab.log(dead[0]))
             raise LabError(f"the lab's {dead[0].name} has died while starting", words=words)
         if time.monotonic() > self._until:
             late = [self._lab.node(number) for number in sorted(missing)]
             raise LabError(
                 f"after {_LIMIT_S:.0f} s not all brokers of the lab {state}: "
                 + ", ".join(node.name for node in late),
-                words=server_log.error_lines(self._lab.log(late[0])),
+                words=nodes.error_lines(self._lab.log(late[0])),
             )
 
 

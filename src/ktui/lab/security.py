@@ -1,11 +1,247 @@
-"""The server settings of a secured lab: authorizer, TLS and SASL."""
+"""The server properties of a lab's nodes, and the format of Java properties files."""
 
 from __future__ import annotations
 
-from ktui.lab import certificates
-from ktui.lab.layout import Lab, Security
-from ktui.lab.properties import CLIENT_LISTENER, CONTROLLER_LISTENER
-from ktui.lab.users import ADMIN, BROKER, SCRAM, USERS
+import os
+import secrets
+import subprocess
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from zipfile import ZipFile
+
+from ktui.lab.java import run_java, sharing_flags
+from ktui.lab.layout import HOST, Lab, LabError, Node, Security
+
+_SMALL_SIZES = {
+    "num.network.threads": "1",
+    "num.io.threads": "2",
+    "num.recovery.threads.per.data.dir": "1",
+    "background.threads": "2",
+    "log.cleaner.threads": "1",
+    "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
+    "log.segment.bytes": str(16 * 1024 * 1024),
+    "socket.request.max.bytes": str(32 * 1024 * 1024),
+}
+"""Few threads and small buffers, for six processes on a laptop."""
+
+_SHORT_TIMEOUTS = {
+    "replica.lag.time.max.ms": "3000",
+    # One fetch of 1 MiB exceeds a throttle of some 100 kB/s at once, and then all wait for long.
+    "replica.fetch.max.bytes": "65536",
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "500",
+    "controller.quorum.election.timeout.ms": "300",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "group.initial.rebalance.delay.ms": "0",
+    "controlled.shutdown.enable": "true",
+}
+"""Short timeouts: a dead broker is noticed within seconds, and a new broker serves at once."""
+
+_LITTLE_IDLE_WORK = {
+    # The controller's empty records, which each node fetches: by default two a second.
+    "metadata.max.idle.interval.ms": "2000",
+}
+"""Less to do while nothing happens: an idle lab takes a quarter less processor time."""
+
+_TOPIC_RULES = {
+    "auto.create.topics.enable": "false",
+    "delete.topic.enable": "true",
+    "min.insync.replicas": "1",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+_INTERNAL_TOPICS = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+)
+
+CONTROLLER_LISTENER = "CONTROLLER"
+CLIENT_LISTENER = "CLIENTS"
+
+
+def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[str, str]:
+    """Return the complete server.properties of one node.
+
+    Args:
+        secured: the settings for the lab's security; empty for plaintext.
+    """
+    replication = str(min(3, len(lab.brokers)))
+    own = _controller_properties(node) if node.is_controller else _broker_properties(node)
+    protocol = lab.layout.security.protocol
+    return {
+        **own,
+        "node.id": str(node.id),
+        "log.dirs": ",".join(map(str, lab.log_dirs(node))),
+        "controller.quorum.voters": ",".join(
+            f"{voter.id}@{HOST}:{voter.port}" for voter in lab.controllers
+        ),
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "listener.security.protocol.map": (
+            f"{CONTROLLER_LISTENER}:{protocol},{CLIENT_LISTENER}:{protocol}"
+        ),
+        **_SMALL_SIZES,
+        **_SHORT_TIMEOUTS,
+        **_LITTLE_IDLE_WORK,
+        **_TOPIC_RULES,
+        **dict.fromkeys(_INTERNAL_TOPICS, replication),
+        **secured,
+        **lab.layout.settings,
+    }
+
+
+def _controller_properties(node: Node) -> dict[str, str]:
+    return {
+        "process.roles": "controller",
+        "listeners": f"{CONTROLLER_LISTENER}://{HOST}:{node.port}",
+    }
+
+
+def _broker_properties(node: Node) -> dict[str, str]:
+    address = f"{CLIENT_LISTENER}://{HOST}:{node.port}"
+    return {
+        "process.roles": "broker",
+        "broker.rack": node.rack or "",
+        "listeners": address,
+        "advertised.listeners": address,
+        "inter.broker.listener.name": CLIENT_LISTENER,
+    }
+
+
+def render(properties: Mapping[str, str]) -> str:
+    """Render a Java properties file; backslashes are escaped, as Properties.load expects."""
+    lines = (f"{key}={_escaped(value)}" for key, value in properties.items())
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\\n")
+
+
+ADMIN = "admin"
+VIEWER = "viewer"
+NOBODY = "nobody"
+USERS = (ADMIN, VIEWER, NOBODY)
+"""A super user; a user with read permissions; a user who may only log in."""
+BROKER = "broker"
+"""The brokers' own user in a lab where a certificate identifies each client."""
+
+SCRAM = "SCRAM-SHA-512"
+_MOVED = "org/apache/kafka/tools/AclCommand.class"
+
+
+def new_passwords() -> dict[str, str]:
+    """Generate a password for each user."""
+    return {user: secrets.token_urlsafe(12) for user in USERS}
+
+
+def scram_credentials(lab: Lab) -> list[str]:
+    """Return the users in the form of StorageTool's --add-scram; none if there are no passwords."""
+    if not lab.layout.security.by_password:
+        return []
+    passwords = lab.layout.passwords
+    return [f"{SCRAM}=[name={user},password={passwords[user]}]" for user in USERS]
+
+
+def grant_viewer(lab: Lab, admin_file: Path) -> None:
+    """Grant the viewer Describe and DescribeConfigs on the cluster and every topic.
+
+    Args:
+        lab: a secured lab that is up.
+        admin_file: the super user's client properties.
+
+    Raises:
+        LabError: Kafka's AclCommand failed.
+    """
+    run_java(
+        lab.layout.java,
+        *sharing_flags(lab.layout.class_archive),
+        *("-cp", lab.layout.joined_class_path, _acl_command(lab.layout.class_path)),
+        *("--bootstrap-server", lab.bootstrap_servers, "--command-config", str(admin_file)),
+        *("--add", "--allow-principal", f"User:{VIEWER}", "--cluster", "--topic", "*"),
+        *("--operation", "Describe", "--operation", "DescribeConfigs"),
+        doing=f"granting {VIEWER} its permissions",
+    )
+
+
+def _acl_command(class_path: tuple[str, ...]) -> str:
+    """Return the tool's class name: a minor release of Kafka 4 moved it to another package."""
+    tools = [jar for jar in class_path if Path(jar).name.startswith("kafka-tools-")]
+    for jar in tools:
+        with ZipFile(jar) as classes:
+            if _MOVED in classes.namelist():
+                return "org.apache.kafka.tools.AclCommand"
+    return "kafka.admin.AclCommand"
+
+
+_DAYS = "3650"
+_AUTHORITY = ("-ext", "bc:c=ca:true", "-ext", "ku:c=keyCertSign,cRLSign")
+_BROKER = ("-signer", "ca", "-ext", "eku=serverAuth,clientAuth")
+_ADDRESSES = ("-ext", "san=dns:localhost,ip:127.0.0.1")
+_USER = ("-signer", "ca", "-ext", "eku=clientAuth")
+
+
+def authority_file(folder: Path) -> Path:
+    """Return the file of the authority's certificate, which all clients and brokers trust."""
+    return folder / "ca.pem"
+
+
+def identity_file(folder: Path, name: str) -> Path:
+    """Return the file with a private key and its certificate chain."""
+    return folder / f"{name}.pem"
+
+
+def make(folder: Path, java: str, users: Iterable[str]) -> None:
+    """Create all keys and certificates in `folder`, as PEM.
+
+    Kafka, librdkafka and Python can all read PEM.
+
+    Args:
+        folder: a folder that does not exist yet.
+        java: the path of the java program; it must belong to a JDK, 17 or newer.
+        users: the users who log in with a certificate.
+
+    Raises:
+        LabError: the JDK's tools are missing or failed.
+    """
+    folder.mkdir(mode=0o700)
+    store = folder / "store.p12"
+    environment = {**os.environ, "STORE_PASSWORD": secrets.token_urlsafe(18)}
+    _key_pair(java, store, environment, "ca", "CN=ktui lab authority", *_AUTHORITY)
+    _key_pair(java, store, environment, BROKER, f"CN={BROKER}", *_BROKER, *_ADDRESSES)
+    for user in users:
+        _key_pair(java, store, environment, user, f"CN={user}", *_USER)
+    with resources.as_file(resources.files("ktui.lab") / "PemFiles.java") as program:
+        words = [str(program), str(store), str(folder)]
+        run_java(java, *words, environment=environment, doing="writing the certificates as PEM")
+    store.unlink()
+
+
+def _key_pair(
+    java: str, store: Path, environment: dict[str, str], alias: str, name: str, *extensions: str
+) -> None:
+    keytool = Path(java).with_name("keytool")
+    command = [
+        *(str(keytool), "-genkeypair", "-alias", alias, "-dname", name, "-validity", _DAYS),
+        *("-keyalg", "EC", "-groupname", "secp256r1", *extensions),
+        *("-storetype", "PKCS12", "-keystore", str(store), "-storepass:env", "STORE_PASSWORD"),
+        *("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"),
+    ]
+    try:
+        made = subprocess.run(  # noqa: S603 - the keytool beside the java that was found
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise LabError(f"{keytool} does not run: {error}", fix="Install a full JDK.") from error
+    if made.returncode != 0:
+        words = tuple((made.stdout + made.stderr).strip().splitlines()[-4:])
+        raise LabError(f"keytool could not make the certificate of {alias}", words=words)
+
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -42,9 +278,9 @@ def _tls(lab: Lab) -> dict[str, str]:
     }
     return {
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(certificates.identity_file(lab.certificates, BROKER)),
+        "ssl.keystore.location": str(identity_file(lab.certificates, BROKER)),
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(certificates.authority_file(lab.certificates)),
+        "ssl.truststore.location": str(authority_file(lab.certificates)),
         **({} if lab.layout.security.by_password else by_certificate),
     }
 

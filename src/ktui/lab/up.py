@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import msgspec
 
-from ktui.lab import (
-    certificates,
-    clients,
-    down,
-    layout,
-    nodes,
-    properties,
-    readiness,
-    security,
-    users,
-)
-from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.interrupt import exit_on_signals
+from ktui.lab import layout, nodes, readiness, security
+from ktui.lab import security as certificates
+from ktui.lab import security as properties
+from ktui.lab import security as users
 from ktui.lab.java import (
     RECORD_FLAG,
     Java,
@@ -32,8 +29,67 @@ from ktui.lab.java import (
     needed_release,
     record_archive,
 )
-from ktui.lab.layout import CONTROLLER_ID, RACKS, Lab, Layout, Node, ProgressReport, Security
+from ktui.lab.layout import (
+    CONTROLLER_ID,
+    RACKS,
+    Lab,
+    LabError,
+    Layout,
+    Node,
+    ProgressReport,
+    Security,
+    WrongInput,
+)
 from ktui.lab.readiness import Connect, wait_until_ready
+
+
+def down(lab: Lab, *, keep: bool) -> None:
+    """End exactly the processes of this lab, no matter which `ktui` started them.
+
+    Args:
+        keep: let brokers shut down in order and leave the folder as it is. If False, end them at
+            once and remove the lab's files. Other files in the folder stay, and so does the folder.
+    """
+    nodes.stop(lab, gently=keep)
+    if not keep:
+        _remove(lab)
+
+
+def _remove(lab: Lab) -> None:
+    for node in lab.layout.nodes:
+        shutil.rmtree(lab.home(node), ignore_errors=True)
+    shutil.rmtree(lab.certificates, ignore_errors=True)
+    for pattern in ("client-*.properties", "log4j*", "lab.json*"):
+        for file in lab.folder.glob(pattern):
+            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        lab.folder.rmdir()
+
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def exit_on_signals() -> Iterator[None]:
+    """Raise SystemExit on SIGTERM or SIGHUP, unless they are already handled or ignored.
+
+    Python handles signals in the main thread only; in another thread this does nothing.
+    """
+    handled = []
+    if threading.current_thread() is threading.main_thread():
+        handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, _exit)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _exit(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
 
 _NEEDED_BYTES = 1024**3
 _TLS_JAVA = 17
@@ -85,7 +141,7 @@ def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressRepo
         try:
             return _start_new(lab, connect, report)
         except BaseException:
-            down.down(lab, keep=False)
+            down(lab, keep=False)
             raise
 
 
@@ -134,7 +190,7 @@ def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
             nodes.start(lab, node)
         asyncio.run(wait_until_ready(lab, connect, report))
     except BaseException:
-        down.down(lab, keep=True)
+        down(lab, keep=True)
         raise
     return lab
 
@@ -221,4 +277,4 @@ def _write_files(lab: Lab, report: ProgressReport) -> None:
         lab.home(node).mkdir(mode=0o700)
         text = properties.render(properties.server_properties(lab, node, secured))
         lab.properties_file(node).write_text(text)
-    clients.write_files(lab)
+    readiness.write_files(lab)

@@ -43,7 +43,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import name_resources
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 from ktui.quantities import as_count
 
 BROKER_KEYS = (*RATES, LOG_DIR_RATE)

@@ -18,15 +18,16 @@ from ktui.execution.host.catalog import find_movers, refuse_second_throttle, unf
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
-from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.check.measure_growth import measure_inbound
-from ktui.planning.check.permissions import (
+from ktui.planning.check.findings import (
     TO_START,
+    Finding,
+    FindingKind,
     NeededPermission,
+    Severity,
     missing_permissions,
     topics_of,
 )
-from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.check.snapshot import measure_inbound, take_snapshot
 from ktui.planning.plan import Plan
 from ktui.preview.facts import ClusterFacts
 from ktui.quantities import as_count

@@ -13,8 +13,14 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import local_minute
 from ktui.execution.run.text import schedule_text
 from ktui.ops.preview import FactReader
-from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
-from ktui.planning.check.permissions import TO_START, NeededPermission
+from ktui.planning.check.findings import (
+    TO_START,
+    ClusterSnapshot,
+    Finding,
+    FindingKind,
+    NeededPermission,
+    Severity,
+)
 from ktui.preview.facts import ClusterFacts
 from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_duration

@@ -8,13 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Decision, Demand, Move, Place, demand_of, moves_coordinator
 from ktui.pacing.limits import USUAL_CUT_TOGETHER, Full, InternalOrder, Mode
-from ktui.pacing.queue import Precedence
+from ktui.pacing.queue import Precedence, Usage
 from ktui.pacing.room import NOTHING_FOREIGN, Room
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Situation, Step
-from ktui.pacing.usage import Usage
+from ktui.pacing.situation import (
+    Decision,
+    Demand,
+    Move,
+    Place,
+    Situation,
+    Step,
+    demand_of,
+    moves_coordinator,
+)
 
 LARGE_CUT_TOGETHER = 10
 """Without C and P, so many that are ready are enough if they are large."""

@@ -20,7 +20,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ktui.pacing.decision import Demand, Place
+from ktui.pacing.situation import Demand, Place
 from ktui.quantities import as_bytes, as_count, as_size
 from ktui.units import Size, parse_quantity
 

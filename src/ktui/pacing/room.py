@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ktui.pacing.decision import Demand, Move, Place
 from ktui.pacing.limits import COUNTED, FIELDS, At, BrokerLimits, Full, Limit, Limits
+from ktui.pacing.queue import Usage
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Step
-from ktui.pacing.usage import Usage
+from ktui.pacing.situation import Demand, Move, Place, Step
 
 
 class Exceeded(msgspec.Struct, frozen=True):

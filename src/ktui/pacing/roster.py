@@ -7,27 +7,23 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import (
+from ktui.pacing.limits import Limits, Order
+from ktui.pacing.queue import Demands, Precedence, Queue, Rank, Usage, first_by, usual_precedence
+from ktui.pacing.situation import (
     NO_RACKS,
+    Blocked,
     Decision,
     Demand,
+    Done,
     Move,
+    Next,
     Racks,
+    Situation,
+    Step,
     WantedPartition,
     demand_of,
 )
-from ktui.pacing.limits import Limits, Order
-from ktui.pacing.queue import (
-    Demands,
-    Precedence,
-    Queue,
-    Rank,
-    first_by,
-    usual_precedence,
-)
-from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import choices, next_step, next_steps
-from ktui.pacing.usage import Usage
 
 
 class _Entry(msgspec.Struct):

@@ -10,10 +10,9 @@ import msgspec
 
 from ktui.cluster.broker import TopicConfig, racks_of
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.pacing.decision import NO_RACKS, Racks, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.queue import put_long_first
-from ktui.pacing.situation import Situation, Step
+from ktui.pacing.situation import NO_RACKS, Racks, Situation, Step, WantedPartition
 from ktui.pacing.steps import all_steps
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.rules import PlanRules, at_target

@@ -13,15 +13,23 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import SHAPES, Limits, Shape, order_without_gentle
-from ktui.planning.check.check import check_plan
-from ktui.planning.check.coordinators import CoordinatorMoves, coordinator_moves
-from ktui.planning.check.disks import LOW, disk_of, log_dir_warnings, warning
-from ktui.planning.check.findings import Allowances, Finding, FindingKind, Severity
-from ktui.planning.check.permissions import TO_START, NeededPermission, missing_permissions
-from ktui.planning.names import join_some
-from ktui.planning.plan import Plan
+from ktui.pacing.situation import WantedPartition
+from ktui.planning.check.check import CoordinatorMoves, check_plan, coordinator_moves
+from ktui.planning.check.findings import (
+    LOW,
+    TO_START,
+    Allowances,
+    Finding,
+    FindingKind,
+    NeededPermission,
+    Severity,
+    disk_of,
+    log_dir_warnings,
+    missing_permissions,
+    warning,
+)
+from ktui.planning.plan import Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.facts import (
     BrokerShare,

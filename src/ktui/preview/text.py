@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ktui.pacing.limits import Limits, Mode
 from ktui.planning.check.findings import Finding, FindingKind
-from ktui.planning.names import join_named
+from ktui.planning.plan import join_named
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.preview.preview import BrokerPreview, PlanPreview, ShapeCost, sizes_phrase
 from ktui.quantities import UNKNOWN, as_bytes

@@ -28,11 +28,17 @@ from ktui.cluster.settings import (
     parse_throttled_list,
     throttled_entry,
 )
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.planning.check.disks import warning
-from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Option, Severity
-from ktui.planning.names import join_named, join_some
+from ktui.pacing.situation import WantedPartition
+from ktui.planning.check.findings import (
+    ClusterSnapshot,
+    Finding,
+    FindingKind,
+    Option,
+    Severity,
+    warning,
+)
+from ktui.planning.plan import join_named, join_some
 from ktui.planning.throttle_rates import KB, NO_THROTTLE, ThrottleRates
 from ktui.progress.memory import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above

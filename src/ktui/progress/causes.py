@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import PartitionState
+from ktui.progress.catchup import CatchUp
 from ktui.progress.memory import StillClock, falling_behind, stalled, starved
-from ktui.progress.moves.catchup import CatchUp
 from ktui.progress.poll import Poll
 from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Cause, Stall, StallKind

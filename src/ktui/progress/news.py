@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.partition import PartitionState
-from ktui.progress.health import Health, health
+from ktui.progress.memory import Health, health
 from ktui.progress.poll import Poll
 from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind
 

@@ -24,8 +24,15 @@ from ktui.recording.lines import (
     to_ms,
     to_s,
 )
-from ktui.recording.playing import Damage, PlayedItem, PlayedPoll, play_session
-from ktui.recording.reading import GoodLine, Session, read_lines
+from ktui.recording.reading import (
+    Damage,
+    GoodLine,
+    PlayedItem,
+    PlayedPoll,
+    Session,
+    play_session,
+    read_lines,
+)
 from ktui.recording.recorder import Recorder
 from ktui.units import Seconds, parse_clock, parse_moment, parse_quantity
 

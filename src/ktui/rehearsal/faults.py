@@ -11,13 +11,11 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict
 from ktui.cluster.settings import topic_resource
 from ktui.cluster.text import clean
 from ktui.inputfile import unknown_key
-from ktui.planning.names import closest_names
-from ktui.simulated import events
+from ktui.planning.plan import closest_names
+from ktui.simulated import layout
 from ktui.simulated.controller import schema
-from ktui.simulated.controller.configs import Configs
-from ktui.simulated.controller.rules import rules_of
-from ktui.simulated.events import OutsideEvent
-from ktui.simulated.layout import ClusterSpec, TopicSpec
+from ktui.simulated.controller.configs import Configs, rules_of
+from ktui.simulated.layout import ClusterSpec, OutsideEvent, TopicSpec
 from ktui.units import Seconds, Share, Size, parse_quantity, parse_typed
 
 _AT = re.compile(r"(?P<what>.+?)\s+at\s+(?P<when>\S+)")
@@ -150,23 +148,23 @@ def _of_broker(make: Callable[[int], OutsideEvent]) -> Callable[[str, ClusterSpe
 def _suspend(rest: str, spec: ClusterSpec) -> Acts:
     match = _matched(_FOR, rest)
     broker = _broker_of(match["broker"], spec)
-    hangs: Acts = ((0.0, events.Hang(broker)),)
+    hangs: Acts = ((0.0, layout.Hang(broker)),)
     if match["time"] is None:
         return hangs
-    return (*hangs, (_quantity(Seconds, match["time"]), events.Resume(broker)))
+    return (*hangs, (_quantity(Seconds, match["time"]), layout.Resume(broker)))
 
 
 def _slow(rest: str, spec: ClusterSpec) -> Acts:
     match = _matched(_SLOW, rest)
     broker = _broker_of(match["broker"], spec)
-    return ((0.0, events.Slow(broker, _quantity(Share, match["share"]))),)
+    return ((0.0, layout.Slow(broker, _quantity(Share, match["share"]))),)
 
 
 def _disk(rest: str, spec: ClusterSpec) -> Acts:
     match = _matched(_DISK, rest)
     broker = _broker_of(match["broker"], spec)
     leave = 0 if match["leave"] is None else int(_quantity(Size, match["leave"]))
-    return ((0.0, events.FillDisk(broker, leave)),)
+    return ((0.0, layout.FillDisk(broker, leave)),)
 
 
 def _load(rest: str, spec: ClusterSpec) -> Acts:
@@ -176,17 +174,17 @@ def _load(rest: str, spec: ClusterSpec) -> Acts:
     written = [topic for topic in topics if topic.inbound]
     if not written:
         raise FaultProblem("nothing is written to it, so its load cannot change")
-    return tuple((0.0, events.SetInbound(each.name, each.inbound * factor)) for each in written)
+    return tuple((0.0, layout.SetInbound(each.name, each.inbound * factor)) for each in written)
 
 
 def _delete(rest: str, spec: ClusterSpec) -> Acts:
-    return ((0.0, events.DeleteTopic(_topic_of(rest, spec).name)),)
+    return ((0.0, layout.DeleteTopic(_topic_of(rest, spec).name)),)
 
 
 def _controller(rest: str, _spec: ClusterSpec) -> Acts:
     if rest != "moves":
         raise _Malformed
-    return ((0.0, events.ChangeController()),)
+    return ((0.0, layout.ChangeController()),)
 
 
 def _setting(key: str, rest: str, spec: ClusterSpec) -> Acts:
@@ -202,16 +200,16 @@ def _setting(key: str, rest: str, spec: ClusterSpec) -> Acts:
     for result in settings.alter([change]).values():
         if result.verdict is not Verdict.ACCEPTED:
             raise FaultProblem(f"Kafka would refuse it: {clean(result.message)}")
-    return ((0.0, events.AlterConfigs((change,))),)
+    return ((0.0, layout.AlterConfigs((change,))),)
 
 
 _SETTING_FORM = "KEY TOPIC=VALUE"
 _FAULTS: Mapping[str, tuple[str, Callable[[str, ClusterSpec], Acts]]] = {
-    "kill": ("kill BROKER", _of_broker(events.Kill)),
-    "stop": ("stop BROKER", _of_broker(events.Shutdown)),
-    "start": ("start BROKER", _of_broker(events.Start)),
+    "kill": ("kill BROKER", _of_broker(layout.Kill)),
+    "stop": ("stop BROKER", _of_broker(layout.Shutdown)),
+    "start": ("start BROKER", _of_broker(layout.Start)),
     "suspend": ("suspend BROKER for TIME", _suspend),
-    "resume": ("resume BROKER", _of_broker(events.Resume)),
+    "resume": ("resume BROKER", _of_broker(layout.Resume)),
     "slow": ("slow BROKER to SHARE", _slow),
     "disk": ("disk BROKER full", _disk),
     "load": ("load xFACTOR", _load),

@@ -24,8 +24,8 @@ from ktui.progress.timeline import Timeline
 from ktui.quantities import as_duration
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
+from ktui.rehearsal.aftermath import EndedBy, Played
 from ktui.rehearsal.faults import Fault, FaultProblem, parse_fault
-from ktui.rehearsal.played import EndedBy, Played
 from ktui.rehearsal.stage import Foresight, Stage
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import ClusterSpec

@@ -13,12 +13,11 @@ from ktui.execution.engine.decider import QUICK_S
 from ktui.execution.engine.in_flight import WORTH
 from ktui.execution.run.run import Run
 from ktui.progress.timeline import Cause, Stall, StallKind, Timeline
-from ktui.rehearsal.aftermath import look_around
+from ktui.rehearsal.aftermath import AFTERWARDS_S, BrokerPeak, Hit, SeenStall, look_around
 from ktui.rehearsal.faults import Fault
-from ktui.rehearsal.played import AFTERWARDS_S, BrokerPeak, Hit, SeenStall
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import RecordChange
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
+from ktui.simulated.layout import OutsideEvent, ScheduledEvent
 
 MOST_S = 5.0
 """The most seconds between two polls: rates and stalls rest on what is copied between them."""

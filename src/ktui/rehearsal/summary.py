@@ -30,10 +30,9 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.text import describe_event
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 from ktui.quantities import as_count, as_duration
-from ktui.rehearsal.aftermath import reasons, what_to_do
-from ktui.rehearsal.played import EndedBy, Hit, Played, SeenStall
+from ktui.rehearsal.aftermath import EndedBy, Hit, Played, SeenStall, reasons, what_to_do
 
 PARTS = 10
 """The moments at which a stop is looked at: so many, equally far apart, without start and end."""

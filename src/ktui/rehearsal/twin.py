@@ -9,8 +9,8 @@ import msgspec
 
 from ktui.cluster.text import clean, simulated_id
 from ktui.simulated.layout import ClusterSpec
+from ktui.simulated.scenario.file import RatesFrom, SnapshotInfo
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.record import RatesFrom, SnapshotInfo
 from ktui.simulated.twin.brokers import rates_of
 from ktui.speed.answer import Span
 from ktui.speed.capacity import ASSUMED, OF_THROTTLE, THROTTLED

@@ -1,4 +1,4 @@
-"""The in-memory cluster: its ports, and the outside events that can hit it."""
+"""Apply each kind of outside event to a simulated cluster."""
 
 from __future__ import annotations
 
@@ -6,13 +6,197 @@ from ktui.cluster.errors import Refused, Unreachable
 from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ownership import GroupDescription, GroupMembership, HeartbeatAnswer, Member
 from ktui.cluster.ports import ClusterReader, ClusterWriter
-from ktui.simulated.apply_event import apply_event
+from ktui.simulated import layout
 from ktui.simulated.calls import Calls, attempted
+from ktui.simulated.clock import ScheduledCall
 from ktui.simulated.core import SimulatedCore
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.groups import LONGEST_SESSION_S, SHORTEST_SESSION_S
+from ktui.simulated.layout import OutsideEvent, Power, ScheduledEvent
 from ktui.simulated.reader import SimulatedReader
 from ktui.simulated.writer import SimulatedWriter
+
+_ELECTION_S = 1.0
+"""Seconds without a controller while another takes over."""
+
+_NEEDS_CONTROLLER = (
+    layout.Alter
+    | layout.ElectLeaders
+    | layout.AlterConfigs
+    | layout.CreateTopic
+    | layout.DeleteTopic
+    | layout.Shutdown
+    | layout.FailLogDir
+)
+
+
+def apply_event(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C901, PLR0912 - one line an event
+    """Apply an event now; if it needs a controller, as soon as there is one."""
+    if isinstance(act, _NEEDS_CONTROLLER) and cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: apply_event(cluster, act))
+        return
+    match act:
+        case layout.Kill(broker):
+            _fall_silent(cluster, broker, Power.DEAD)
+        case layout.Hang(broker):
+            _fall_silent(cluster, broker, Power.HANGING)
+        case layout.Shutdown(broker):
+            _shut_down(cluster, broker)
+        case layout.Start(broker):
+            _start(cluster, broker)
+        case layout.Resume(broker):
+            _resume(cluster, broker)
+        case layout.Slow(broker, share):
+            cluster.replication.slow(broker, share)
+        case layout.FillDisk(broker, leave):
+            cluster.replication.fill_disk(broker, leave)
+        case layout.FailLogDir(broker, path):
+            _fail_log_dir(cluster, broker, path)
+        case layout.ChangeController():
+            cluster.controller_from_s = cluster.now_s + _ELECTION_S
+        case layout.SetInbound(topic, inbound):
+            cluster.replication.set_inbound(topic, inbound)
+        case layout.Append(tp, messages):
+            cluster.replication.append(tp, messages)
+        case layout.CreateTopic(topic_spec):
+            cluster.create_topic(topic_spec)
+        case layout.DeleteTopic(topic):
+            cluster.controller.delete_topic(topic)
+        case layout.Alter(targets):
+            cluster.controller.alter(targets, allow_replication_factor_change=True)
+        case layout.ElectLeaders(partitions):
+            cluster.controller.elect(partitions)
+        case layout.AlterConfigs(changes):
+            cluster.configure(changes)
+        case layout.LoseRequest() | layout.LoseAnswer() | layout.DelayRequest():
+            cluster.mishaps.append(act)
+        case layout.Deny(call):
+            cluster.denied.add(call)
+        case layout.Allow(call):
+            cluster.denied.discard(call)
+
+
+def _fail_log_dir(cluster: SimulatedCore, broker: int, path: str) -> None:
+    if cluster.machines.power(broker) is not Power.UP:
+        return
+    if path == cluster.replication.log_dirs(broker).paths[0]:
+        _fall_silent(cluster, broker, Power.DEAD)
+    else:
+        lost = cluster.replication.fail_log_dir(broker, path)
+        cluster.controller.lose_log_dir(broker, path, lost)
+
+
+def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
+    """Stop a broker without a shutdown; the controller notices when the session times out."""
+    machines = cluster.machines
+    before = machines.power(broker)
+    running = (Power.UP,) if power is Power.HANGING else (Power.UP, Power.HANGING, Power.STARTING)
+    if before not in running:
+        return
+    if before is Power.UP:
+        machines.silent_from_s[broker] = cluster.now_s
+    spell = machines.turn(broker, power)
+    cluster.replication.broker_down(broker)
+    _after_session(cluster, broker, spell, lambda: cluster.controller.fence(broker))
+
+
+def _after_session(cluster: SimulatedCore, broker: int, spell: int, action: ScheduledCall) -> None:
+    """Run an action once a broker's session has ended, unless its power has changed by then."""
+    if not cluster.machines.still(broker, spell):
+        return
+    end_s = cluster.session_end_s(broker)
+    if cluster.now_s < end_s:
+        cluster.at(end_s, lambda: _after_session(cluster, broker, spell, action))
+    else:
+        action()
+
+
+def _shut_down(cluster: SimulatedCore, broker: int) -> None:
+    """Move leadership off a broker and out of its ISRs, then stop it `shutdown_s` later.
+
+    By then all brokers have learned of it.
+    """
+    machines, controller = cluster.machines, cluster.controller
+    if machines.power(broker) is not Power.UP or controller.is_stopping(broker):
+        return
+    controller.controlled_shutdown(broker)
+    spell = machines.turn(broker, Power.UP)
+    if cluster.spec.shutdown_s > 0:
+        cluster.at(cluster.now_s + cluster.spec.shutdown_s, lambda: _stop(cluster, broker, spell))
+    else:
+        _stop(cluster, broker, spell)
+
+
+def _stop(cluster: SimulatedCore, broker: int, spell: int) -> None:
+    """End a broker's shutdown once there is a controller, unless its power has changed by then."""
+    if not cluster.machines.still(broker, spell):
+        return
+    if cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: _stop(cluster, broker, spell))
+        return
+    cluster.machines.silent_from_s[broker] = cluster.now_s
+    cluster.machines.turn(broker, Power.STOPPED)
+    cluster.replication.broker_down(broker)
+    cluster.controller.fence(broker)
+
+
+def _start(cluster: SimulatedCore, broker: int) -> None:
+    """Start a broker. It cannot register before its previous session has ended.
+
+    Until then the controller takes it for a duplicate (DUPLICATE_BROKER_REGISTRATION).
+    """
+    before = cluster.machines.power(broker)
+    if before is Power.UP and cluster.controller.is_stopping(broker):
+        gone_s = max(cluster.now_s + cluster.spec.shutdown_s, cluster.controller_from_s)
+        cluster.at(gone_s, lambda: _start(cluster, broker))
+    if before not in (Power.STOPPED, Power.DEAD):
+        return
+    spell = cluster.machines.turn(broker, Power.STARTING)
+    cluster.replication.log_dirs(broker).forget()
+    ready_s = cluster.now_s + cluster.spec.startup_s
+
+    def ready() -> None:
+        if cluster.machines.still(broker, spell):
+            _come_up(cluster, broker)
+
+    def register() -> None:
+        _register(cluster, broker, properly_stopped=before is Power.STOPPED)
+        cluster.at(ready_s, ready)
+
+    _after_session(cluster, broker, spell, register)
+
+
+def _register(cluster: SimulatedCore, broker: int, *, properly_stopped: bool) -> None:
+    """Register a broker, as an unclean start if it had not shut down properly (KIP-966)."""
+    if properly_stopped:
+        cluster.controller.clean_start(broker)
+        return
+    cluster.controller.fence(broker)
+    cluster.controller.unclean_start(broker)
+
+
+def _resume(cluster: SimulatedCore, broker: int) -> None:
+    if cluster.machines.power(broker) is not Power.HANGING:
+        return
+    if cluster.controller.is_stopping(broker):
+        _stop(cluster, broker, cluster.machines.turn(broker, Power.UP))
+    else:
+        _come_up(cluster, broker)
+
+
+def _come_up(cluster: SimulatedCore, broker: int) -> None:
+    spell = cluster.machines.turn(broker, Power.UP)
+    cluster.replication.broker_up(broker)
+    _unfence(cluster, broker, spell)
+
+
+def _unfence(cluster: SimulatedCore, broker: int, spell: int) -> None:
+    """Unfence a broker as soon as there is a controller, unless its power has changed by then."""
+    if not cluster.machines.still(broker, spell):
+        return
+    if cluster.now_s < cluster.controller_from_s:
+        cluster.at(cluster.controller_from_s, lambda: _unfence(cluster, broker, spell))
+    else:
+        cluster.controller.unfence(broker)
 
 
 class SimulatedGroups:

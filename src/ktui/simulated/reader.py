@@ -30,7 +30,7 @@ from ktui.cluster.ports import (
     TopicsAnswer,
 )
 from ktui.cluster.text import clean
-from ktui.planning.names import topic_name_problem
+from ktui.planning.plan import topic_name_problem
 from ktui.simulated.calls import PORT, Calls, host
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.data.hosts import STORAGE_ERROR

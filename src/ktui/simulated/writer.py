@@ -17,7 +17,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.settings import broker_resource, group_by_resource
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import refuse_other_factor
 from ktui.simulated.core import SimulatedCore
@@ -219,9 +219,9 @@ class SimulatedWriter:
         if not cluster.mishaps:
             return act(parts)
         match cluster.mishaps.popleft():
-            case events.LoseAnswer():
+            case layout.LoseAnswer():
                 act(parts)
-            case events.DelayRequest(by_s):
+            case layout.DelayRequest(by_s):
                 cluster.at(cluster.now_s + by_s, lambda: act(parts))
         await cluster.clock.sleep(TIMEOUT_S)
         return dict.fromkeys(parts, _LOST)

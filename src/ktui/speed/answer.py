@@ -7,7 +7,7 @@ import enum
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.names import join_named
+from ktui.planning.plan import join_named
 from ktui.quantities import as_count, as_rate
 
 _UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))

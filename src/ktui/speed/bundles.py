@@ -15,8 +15,8 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import NO_RACKS, Racks, WantedPartition
 from ktui.pacing.limits import Limits
+from ktui.pacing.situation import NO_RACKS, Racks, WantedPartition
 from ktui.speed.capacity import Rates
 from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair, leader_or_first
 from ktui.speed.simulate import (

@@ -11,8 +11,8 @@ from math import inf
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.situation import WantedPartition
 from ktui.speed.answer import Bottleneck, Bound, Span
 from ktui.speed.capacity import Rates
 from ktui.speed.copies import HALF_AT, leader_or_first, speedup

@@ -16,13 +16,20 @@ import msgspec
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import NO_RACKS, Decision, Move, Racks, WantedPartition, raises_epoch
 from ktui.pacing.limits import InternalOrder, Limits, Order
-from ktui.pacing.queue import first_by
+from ktui.pacing.queue import LastMinute, first_by
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Done, Situation
+from ktui.pacing.situation import (
+    NO_RACKS,
+    Decision,
+    Done,
+    Move,
+    Racks,
+    Situation,
+    WantedPartition,
+    raises_epoch,
+)
 from ktui.pacing.steps import after
-from ktui.pacing.usage import LastMinute
 from ktui.speed.copies import CopiesOfBothEnds, leader_or_first
 
 POLL_S = 1

@@ -19,7 +19,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import SHAPES, Shape
 from support.cli.shell import LIMIT_S, Shell
 from support.contract.real_world import RealWorld

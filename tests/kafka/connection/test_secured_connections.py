@@ -19,7 +19,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab import clients
+from ktui.lab import readiness
 from ktui.lab.layout import Lab
 from support.contract.real_world import RealWorld
 from support.contract.world import setting
@@ -50,7 +50,7 @@ async def failure(connection: Connection) -> ClusterError:
 
 def settings(lab: Lab, user: str = "admin", **changes: object) -> Connection:
     found = {k.replace("_", "."): v for k, v in changes.items()}
-    merged = {**clients.librdkafka_settings(lab, user), **found}
+    merged = {**readiness.librdkafka_settings(lab, user), **found}
     return Connection.of({k: v for k, v in merged.items() if v is not None})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cli.lab.command import connect
 from ktui.cluster.ports import ClusterReader
-from ktui.lab import clients, control
+from ktui.lab import control, readiness
 from ktui.lab.layout import Lab
 from support.contract.world import until
 from support.kafka.outage import Outage
@@ -17,7 +17,7 @@ from support.kafka.outage import Outage
 
 @pytest.fixture
 async def reader(lab: Lab) -> AsyncIterator[ClusterReader]:
-    reader = connect(clients.librdkafka_settings(lab))
+    reader = connect(readiness.librdkafka_settings(lab))
     yield reader
     await reader.aclose()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ktui.lab import layout, nodes
-from ktui.lab.down import down
+from ktui.lab.up import down
 from support.views.terminal import Terminal
 
 WITHOUT_KAFKA = """

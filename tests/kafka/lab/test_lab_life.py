@@ -21,11 +21,9 @@ from ktui.cli.lab.command import connect
 from ktui.cli.main import ktui
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
-from ktui.lab import clients, layout, processes, properties, readiness
-from ktui.lab.down import down
-from ktui.lab.errors import LabError
-from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, Lab, Node
-from ktui.lab.up import LabRequest, up
+from ktui.lab import layout, nodes, readiness, security
+from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, Lab, LabError, Node
+from ktui.lab.up import LabRequest, down, up
 
 pytestmark = pytest.mark.kafka
 
@@ -80,12 +78,10 @@ def states(folder: Path) -> dict[int, str]:
     return {node["id"]: node["state"] for node in status(folder)["nodes"]}
 
 
-def kafkas_of(folder: Path) -> list[processes.Process]:
+def kafkas_of(folder: Path) -> list[nodes.Process]:
     """Return every Kafka process whose command line names the folder."""
     return [
-        p
-        for p in processes.running()
-        if processes.MAIN_CLASS in p.command and str(folder) in p.command
+        p for p in nodes.all_running() if nodes.MAIN_CLASS in p.command and str(folder) in p.command
     ]
 
 
@@ -167,7 +163,7 @@ def test_a_lab_ended_with_keep_comes_up_again_with_its_data_and_ended_without_le
 ) -> None:
     assert lab_up(folder).exit_code == 0
     first = layout.load(folder)
-    connection = Connection.of(clients.librdkafka_settings(first))
+    connection = Connection.of(readiness.librdkafka_settings(first))
     workload.create_topic(connection, topic_name, [[1]])
     assert workload.fill(connection, topic_name, [0], bytes_each=100_000, message_bytes=1000) == 100
 
@@ -209,7 +205,7 @@ def test_a_lab_whose_starter_is_killed_midway_leaves_nothing_behind(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as starter:
-        assert processes.wait_for(lambda: len(kafkas_of(folder)) == 2, seconds=120)
+        assert nodes.wait_for(lambda: len(kafkas_of(folder)) == 2, seconds=120)
         starter.send_signal(number)
         assert starter.wait(60) == code
     if number is signal.SIGKILL:
@@ -233,13 +229,13 @@ def test_a_taken_port_is_named_before_anything_starts(folder: Path) -> None:
 def test_a_broker_that_dies_while_starting_is_quoted_and_the_lab_taken_down(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = properties.server_properties
+    whole = security.server_properties
 
     def with_a_mistake(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[str, str]:
         mistake = {"num.io.threads": "many"} if node.id == 1 else {}
         return {**whole(lab, node, secured), **mistake}
 
-    monkeypatch.setattr(properties, "server_properties", with_a_mistake)
+    monkeypatch.setattr(security, "server_properties", with_a_mistake)
     with pytest.raises(LabError, match="broker-1 has died while starting") as died:
         up(folder, LabRequest(brokers=1), connect, lambda _: None)
     assert any("num.io.threads" in line for line in died.value.words)

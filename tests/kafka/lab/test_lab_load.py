@@ -14,7 +14,7 @@ from ktui.cluster.ports import OffsetsAnswer
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.lab import processes
+from ktui.lab import nodes
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ def test_a_steady_producer_writes_to_every_partition_until_it_is_closed(
 ) -> None:
     workload.create_topic(connection, topic_name, [[1], [1]])
     with workload.SteadyProducer(connection, topic_name, 2, messages_s=500) as producer:
-        assert processes.wait_for(lambda: producer.acknowledged > 100, seconds=60)
+        assert nodes.wait_for(lambda: producer.acknowledged > 100, seconds=60)
     assert producer.failed == 0
     first, second = ends_at(connection, 1, topic_name, 2)
     assert first + second == producer.acknowledged
@@ -101,8 +101,8 @@ def test_a_throttle_is_set_for_the_named_replicas_and_removed(
     try:
         workload.throttle_followers(connection, slow, bytes_s=123_456)
         set_to = ("0:2,1:3", 123_456, 123_456)
-        assert processes.wait_for(lambda: (lists(), rate(2), rate(3)) == set_to, seconds=30)
+        assert nodes.wait_for(lambda: (lists(), rate(2), rate(3)) == set_to, seconds=30)
     finally:
         workload.remove_throttles(connection, slow)
-    assert processes.wait_for(lambda: (lists(), rate(2), rate(3)) == ("", None, None), seconds=30)
+    assert nodes.wait_for(lambda: (lists(), rate(2), rate(3)) == ("", None, None), seconds=30)
     workload.delete_topics(connection, [topic_name])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.reassign.command_line import help_text
+from ktui.cli.reassign.command import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.cases import ArgumentList, argument_lists
 from support.reassign_tool.compare import assert_as_recorded, assert_list_as_recorded

@@ -20,7 +20,7 @@ from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.run.events import Answered, Ended, Owned, Started, StepBegun
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import Shape
 from support.cli.shell import LIMIT_S, Done, Shell, ended
 from support.contract.real_world import RealWorld

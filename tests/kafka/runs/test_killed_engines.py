@@ -21,7 +21,7 @@ from ktui.kafka.workload import (
     throttle_followers,
 )
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps

@@ -25,7 +25,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests.groups import join_request
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
-from ktui.lab import clients
+from ktui.lab import readiness
 from ktui.lab.layout import Lab
 from support.contract.world import until
 from support.journals.owners import Owners, owner
@@ -100,13 +100,13 @@ async def test_an_owner_rejoins_after_a_stranger_joins_its_group(
 
 
 def named(lab: Lab, user: str) -> Connection:
-    return Connection.of(clients.librdkafka_settings(lab, user), where=f"{user} of the lab")
+    return Connection.of(readiness.librdkafka_settings(lab, user), where=f"{user} of the lab")
 
 
 @pytest.fixture
 def granted(secured_lab: Lab) -> Iterator[Any]:
     """Grants the lab's user `nobody` an operation on all ktui groups; revoked at the end."""
-    admin = AdminClient({**clients.librdkafka_settings(secured_lab), "log_level": 0})
+    admin = AdminClient({**readiness.librdkafka_settings(secured_lab), "log_level": 0})
     principal = (ResourceType.GROUP, "ktui-", ResourcePatternType.PREFIXED, "User:nobody", "*")
 
     def grant(operation: AclOperation) -> None:

@@ -15,9 +15,9 @@ from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab import control
-from ktui.lab.clients import librdkafka_settings
 from ktui.lab.layout import VERSIONS, Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
+from ktui.lab.readiness import librdkafka_settings
 from ktui.lab.up import LabRequest
 from support.cli.shell import Shell
 from support.contract.world import until

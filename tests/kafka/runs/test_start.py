@@ -27,7 +27,7 @@ from ktui.execution.run.events import (
 )
 from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from support.cli.plan_sandbox import found
 from support.cli.shell import LIMIT_S, Done, Shell, ended
 from support.kafka.reassign_tool import listed

@@ -15,7 +15,7 @@ from ktui.execution.run.events import Answered, AnyRunEvent, Configure, Ended, O
 from ktui.execution.run.run import Run
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import SHAPES, Shape
 from support.cli.shell import LIMIT_S, Shell, ended
 from support.contract.real_world import RealWorld

@@ -16,7 +16,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import admin_client, create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from support.cli.shell import LIMIT_S, Shell
 from support.kafka.acked_messages import AckedMessages
 from support.kafka.outage import Outage

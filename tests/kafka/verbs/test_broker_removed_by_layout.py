@@ -13,7 +13,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import admin_client, create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.lab.up import LabRequest
 from support.cli.shell import LIMIT_S, Shell
 from support.kafka.labs import a_lab

@@ -26,9 +26,8 @@ from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.engine import EventRecorder
 from ktui.execution.engine.in_flight import StepsInFlight
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.outcomes import AnswerHandler, NodeProbe
 from ktui.execution.engine.requests import LastCheck
-from ktui.execution.engine.working_state import Hold, WorkingState
+from ktui.execution.engine.working_state import AnswerHandler, Hold, NodeProbe, WorkingState
 from ktui.execution.host import catalog
 from ktui.execution.run import run
 from ktui.execution.run.events import AnyRunEvent, Configured, SettingChanged

@@ -30,7 +30,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.settings import SettingKey
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import Power
 from support.chaos.faults import SUSPENDED_S, Fault, Faults
@@ -436,10 +436,10 @@ class ChaosWriter:
     async def _suspended(self, broker: int) -> bool:
         """Suspend a broker for a while; return whether it then resumes its requests."""
         machines = self._cluster.machines
-        self._cluster.do(events.Hang(broker))
+        self._cluster.do(layout.Hang(broker))
         until_s = self._clock.monotonic() + self._faults.dice.choice(SUSPENDED_S)
         while self._clock.monotonic() < until_s and machines.power(broker) is Power.HANGING:
             await self._clock.sleep(1.0)
             self._cluster.catch_up()
-        self._cluster.do(events.Resume(broker))
+        self._cluster.do(layout.Resume(broker))
         return machines.power(broker) is Power.UP

@@ -56,10 +56,9 @@ from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
-from ktui.simulated.layout import ClusterSpec
+from ktui.simulated.layout import ClusterSpec, OutsideEvent, ScheduledEvent
 from support.chaos.engine_ports import (
     ArrivingWriter,
     JudgedObserver,

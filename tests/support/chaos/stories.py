@@ -35,7 +35,7 @@ from ktui.execution.run.options import OnStall
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from support.chaos.interposed import Call, Hook, Interposed
 from support.journals.journals import a_start, started, written
 from support.journals.throttled_journals import throttled

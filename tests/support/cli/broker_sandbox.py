@@ -19,7 +19,7 @@ from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, broker_resource
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
@@ -77,7 +77,7 @@ class BrokerSandbox:
         clock.pass_time(seconds)
         self.simulated.catch_up()
 
-    def do(self, act: events.OutsideEvent) -> None:
+    def do(self, act: layout.OutsideEvent) -> None:
         """Let something happen, and brokers learn of it."""
         self.simulated.do(act)
         self.wait(1.0)
@@ -85,7 +85,7 @@ class BrokerSandbox:
     def cordon(self, broker: int, value: str) -> None:
         """Let somebody else cordon a broker."""
         change = ConfigChange(broker_resource(broker), CORDONED, ConfigOp.SET, value)
-        self.do(events.AlterConfigs((change,)))
+        self.do(layout.AlterConfigs((change,)))
 
     def a_run(self, partitions: int, *more: AnyRunEvent) -> RunDir:
         """Make a run "drain" without an engine; it moves partitions of orders from 3 to 4."""

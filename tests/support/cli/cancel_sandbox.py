@@ -20,9 +20,9 @@ from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
+from ktui.simulated.layout import OutsideEvent, ScheduledEvent
 from support.cli.named_cluster import NamedCluster
 from support.runs.engine_runs import PlannedRun
 from support.simulated.moving_clusters import Replicas, a_cluster, tp
@@ -57,7 +57,7 @@ class CancelSandbox:
 
     def others_move(self, *names: str, target: Replicas = (4, 2, 3)) -> None:
         """Reassign partitions as somebody else would, a second ago."""
-        self.cluster.do(events.Alter(dict.fromkeys(map(tp, names), target)))
+        self.cluster.do(layout.Alter(dict.fromkeys(map(tp, names), target)))
         self.clock.pass_time(1.0)
 
     def schedule(self, after_s: float, *happening: OutsideEvent) -> None:

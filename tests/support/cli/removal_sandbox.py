@@ -16,7 +16,7 @@ from ktui.execution.broker.removal import Removal, RemovalFile
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.cli.broker_sandbox import BrokerSandbox
 from support.runs.engine_runs import PlannedRun
 from support.runs.killed import Reaper
@@ -145,7 +145,7 @@ class RemovalSandbox(BrokerSandbox):
 
     def stop(self) -> None:
         """Stop broker 3, and let its session end."""
-        self.do(events.Kill(3))
+        self.do(layout.Kill(3))
         self.wait(30.0)
 
     def note(self) -> Removal | None:

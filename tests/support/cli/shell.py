@@ -16,7 +16,7 @@ from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.lab.layout import Lab
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from support.journals.seen_journal import SeenJournal
 
 E = TypeVar("E")

@@ -34,7 +34,7 @@ from ktui.execution.run.events import (
     SettingsFound,
 )
 from ktui.ops.leftovers import Leftovers
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster

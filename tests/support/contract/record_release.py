@@ -15,10 +15,9 @@ from pathlib import Path
 import click
 
 from ktui.cli.lab.command import connect
-from ktui.lab.down import down
-from ktui.lab.errors import LabError
 from ktui.lab.java import fetch
-from ktui.lab.up import LabRequest, up
+from ktui.lab.layout import LabError
+from ktui.lab.up import LabRequest, down, up
 from ktui.simulated.layout import VERSIONS as SIMULATED
 from support.contract import release_page
 from support.contract.real_sequences import play_on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ktui.cluster.ports import ConfigOp, ConfigScope, WriteResult
 from ktui.cluster.settings import CORDONED, EVERY
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.contract.simulated_world import SimulatedWorld
 from support.contract.world import change, setting
 
@@ -15,11 +15,11 @@ class SimulatedStage(SimulatedWorld):
     """A simulated world, in which ten seconds of virtual time are enough for all to settle."""
 
     async def kill(self, broker: int) -> None:
-        self.cluster.do(events.Kill(broker))
+        self.cluster.do(layout.Kill(broker))
         await self.clock.sleep(self.cluster.spec.session_timeout_s)
 
     async def restart(self, broker: int) -> None:
-        self.cluster.do(events.Start(broker))
+        self.cluster.do(layout.Start(broker))
         await self.clock.sleep(self.cluster.spec.startup_s)
 
     async def cordon(self, broker: int, *, cordoned: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ktui.cluster.coordination import GROUPS_TOPIC, CoordinatorKind
 from ktui.cluster.ownership import GroupMembership
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
@@ -39,14 +39,14 @@ class SimulatedWorld:
     async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
         replicas = tuple(tuple(brokers) for brokers in partitions)
         topic = TopicSpec(name=name, replicas=replicas, message_bytes=MESSAGE_BYTES)
-        self.cluster.do(events.CreateTopic(topic))
+        self.cluster.do(layout.CreateTopic(topic))
 
     async def delete_topic(self, name: str) -> None:
-        self.cluster.do(events.DeleteTopic(name))
+        self.cluster.do(layout.DeleteTopic(name))
 
     async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
         assert size == MESSAGE_BYTES, f"a simulated topic's messages have {MESSAGE_BYTES} bytes"
-        self.cluster.do(events.Append(tp, messages))
+        self.cluster.do(layout.Append(tp, messages))
         await self.clock.sleep(1.0)
 
     async def use_coordinator(self, kind: CoordinatorKind, name: str) -> None:
@@ -64,7 +64,7 @@ class SimulatedWorld:
             await groups.aclose()
 
     async def fail_log_dir(self, broker: int, path: str) -> None:
-        self.cluster.do(events.FailLogDir(broker, path))
+        self.cluster.do(layout.FailLogDir(broker, path))
 
     async def aclose(self) -> None:
         await self.reader.aclose()

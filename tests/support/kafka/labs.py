@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.lab.command import connect
-from ktui.lab.down import down
-from ktui.lab.errors import LabError
 from ktui.lab.java import sharing_flags
-from ktui.lab.layout import Lab
-from ktui.lab.up import LabRequest, up
+from ktui.lab.layout import Lab, LabError
+from ktui.lab.up import LabRequest, down, up
 
 BEFORE_43 = "4.1.2"
 

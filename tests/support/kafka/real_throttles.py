@@ -17,7 +17,7 @@ from ktui.cluster.ports import ConfigChange
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.transport.pool import redirect_client_log
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from support.contract.real_world import RealWorld
 from support.contract.world import change
 

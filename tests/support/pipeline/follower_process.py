@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from support.pipeline.sparks import small_settings
 
 LIMIT_S = 900.0

@@ -13,7 +13,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from ktui.lab.java import find_java
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.pipeline.spark.session import NEEDED_JAVA
 from support.pipeline.maven_jars import maven_jars
 from support.pipeline.spark_cluster import HOME, LIMIT_S, SMALL_DEFAULTS, plain_environment

@@ -22,7 +22,7 @@ from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.schema import Table, fit_to_table
 from ktui.pipeline.run.run import PipelineRequest, run
-from ktui.pipeline.sql.duck_lake import DuckLake
+from ktui.pipeline.sql import DuckLake
 from ktui.pipeline.tables.all import Shared, derived_tables
 
 Rows = list[dict[str, Any]]

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 from xml.etree import ElementTree as ET
 
 from ktui.lab.java import find_java
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 from ktui.pipeline.spark.session import NEEDED_JAVA
 from support.pipeline.maven_jars import maven_jars
 from support.pipeline.sparks import small_settings

@@ -26,8 +26,8 @@ from ktui.pipeline.lake.records import (
     ThrottleRecord,
     WhatIf,
 )
+from ktui.pipeline.report.data.lake import Provenance, UnusableLine
 from ktui.pipeline.report.data.marks import BROKER, LIMITS, PAUSE, THROTTLE
-from ktui.pipeline.report.data.subject import Provenance, UnusableLine
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.progress.timeline import Cause
 

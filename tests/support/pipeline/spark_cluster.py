@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyspark
 
-from ktui.lab.processes import wait_for
+from ktui.lab.nodes import wait_for
 
 HOME = Path(pyspark.__file__).parent
 EXECUTORS = 2

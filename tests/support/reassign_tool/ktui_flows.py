@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ktui.cli.reassign.command_line import help_text
+from ktui.cli.reassign.command import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.flows import Flow
 from support.reassign_tool.labs import state_dir_on

@@ -13,10 +13,9 @@ from ktui.cli.context.claim import claim_request, release_cluster
 from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.lab.command import connect
 from ktui.execution.host.state_dir import StateDir
-from ktui.lab.down import down
 from ktui.lab.layout import Lab, Security
-from ktui.lab.up import LabRequest, up
-from ktui.lab.users import ADMIN
+from ktui.lab.security import ADMIN
+from ktui.lab.up import LabRequest, down, up
 from support.reassign_tool.flows import Where
 
 REQUESTS = {

@@ -18,10 +18,10 @@ from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab import clients, control
+from ktui.lab import control, readiness
 from ktui.lab.layout import HOST, Lab, Node
 from ktui.lab.readiness import wait_until_ready
-from ktui.lab.users import ADMIN
+from ktui.lab.security import ADMIN
 from support.contract.world import until
 from support.reassign_tool.answer import Answer, ClusterState, PartitionState
 from support.reassign_tool.cases import TOPICS, ArgumentList
@@ -60,7 +60,7 @@ class Stage:
 
     def __init__(self, lab: Lab, folder: Path, program: Program, help_text: str) -> None:
         self._lab, self._folder, self._program = lab, folder, program
-        connection = Connection.of(clients.librdkafka_settings(lab), where="the lab")
+        connection = Connection.of(readiness.librdkafka_settings(lab), where="the lab")
         self._connection = connection
         self._reader, self._writer = KafkaReader(connection), KafkaWriter(connection)
         self._signs = {"{server}": lab.bootstrap_servers} | {

@@ -10,11 +10,17 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
-from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import (
+    VERSIONS,
+    BrokerSpec,
+    ClusterSpec,
+    OutsideEvent,
+    ScheduledEvent,
+    TopicSpec,
+)
 from support.recordings.tapes import Tape
 from support.simulated.moving_clusters import Replicas, throttle
 
@@ -54,8 +60,8 @@ class World:
 
     def _schedule(self, at_s: float, act: OutsideEvent) -> None:
         self.cluster.schedule(ScheduledEvent(at_s, act))
-        if isinstance(act, events.Deny):
-            self.cluster.schedule(ScheduledEvent(at_s + 25.0, events.Allow(act.call)))
+        if isinstance(act, layout.Deny):
+            self.cluster.schedule(ScheduledEvent(at_s + 25.0, layout.Allow(act.call)))
 
     def _some_partitions(self) -> tuple[Replicas, ...]:
         return tuple(self._some_brokers() for _ in range(self.dice.randint(1, 2)))
@@ -89,15 +95,15 @@ class World:
         dice, broker = self.dice, self.dice.choice(BROKERS)
         tp, topic, call = dice.choice(self._partitions), dice.choice(TOPICS), dice.choice(_DENIED)
         some: tuple[OutsideEvent, ...] = (
-            *(events.Alter({tp: self._some_brokers()}) for _ in range(8)),
-            events.Alter({tp: None}), events.Alter({tp: None}),
-            events.Kill(broker), events.Start(broker),
-            events.Slow(broker, dice.choice((0.0001, 1.0))),
+            *(layout.Alter({tp: self._some_brokers()}) for _ in range(8)),
+            layout.Alter({tp: None}), layout.Alter({tp: None}),
+            layout.Kill(broker), layout.Start(broker),
+            layout.Slow(broker, dice.choice((0.0001, 1.0))),
             throttle("follower", broker, dice.choice((1, 10_000, 300_000))),
             throttle("leader", broker, 500_000),
-            events.Deny(call), events.ElectLeaders((tp,)),
-            events.DeleteTopic(topic),
-            events.CreateTopic(TopicSpec(name=topic, replicas=topics[topic], bytes_each=10**6)),
+            layout.Deny(call), layout.ElectLeaders((tp,)),
+            layout.DeleteTopic(topic),
+            layout.CreateTopic(TopicSpec(name=topic, replicas=topics[topic], bytes_each=10**6)),
         )  # fmt: skip
         return dice.choice(some)
 

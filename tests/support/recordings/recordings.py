@@ -10,8 +10,17 @@ import msgspec
 
 from ktui.cluster.observation import Observation, Reading
 from ktui.recording.lines import PollLine, to_ms, to_s
-from ktui.recording.playing import Damage, PlayedItem, PlayedPoll, play_session
-from ktui.recording.reading import BadLine, GoodLine, Session, find_sessions, read_lines
+from ktui.recording.reading import (
+    BadLine,
+    Damage,
+    GoodLine,
+    PlayedItem,
+    PlayedPoll,
+    Session,
+    find_sessions,
+    play_session,
+    read_lines,
+)
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from support.simulated.observations import START, T0, T1, a_move, an_observation

@@ -12,9 +12,9 @@ from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.rehearsal.aftermath import Played
 from ktui.rehearsal.faults import parse_fault
 from ktui.rehearsal.play import Rehearsal, play
-from ktui.rehearsal.played import Played
 from ktui.rehearsal.twin import Pace, Twin, twin_of
 from ktui.rehearsal.twins import prepare
 from ktui.simulated.clock import VirtualClock

@@ -25,8 +25,8 @@ from ktui.execution.throttle.objective import Figure, no_figure
 from ktui.insights.prior import Prior
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.objective import Objective
 from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.throttle_rates import Objective
 from ktui.simulated.cluster import SimulatedCluster
 
 OWNER = Owned(pid=1, host="here", user="operator")

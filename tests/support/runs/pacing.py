@@ -12,13 +12,12 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, WantedPartition, raises_epoch
 from ktui.pacing.limits import BrokerLimits, Limits, Shape
+from ktui.pacing.queue import Usage
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Situation, Step
+from ktui.pacing.situation import Decision, Situation, Step, WantedPartition, raises_epoch
 from ktui.pacing.steps import after, all_steps
-from ktui.pacing.usage import Usage
 
 WHOLE = Limits(shape=Shape.WHOLE)
 Brokers = tuple[int, ...]

@@ -17,7 +17,7 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
+from ktui.simulated.layout import OutsideEvent, ScheduledEvent
 from support.runs.engine_runs import OWNER, Replicas
 from support.runs.witnessed import WitnessedRun
 from support.simulated.moving_clusters import a_cluster, tp

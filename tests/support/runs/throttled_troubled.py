@@ -19,8 +19,8 @@ from ktui.cluster.settings import (
 from ktui.execution.journal.commands import Command, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.simulated import events
-from ktui.simulated.events import ScheduledEvent
+from ktui.simulated import layout
+from ktui.simulated.layout import ScheduledEvent
 from support.runs.throttle_rules import Others, Settings, ThrottleRules, settings_in
 from support.runs.troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
 
@@ -53,11 +53,11 @@ class ThrottledTrouble(TroubledRun):
 
     def _acts(self, topics: dict[str, Any]) -> list[ScheduledEvent]:
         dice = self.more
-        theirs = [events.AlterConfigs((self._theirs(),)) for _ in range(dice.randint(0, 5))]
+        theirs = [layout.AlterConfigs((self._theirs(),)) for _ in range(dice.randint(0, 5))]
         faults = dice.choices(
-            (events.LoseAnswer(), events.LoseRequest(),
-             events.DelayRequest(dice.uniform(0.1, 55.0)),
-             events.Deny(dice.choice(_SETTING)), events.ChangeController()),
+            (layout.LoseAnswer(), layout.LoseRequest(),
+             layout.DelayRequest(dice.uniform(0.1, 55.0)),
+             layout.Deny(dice.choice(_SETTING)), layout.ChangeController()),
             k=dice.randint(0, 6),
         )  # fmt: skip
         timed = [
@@ -67,7 +67,7 @@ class ThrottledTrouble(TroubledRun):
         return [
             *super()._acts(topics),
             *timed,
-            *(ScheduledEvent(TROUBLED_S, events.Allow(call)) for call in _SETTING),
+            *(ScheduledEvent(TROUBLED_S, layout.Allow(call)) for call in _SETTING),
         ]
 
     def _commands(self) -> list[tuple[float, Command]]:

@@ -30,12 +30,18 @@ from ktui.pacing.limits import (
     Shape,
 )
 from ktui.pacing.situation import Blocked, BlockReason
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import Registration
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
-from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import (
+    VERSIONS,
+    BrokerSpec,
+    ClusterSpec,
+    OutsideEvent,
+    ScheduledEvent,
+    TopicSpec,
+)
 from support.runs.engine_runs import Replicas
 from support.runs.held_to_rules import Rules
 from support.runs.killed import KilledRun
@@ -52,10 +58,10 @@ AGAIN_S = 400.0
 
 
 TROUBLES = {
-    events.Kill, events.Shutdown, events.Start, events.Hang, events.Resume, events.Slow,
-    events.FillDisk, events.ChangeController, events.LoseRequest, events.LoseAnswer,
-    events.DelayRequest, events.Deny, events.Alter, events.ElectLeaders, events.DeleteTopic,
-    events.CreateTopic,
+    layout.Kill, layout.Shutdown, layout.Start, layout.Hang, layout.Resume, layout.Slow,
+    layout.FillDisk, layout.ChangeController, layout.LoseRequest, layout.LoseAnswer,
+    layout.DelayRequest, layout.Deny, layout.Alter, layout.ElectLeaders, layout.DeleteTopic,
+    layout.CreateTopic,
 }  # fmt: skip
 """All kinds of acts; the seeds that every test run plays have each of them."""
 
@@ -187,14 +193,14 @@ class TroubledRun(KilledRun):
         others = self._some_brokers(dice.choice((2, 3)))
         made_again = TopicSpec(name=topic, replicas=topics[topic], bytes_each=10_000)
         some: tuple[OutsideEvent, ...] = (
-            events.Kill(broker), events.Kill(broker), events.Shutdown(broker), events.Start(broker),
-            events.Start(broker), events.Hang(broker), events.Resume(broker),
-            events.Slow(broker, dice.choice((0.0001, 0.2))), events.FillDisk(broker, 1_000_000),
-            events.ChangeController(), events.LoseRequest(), events.LoseAnswer(),
-            events.DelayRequest(dice.uniform(0.05, 9.9)), events.Deny(dice.choice(_CALLS)),
-            events.Deny("describe_quorum"), events.Alter({tp: others}), events.Alter({tp: others}),
-            events.Alter({tp: None}), events.ElectLeaders((tp,)), events.DeleteTopic(topic),
-            events.CreateTopic(made_again),
+            layout.Kill(broker), layout.Kill(broker), layout.Shutdown(broker), layout.Start(broker),
+            layout.Start(broker), layout.Hang(broker), layout.Resume(broker),
+            layout.Slow(broker, dice.choice((0.0001, 0.2))), layout.FillDisk(broker, 1_000_000),
+            layout.ChangeController(), layout.LoseRequest(), layout.LoseAnswer(),
+            layout.DelayRequest(dice.uniform(0.05, 9.9)), layout.Deny(dice.choice(_CALLS)),
+            layout.Deny("describe_quorum"), layout.Alter({tp: others}), layout.Alter({tp: others}),
+            layout.Alter({tp: None}), layout.ElectLeaders((tp,)), layout.DeleteTopic(topic),
+            layout.CreateTopic(made_again),
         )  # fmt: skip
         return dice.choice(some)
 
@@ -257,11 +263,11 @@ class TroubledRun(KilledRun):
 
     def foreign(self) -> set[TopicPartition]:
         """Return the partitions that other people have altered."""
-        altering = (due.act for due in self.acts if isinstance(due.act, events.Alter))
+        altering = (due.act for due in self.acts if isinstance(due.act, layout.Alter))
         return {tp for act in altering for tp in act.targets}
 
     def deleted(self) -> set[str]:
-        return {due.act.topic for due in self.acts if isinstance(due.act, events.DeleteTopic)}
+        return {due.act.topic for due in self.acts if isinstance(due.act, layout.DeleteTopic)}
 
 
 _CALLS = (
@@ -271,10 +277,10 @@ _CALLS = (
 
 
 def _all_mended() -> list[OutsideEvent]:
-    mended: list[OutsideEvent] = [events.Allow(call) for call in (*_CALLS, "describe_quorum")]
+    mended: list[OutsideEvent] = [layout.Allow(call) for call in (*_CALLS, "describe_quorum")]
     for broker in BROKERS:
-        mended += [events.Slow(broker, 1.0), events.FillDisk(broker, 10**9)]
-        mended += [events.Resume(broker), events.Start(broker)]
+        mended += [layout.Slow(broker, 1.0), layout.FillDisk(broker, 10**9)]
+        mended += [layout.Resume(broker), layout.Start(broker)]
     return mended
 
 

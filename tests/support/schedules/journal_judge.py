@@ -17,9 +17,8 @@ from ktui.cluster.observation import Observation
 from ktui.execution.run.events import JournalEntry, Owned, Started, StepBegun
 from ktui.execution.run.run import Run
 from ktui.inputfile import FileProblem
-from ktui.recording.playing import PlayedPoll as Poll
-from ktui.recording.playing import play_session
-from ktui.recording.reading import find_sessions
+from ktui.recording.reading import PlayedPoll as Poll
+from ktui.recording.reading import find_sessions, play_session
 from support.runs.cancel_rules import CancelRules
 from support.runs.held_to_rules import Rules
 from support.runs.witnessed import cordoned_after

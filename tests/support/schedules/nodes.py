@@ -8,12 +8,9 @@ import json
 from pathlib import Path
 
 from ktui.lab import control
-from ktui.lab.errors import LabError
-from ktui.lab.layout import Lab, Security
-from ktui.lab.properties import CLIENT_LISTENER
-from ktui.lab.security import PLAIN_MODULE, login
+from ktui.lab.layout import Lab, LabError, Security
+from ktui.lab.security import ADMIN, CLIENT_LISTENER, PLAIN_MODULE, login
 from ktui.lab.up import LabRequest
-from ktui.lab.users import ADMIN
 from support.kafka.outage import Outage
 
 _EVERY_5_S, _EVERY_HOUR = "5000", "3600000"

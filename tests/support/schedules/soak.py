@@ -18,9 +18,8 @@ from pathlib import Path
 
 from ktui.cli.lab.command import connect
 from ktui.kafka.workload import delete_topics
-from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import up
+from ktui.lab.up import down, up
 from support.schedules.judge import Verdicts, judged
 from support.schedules.log_judge import after_the_end, read_log
 from support.schedules.nodes import WANTED, Nodes

@@ -11,9 +11,9 @@ import msgspec
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.lab import control, nodes
-from ktui.lab.clients import librdkafka_settings
 from ktui.lab.java import archive_path, fetch, find_java, needed_release, run_java
 from ktui.lab.layout import Lab, Node
+from ktui.lab.readiness import librdkafka_settings
 from support.contract.world import until
 from support.kafka.metadata_log import log_bytes
 from support.schedules.nodes import Nodes

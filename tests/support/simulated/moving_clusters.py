@@ -8,7 +8,7 @@ from typing import Any
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.settings import CORDONED, EVERY
-from ktui.simulated import events
+from ktui.simulated import layout as events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
@@ -43,7 +43,7 @@ class Looking:
         self.reader = CountingReader(self.cluster.reader())
         self.observer = Observer(self.reader, self.clock, patience_s=patience_s)
 
-    async def do(self, *happening: events.OutsideEvent, then_wait_s: float = 0.0) -> None:
+    async def do(self, *happening: layout.OutsideEvent, then_wait_s: float = 0.0) -> None:
         for act in happening:
             self.cluster.do(act)
         await self.clock.advance(then_wait_s)
@@ -71,5 +71,5 @@ async def looking_at_a_move(
     """Start a move of orders-0 from [2,1,3] to [4,1,3]; broker 4 has 500 messages of it."""
     orders = a_topic("orders", (2, 1, 3))
     async with looking(orders, *more, patience_s=patience_s, version=version) as look:
-        await look.do(events.Alter({ORDERS: (4, 1, 3)}), then_wait_s=5.0)
+        await look.do(layout.Alter({ORDERS: (4, 1, 3)}), then_wait_s=5.0)
         yield look

@@ -11,7 +11,7 @@ from ktui.progress.fold import fold
 from ktui.progress.timeline import Phase, Progress
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.scenario.record import Scenario
+from ktui.simulated.scenario.file import Scenario
 from ktui.simulated.scenario.submission import Refusals, submit_plan
 
 UNDER_WAY = {Phase.MOVING, Phase.STALLED, Phase.SETTLING}

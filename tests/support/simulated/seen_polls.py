@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.moving_clusters import TARGET, Replicas, a_cluster, tp, wait
@@ -66,5 +66,5 @@ def moving(
     moved = targets or {"orders-0": TARGET}
     cluster = a_cluster(resting=moved, messages=messages, inbound_s=inbound_s, copied_s=copied_s)
     wait(cluster, from_s)
-    cluster.do(events.Alter({tp(name): target for name, target in moved.items()}))
+    cluster.do(layout.Alter({tp(name): target for name, target in moved.items()}))
     return recorded(cluster, seconds, poll_s=poll_s)

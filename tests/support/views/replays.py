@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from ktui.cli.replay.command import join_sessions
 from ktui.cli.replay.view import replay_app
-from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.demo import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Observer
 from ktui.execution.host.kept import RunRecording
@@ -26,7 +26,7 @@ from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import OutsideEvent
+from ktui.simulated.layout import OutsideEvent
 from ktui.tui.replay.app import ReplayApp
 from support.views.screens import screen_text
 from support.views.watching import MIDDLE

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.demo import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.launch import NewRun

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import ScheduledEvent
-from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, ScheduledEvent, TopicSpec
 from support.simulated.moving_clusters import cancel, move
 
 LONG_S = 600.0
@@ -58,7 +57,7 @@ def _set(scope: ConfigScope, name: str, key: str, value: str) -> ConfigChange:
     return ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value)
 
 
-_TOO_LOW = events.AlterConfigs(
+_TOO_LOW = layout.AlterConfigs(
     (
         _set(ConfigScope.TOPIC, "logs", "follower.replication.throttled.replicas", "*"),
         _set(ConfigScope.BROKER, "5", "follower.replication.throttled.rate", "200000"),
@@ -71,11 +70,11 @@ _STORY = (
     ScheduledEvent(61.0, move("payments-12", 8, 4, 3)),
     ScheduledEvent(150.0, move("scratch-0", 3, 4, 6)),
     ScheduledEvent(201.0, move("clicks-7", 1, 2, 8)),
-    ScheduledEvent(251.0, events.DeleteTopic("scratch")),
-    ScheduledEvent(301.0, events.Slow(_SLOW, 0.0001)),
+    ScheduledEvent(251.0, layout.DeleteTopic("scratch")),
+    ScheduledEvent(301.0, layout.Slow(_SLOW, 0.0001)),
     ScheduledEvent(360.0, _TOO_LOW),
     ScheduledEvent(361.0, move("logs-0", 1, 2, 5)),
-    ScheduledEvent(391.0, events.Kill(_DEAD)),
+    ScheduledEvent(391.0, layout.Kill(_DEAD)),
     ScheduledEvent(281.0, cancel("clicks-7")),
     ScheduledEvent(441.0, move("audit-3", 1, 2, 4)),
 )

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.controller import RECORDS
@@ -120,7 +120,7 @@ async def _drain(folder: Path) -> AsyncIterator[Pilot[None]]:
 @asynccontextmanager
 async def _dead_target(folder: Path) -> AsyncIterator[Pilot[None]]:
     async with _draining(folder, 100) as watch:
-        await watch.do(events.Kill(SPARE))
+        await watch.do(layout.Kill(SPARE))
         await watch.pass_time(90)
         await _rest(watch)
         yield watch.pilot
@@ -138,7 +138,7 @@ async def hundred_thousand(_: Path, partitions: int = 100_000) -> AsyncIterator[
     """Let somebody move very many partitions, while one of the targets is down."""
     cluster = _wide(partitions)
     async with watching(cluster, LARGE, poll_s=_SELDOM_S) as watch:
-        await watch.do(events.Kill(SPARE))
+        await watch.do(layout.Kill(SPARE))
         await watch.pass_time(7 * _SELDOM_S)
         await _rest(watch)
         yield watch.pilot
@@ -159,7 +159,7 @@ def _wide(partitions: int) -> SimulatedCluster:
     moved = [TopicPartition(name, n) for name in names for n in range(count)]
     for first in range(0, partitions, RECORDS):  # a controller refuses more in one request
         some = enumerate(moved[first : first + RECORDS])
-        cluster.do(events.Alter({tp: (4 + place % 3, 2, 3) for place, tp in some}))
+        cluster.do(layout.Alter({tp: (4 + place % 3, 2, 3) for place, tp in some}))
     return cluster
 
 
@@ -182,7 +182,7 @@ async def _ended_and_foreign_stall(folder: Path) -> AsyncIterator[Pilot[None]]:
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_time(60)
         await watch.do(move("orders-11", 4, 1, 6), move("clicks-3", 4, 1, 6))
-        await watch.do(events.Kill(6))
+        await watch.do(layout.Kill(6))
         await watch.pass_time(120)
         await _rest(watch)
         yield watch.pilot
@@ -231,7 +231,7 @@ async def _two_runs(folder: Path) -> AsyncIterator[Pilot[None]]:
 async def _denied(_: Path) -> AsyncIterator[Pilot[None]]:
     cluster = production()
     for call in ("log_dirs", "topic_configs", "broker_configs"):
-        cluster.do(events.Deny(call))
+        cluster.do(layout.Deny(call))
     cluster.do(move("orders-0", 1, 2, 5))
     cluster.do(move("orders-1", 2, 6, 4))
     async with watching(cluster, LARGE, poll_s=_POLL_S) as watch:
@@ -243,7 +243,7 @@ async def _denied(_: Path) -> AsyncIterator[Pilot[None]]:
 @asynccontextmanager
 async def _replay(folder: Path) -> AsyncIterator[Pilot[None]]:
     cluster = production()
-    course = Course({60.0: [events.Kill(SPARE)], 130.0: [events.Start(SPARE)]}, 240.0, 1.0, 10.0)
+    course = Course({60.0: [layout.Kill(SPARE)], 130.0: [layout.Start(SPARE)]}, 240.0, 1.0, 10.0)
     limits = Limits(replicas=1, partitions=5, per_broker=4)
     wanted = a_new_run(drain(), limits, "drain-b3", "40MB/s")
     run = await record_run(StateDir(folder / "state"), cluster, wanted, course)

@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.events import OutsideEvent
+from ktui.simulated.layout import OutsideEvent
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
 from ktui.tui.screens.watch.list import PartitionList
@@ -110,11 +110,11 @@ class Watching:
 
     async def lose(self) -> None:
         """Kill every broker, and wait until the next poll has failed."""
-        await self.do(*map(events.Kill, self.cluster.machines))
+        await self.do(*map(layout.Kill, self.cluster.machines))
 
     async def recover(self) -> None:
         """Start every broker, and wait until they are up and have been polled."""
-        await self.do(*map(events.Start, self.cluster.machines))
+        await self.do(*map(layout.Start, self.cluster.machines))
         await self.pass_time(RECOVERY_S)
 
     async def _taken_in(self) -> None:

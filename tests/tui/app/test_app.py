@@ -10,7 +10,7 @@ from textual.app import App
 from textual.binding import Binding
 
 from ktui.cluster.observer import Interest
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.detail.screen import DetailScreen
@@ -71,7 +71,7 @@ async def test_a_deleted_topic_shows_no_leader() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.press("enter")
         assert [line.split()[0] for line in watch.lines if "adding  " in line] == [">+4"]
-        await watch.do(events.DeleteTopic("a"))
+        await watch.do(layout.DeleteTopic("a"))
         gone = [line.split()[0] for line in watch.lines if " gone  " in line]
         assert gone[-4:] == ["2", "3", "1", "4"]
 
@@ -236,7 +236,7 @@ async def test_every_screen_shows_which_brokers_are_down_and_that_the_cluster_is
     size: tuple[int, int],
 ) -> None:
     async with watching(a_cluster(moving=["a-0"]), size) as watch:
-        await watch.do(events.Shutdown(4))
+        await watch.do(layout.Shutdown(4))
         for key in ("enter", "b", "e"):
             await watch.press(key)
             assert "prod-eu" in watch.lines[0]

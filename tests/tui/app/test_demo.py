@@ -12,20 +12,17 @@ import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
-from ktui.cli.watch.demo import Playing, demo_app, recorder_of
-from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.demo import Playing, SimulatedEngines, demo_app, recorder_of
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import RATES, REPLICAS
 from ktui.cluster.text import is_simulated
 from ktui.recording.lines import RunLine
-from ktui.recording.playing import PlayedPoll
-from ktui.recording.reading import find_sessions
+from ktui.recording.reading import PlayedPoll, find_sessions
 from ktui.simulated.clock import ScaledClock, VirtualClock
+from ktui.simulated.scenario.file import FASTEST
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.simulated.scenario.record import FASTEST
-from ktui.tui.app.demo import DemoApp, PlayNext
-from ktui.tui.app.simulated import poll_interval_s
+from ktui.tui.app.simulated import DemoApp, PlayNext, poll_interval_s
 from ktui.tui.screens.help import HelpScreen
 from support.recordings.recordings import happenings
 from support.views.screens import resize, screen_text

@@ -12,16 +12,16 @@ import pytest
 from textual.pilot import Pilot
 
 from ktui.cli.context.config import Context
+from ktui.cli.rehearse.command import StartCommand
 from ktui.cli.rehearse.live import LivePlan, ShownRehearsal, rehearsal_app
-from ktui.cli.rehearse.options import StartCommand
 from ktui.execution.host.state_dir import resolve_state_dir
 from ktui.pacing.limits import Limits
+from ktui.rehearsal.aftermath import Played
 from ktui.rehearsal.play import Rehearsal
-from ktui.rehearsal.played import Played
 from ktui.simulated.clock import ScaledClock, VirtualClock
-from ktui.simulated.scenario.record import FASTEST
+from ktui.simulated.scenario.file import FASTEST
 from ktui.tui.app.rehearsal import RehearsalApp
-from ktui.tui.replay.survey import Survey
+from ktui.tui.replay.walk import Survey
 from support.rehearsal.small_twins import ONTO_4, TWIN, played, rehearsal_of
 from support.views.replays import the_tape
 from support.views.screens import screen_text

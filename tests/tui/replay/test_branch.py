@@ -16,13 +16,13 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
-from ktui.rehearsal.branch.point import BranchPoint
+from ktui.rehearsal.branch.compare import BranchPoint
 from ktui.rehearsal.branch.twin import twin_at
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
-from ktui.tui.app.branch import BranchApp
-from ktui.tui.replay.branching import branch_point
-from ktui.tui.replay.survey import Survey
+from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
+from ktui.tui.app.rehearsal import BranchApp
+from ktui.tui.replay.player import branch_point
+from ktui.tui.replay.walk import Survey
 from support.simulated.moving_clusters import a_cluster
 from support.views.replays import Course, recorded_run, replaying, the_tape
 from support.views.running import a_new_run, moved

@@ -8,7 +8,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.recording.recorder import Recorder
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.screens.detail.screen import DetailScreen
 from support.recordings.recorded_history import a_recording, damaged, files_of
@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
         StateDir(tmp_path_factory.mktemp("state")),
         a_cluster(resting=NAMES, messages=20_000),
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=2)),
-        Course({10.0: [events.Kill(9)], 30.0: [events.Start(9)]}),
+        Course({10.0: [layout.Kill(9)], 30.0: [layout.Start(9)]}),
         longest_s=20,
     )
 

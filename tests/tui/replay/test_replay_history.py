@@ -13,7 +13,7 @@ from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Progress
 from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import Tape
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.poll.polling import load_history, merge_history
@@ -33,7 +33,7 @@ async def interrupted_run(folder: Path) -> tuple[SimulatedCluster, RunDir]:
         StateDir(folder / "state"),
         cluster,
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=2)),
-        Course({10.0: [events.Kill(9)], 30.0: [events.Start(9)]}, most_s=60.0),
+        Course({10.0: [layout.Kill(9)], 30.0: [layout.Start(9)]}, most_s=60.0),
         longest_s=15,
     )
     return cluster, run

@@ -17,10 +17,9 @@ from ktui.progress.timeline import Progress
 from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import ReplayClock, Tape
 from ktui.simulated.clock import VirtualClock
-from ktui.tui.replay import survey
-from ktui.tui.replay.messages import ReplayNotice
-from ktui.tui.replay.player import Player, SearchDirection
-from ktui.tui.replay.run_stage import RunStage
+from ktui.tui.replay import walk
+from ktui.tui.replay.player import Player, ReplayNotice, SearchDirection
+from ktui.tui.replay.walk import RunStage
 from property.test_progress import histories
 from support.recordings.recorded_history import a_recording
 from support.simulated.observations import a_move, an_observation
@@ -95,8 +94,8 @@ def test_a_replay_shows_the_same_after_any_seeks_as_when_played_to_that_point(
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(survey, "SPACING", spacing)
-        patch.setattr(survey, "MOST_CHECKPOINTS", 4)
+        patch.setattr(walk, "SPACING", spacing)
+        patch.setattr(walk, "MOST_CHECKPOINTS", 4)
         tape = Tape(find_sessions(a_recording(Path(folder, "recorded"), history, **SMALL)))
         asyncio.run(seek_all(tape, Path(folder, "state"), shares, hurried=hurried))
 

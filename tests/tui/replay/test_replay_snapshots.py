@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import a_cluster
 from support.views.pictures import Album, Look, each_of
 from support.views.replays import Course, recorded_run, replaying
@@ -26,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
         StateDir(tmp_path_factory.mktemp("state")),
         a_cluster(resting=NAMES, messages=20_000, inbound_s=20),
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=3), "drain-b3"),
-        Course({40.0: [events.Kill(6)], 75.0: [events.Start(6)]}, tail_s=30.0),
+        Course({40.0: [layout.Kill(6)], 75.0: [layout.Start(6)]}, tail_s=30.0),
         longest_s=60,
     )
 

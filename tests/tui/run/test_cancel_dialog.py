@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.simulated.moving_clusters import move
@@ -131,7 +131,7 @@ async def test_the_dialog_shows_a_refused_rollback_and_its_cause(tmp_path: Path)
     cluster = a_quiet_cluster("a-0", "a-1")
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
         await watch.pass_until("done 1/2")
-        await watch.do(events.Kill(1))
+        await watch.do(layout.Kill(1))
         await watch.pass_time(20)
         await open_dialog(watch, "up", "right")
         assert "broker 1 of its original replicas is down" in watch.text
@@ -143,7 +143,7 @@ async def test_the_dialog_warns_when_a_cancel_leaves_fewer_than_min_insync_repli
 ) -> None:
     cluster = a_quiet_cluster("a-0", messages=500_000, configs={"min.insync.replicas": "2"})
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
-        await watch.do(events.Kill(2), events.Kill(3))
+        await watch.do(layout.Kill(2), layout.Kill(3))
         await watch.pass_time(40)
         await open_dialog(watch)
         assert "1 would stay in sync, fewer than min.insync.replicas (2)" in watch.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.views.running import ELSEWHERE, a_quiet_cluster, moved, watching_run
 from support.views.watching import LARGE
 
@@ -40,7 +40,7 @@ async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first
     limits = Limits(replicas=3)
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits, size=LARGE) as watch:
         assert "3 copying" in watch.line("run drain-3")
-        await watch.do(*map(events.Kill, ELSEWHERE))
+        await watch.do(*map(layout.Kill, ELSEWHERE))
         await watch.pass_until("down", most_s=20)
         assert "3 held up" in watch.line("‼")
         assert "copying" not in watch.line("run drain-3")

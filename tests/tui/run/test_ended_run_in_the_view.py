@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.views.running import (
     NAME,
@@ -57,7 +57,7 @@ async def test_rows_in_flight_show_the_state_in_the_run_that_moves_them(tmp_path
     async with one_ended_and_another_lives(tmp_path) as watch:
         assert "moving" in watch.row("a-0")
         assert "run night" in watch.row("a-0")
-        await watch.do(*map(events.Kill, THERE))
+        await watch.do(*map(layout.Kill, THERE))
         await watch.pass_until("2 STALLED of run night (r)", most_s=60)
         assert "STALLED" in watch.row("a-0")
         assert "run night: broker 7 is down" in watch.row("a-0")

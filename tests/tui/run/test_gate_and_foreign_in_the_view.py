@@ -10,7 +10,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import ORIGINAL, move
 from support.views.cancel_dialog import carry_out, known
 from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_run
@@ -108,7 +108,7 @@ async def test_x_cancels_the_marked_foreign_reassignments_and_no_other(tmp_path:
 async def test_the_advice_to_cancel_a_foreign_reassignment_names_its_key(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "x-0", messages=100_000)
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
-        await watch.do(move("x-0", *ELSEWHERE_TOO), *map(events.Kill, ELSEWHERE_TOO))
+        await watch.do(move("x-0", *ELSEWHERE_TOO), *map(layout.Kill, ELSEWHERE_TOO))
         await watch.press("v")
         while watch.cursor != "x-0":
             await watch.press("down")
@@ -159,7 +159,7 @@ async def test_another_run_is_called_by_its_name_and_not_someone_else(tmp_path: 
         await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
         await watch.pass_until("run other is reassigning it")
         assert "foreign" in watch.line("b-0")
-        await watch.do(*map(events.Kill, ELSEWHERE_TOO))
+        await watch.do(*map(layout.Kill, ELSEWHERE_TOO))
         await watch.pass_until("1 STALLED of run other (r)", most_s=120)
         assert "STALLED, foreign" not in watch.text
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.watch import demo_launcher
+from ktui.cli.watch import demo
 from ktui.execution.throttle.objective import Figure
 from ktui.pacing.limits import Limits
-from ktui.planning.objective import Objective
+from ktui.planning.throttle_rates import Objective
 from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run
 from support.views.watching import SMALL
 
@@ -28,7 +28,7 @@ async def with_an_objective(
     def felt(_objective: Objective) -> Figure:
         return figure
 
-    monkeypatch.setattr(demo_launcher, "CanaryFigure", lambda _producers: felt)
+    monkeypatch.setattr(demo, "CanaryFigure", lambda _producers: felt)
     cluster = a_quiet_cluster("a-0", messages=2_000_000, copied_s=50_000)
     limits, throttle = Limits(partitions=1), "slo=p99<150ms"
     async with watching_run(cluster, folder, moved("a-0"), limits, throttle, size=SMALL) as watch:

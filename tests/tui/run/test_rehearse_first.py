@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from ktui.cli.twin.rehearser import ClusterRehearser
+from ktui.cli.twin.report import ClusterRehearser
 from ktui.execution.host.launch import NewRun
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.twin.brokers import rates_of
-from ktui.simulated.twin.make import ClusterTwin
-from ktui.simulated.twin.take import take_twin
+from ktui.simulated.twin.make import ClusterTwin, take_twin
 from ktui.tui.run_view.launchers import RehearsedPlan
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.plan.start import StartScreen

@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.text import Text
 
 from ktui.pacing.limits import Limits, Order
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import move, tp, wait
 from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
 from support.views.screens import colour_of
@@ -93,7 +93,7 @@ async def test_a_blocked_partition_shows_the_reason_and_is_listed_above_the_queu
     cluster = a_quiet_cluster("a-0", "a-1", "a-2")
     plan = {**moved("a-0", "a-2"), **moved("a-1", target=(9, 2, 3))}
     limits = Limits(replicas=1, partitions=2)
-    cluster.do(events.Kill(9))
+    cluster.do(layout.Kill(9))
     wait(cluster, SESSION_S)
     async with watching_run(cluster, tmp_path, plan, limits) as watch:
         await watch.pass_until("blocked")
@@ -247,7 +247,7 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> N
         await watch.pass_time(30)
         assert "copying" in watch.line("limits")
         assert "time left unknown" not in watch.line("run drain-3")
-        await watch.do(events.Kill(4))
+        await watch.do(layout.Kill(4))
         await watch.pass_time(SESSION_S)
         assert "copying" not in watch.line("limits")
         assert "time left unknown" in watch.line("run drain-3")
@@ -269,7 +269,7 @@ async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even
         await watch.pass_until("1 foreign move")
         await watch.see()
         assert "foreign" in watch.line("a-1")
-        await watch.do(events.Kill(7))
+        await watch.do(layout.Kill(7))
         await watch.pass_until("1 STALLED, foreign (X): a-1", most_s=120)
         line = next(each for each in watch.lines[2:] if "a-1" in each)
         assert " foreign " in line

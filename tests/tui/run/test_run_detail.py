@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.tui.draw.format import as_duration, as_time
 from support.simulated.moving_clusters import tp
 from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
@@ -56,7 +56,7 @@ async def test_a_leader_moved_by_a_cut_between_two_polls_has_its_star(tmp_path: 
 async def test_a_view_opened_during_a_stall_shows_it_as_the_run_does(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=200_000)
     async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as earlier:
-        await earlier.do(events.Hang(4))
+        await earlier.do(layout.Hang(4))
         await earlier.pass_until("STALLED", most_s=120)
         await earlier.pass_time(60)
         async with watching_runs(cluster, tmp_path) as watch:

@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from ktui.execution.host.ownership import Holder
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import plan_as_json
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, move, wait
@@ -39,7 +39,7 @@ def busy_cluster() -> SimulatedCluster:
         inbound_s=20,
         configs={"min.insync.replicas": "2"},
     )
-    cluster.do(events.Kill(9))
+    cluster.do(layout.Kill(9))
     wait(cluster, 30.0)
     return cluster
 

@@ -6,7 +6,7 @@ from ktui.execution.journal.commands import SetLimits
 from ktui.execution.journal.journal import Journal
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
-from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.views.cancel_dialog import asked

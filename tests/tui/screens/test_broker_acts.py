@@ -10,11 +10,11 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, broker_resource
 from ktui.execution.run.states import CancelKind
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec
-from ktui.tui.screens.brokers.manage import ManageBrokerScreen
 from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.brokers.status import ManageBrokerScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
@@ -83,7 +83,7 @@ async def test_a_cordon_that_has_changed_since_the_question_is_left_alone(tmp_pa
 async def test_a_broker_that_is_down_has_no_cordon_to_change(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0")
     async with watching_runs(cluster, tmp_path, size=SMALL) as watch:
-        await watch.do(events.Kill(9))
+        await watch.do(layout.Kill(9))
         await watch.pass_time(20)
         await at_broker(watch, 9)
         await watch.press("m")
@@ -217,7 +217,7 @@ async def test_a_broker_is_called_empty_only_once_that_is_proven(tmp_path: Path)
         await watch.say("✓ empty: it holds no replica, and none is being moved to it")
         await watch.press("escape")
         # no longer, as soon as something comes
-        await watch.do(events.Alter({tp("a-0"): (1, 2, 5)}))
+        await watch.do(layout.Alter({tp("a-0"): (1, 2, 5)}))
         await watch.see()
         assert row(watch, 5).split()[1] == "alive"
 

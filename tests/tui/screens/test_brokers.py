@@ -13,7 +13,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState
 from ktui.progress.timeline import Progress
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.tui.draw.themes import role_style
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from support.simulated.moving_clusters import a_cluster, move, throttle
@@ -297,7 +297,7 @@ async def test_the_app_shows_the_load_of_a_move_per_broker_and_which_broker_is_s
         copying, leading = row(watch.text, 4), row(watch.text, 1)
         assert " ".join(copying[3:]).startswith("5.0 MB/s - 1 0 850 k msg 0 1 in 50 MB/s")
         assert " ".join(leading[3:]).startswith("- 5.0 MB/s 0 1 - 1 1 none")
-        await watch.do(events.Hang(4))
+        await watch.do(layout.Hang(4))
         await watch.press("down", "down", "down")
         await watch.pass_time(2)
         assert "! broker 4: log ends: no answer for" in watch.text

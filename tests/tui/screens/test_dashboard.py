@@ -8,9 +8,8 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
-from ktui.tui.screens.dashboard.map import PartitionMap
-from ktui.tui.screens.dashboard.map_model import MAP_CELLS, MapModel, MapState
+from ktui.simulated import layout
+from ktui.tui.screens.dashboard.map import MAP_CELLS, MapModel, MapState, PartitionMap
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets import off_loop
 from support.simulated.moving_clusters import a_cluster
@@ -52,7 +51,7 @@ async def test_trouble_has_a_sign_and_a_key_that_goes_to_it() -> None:
     cluster = a_cluster(moving=names, messages=10**6)
     async with watching(cluster) as watch:
         await watch.press("d")
-        await watch.do(events.Kill(4))
+        await watch.do(layout.Kill(4))
         await watch.pass_time(60)
 
         assert "! 6 stalled" in watch.line("partitions 6")
@@ -87,7 +86,7 @@ async def test_many_partitions_are_judged_beside_the_keys(monkeypatch: pytest.Mo
         shown = watch.app.screen.query_one(PartitionMap)
         await watch.until(lambda: "▓ 6 moving" in watch.text)
         await watch.press("right", "right")
-        await watch.do(events.Kill(4))
+        await watch.do(layout.Kill(4))
         await watch.pass_time(60)
         await watch.until(lambda: not shown.judging)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from support.simulated.moving_clusters import a_cluster
 from support.views.running import a_quiet_cluster, moved, watching_run
@@ -26,7 +26,7 @@ async def test_mapped_keys_act_in_place_of_the_usual_ones_and_are_named_everywhe
         assert "h help" in footer
         await watch.press("b")
         assert not isinstance(watch.app.screen, BrokersScreen)
-        await watch.do(events.Kill(4))
+        await watch.do(layout.Kill(4))
         await watch.pass_time(20)
         assert "broker 4 down" in watch.lines[1]
         assert "(B)" in watch.lines[1]

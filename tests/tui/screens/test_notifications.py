@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen
 from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
 from support.views.watching import LARGE, MIDDLE, SMALL
 

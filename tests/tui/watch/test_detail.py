@@ -11,17 +11,7 @@ from textual.pilot import Pilot
 
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.progress.timeline import (
-    Cause,
-    Event,
-    Lane,
-    Mark,
-    Phase,
-    Progress,
-    Role,
-    Stall,
-    StallKind,
-)
+from ktui.progress.timeline import Cause, Event, Lane, Mark, Phase, Progress, Role, Stall, StallKind
 from ktui.tui.draw.themes import role_style
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.widgets.footer import FooterKeys

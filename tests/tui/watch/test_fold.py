@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import wait
 from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.watching import SMALL
@@ -67,7 +67,7 @@ async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster(*NAMES)
-    cluster.do(events.Kill(9))
+    cluster.do(layout.Kill(9))
     wait(cluster, 30.0)  # longer than a broker session takes to expire
     plan = {**moved(*NAMES[:13], target=(9, 2, 3)), **moved(*NAMES[13:])}
     async with watching_run(cluster, tmp_path, plan, TWO, size=SMALL) as watch:
@@ -79,7 +79,7 @@ async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so(
         await watch.press("left")
         assert "▸ blocked 13" in watch.text
         # the line goes as soon as they can go on
-        await watch.do(events.Start(9))
+        await watch.do(layout.Start(9))
         await watch.pass_until("done 1")
         assert "▸ blocked" not in watch.text
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.observer import Observer
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
@@ -55,10 +55,10 @@ async def test_an_empty_list_says_nothing_of_a_cluster_that_does_not_answer() ->
 
 async def test_brokers_that_accept_connections_but_never_answer_are_a_lost_cluster() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.do(*map(events.Hang, watch.cluster.machines))
+        await watch.do(*map(layout.Hang, watch.cluster.machines))
         await watch.pass_time(10)
         assert "last answer 11 s ago, retrying: no answer in time" in watch.lines[1]
-        await watch.do(*map(events.Resume, watch.cluster.machines))
+        await watch.do(*map(layout.Resume, watch.cluster.machines))
         await watch.pass_time(5)
         assert "does not answer, last" not in watch.text
         assert "moving" in watch.line("a-0")
@@ -66,7 +66,7 @@ async def test_brokers_that_accept_connections_but_never_answer_are_a_lost_clust
 
 async def test_the_reason_for_a_lost_cluster_is_short_and_always_worded_the_same() -> None:
     async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
-        await watch.do(events.Shutdown(4))
+        await watch.do(layout.Shutdown(4))
         await watch.lose()
         for passed_s, age_s in ((0, 1), (2, 3), (4, 7)):
             await watch.pass_time(passed_s)
@@ -80,14 +80,14 @@ async def test_the_reason_for_a_lost_cluster_is_short_and_always_worded_the_same
 
 async def test_values_age_even_before_a_poll_has_failed() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.do(*map(events.Hang, watch.cluster.machines))
+        await watch.do(*map(layout.Hang, watch.cluster.machines))
         await watch.press("b")
         assert "poll 1.0 s" in watch.lines[0]
         await watch.pass_time(5)
         await watch.until(lambda: "values 6 s old" in watch.lines[0])
         await watch.press("escape")
         await watch.until(lambda: "values 6 s old" in watch.lines[0])
-        await watch.do(*map(events.Resume, watch.cluster.machines))
+        await watch.do(*map(layout.Resume, watch.cluster.machines))
         await watch.see()
         assert "old" not in watch.lines[0]
 
@@ -95,13 +95,13 @@ async def test_values_age_even_before_a_poll_has_failed() -> None:
 async def test_a_cluster_never_reached_is_shown_with_the_reason() -> None:
     cluster = a_cluster(moving=["a-0"])
     for broker in cluster.machines:
-        cluster.do(events.Hang(broker))
+        cluster.do(layout.Hang(broker))
     async with watching(cluster, SMALL) as watch:
         assert "Connecting to prod-eu" in watch.text
         await watch.pass_time(10)
         assert "Cannot reach prod-eu yet." in watch.text
         assert "The brokers may be overloaded or hanging" in " ".join(watch.text.split())
-        await watch.do(*map(events.Resume, watch.cluster.machines))
+        await watch.do(*map(layout.Resume, watch.cluster.machines))
         await watch.pass_time(5)
         assert "a-0" in watch.text
 
@@ -111,7 +111,7 @@ async def test_the_pauses_between_failed_polls_grow_to_five_seconds() -> None:
         await watch.lose()
         await watch.pass_time(22)
         assert watch.looks.at_s == [0, 1, 3, 7, 12, 17, 22]
-        await watch.do(*map(events.Start, watch.cluster.machines))
+        await watch.do(*map(layout.Start, watch.cluster.machines))
         await watch.pass_time(12)
         assert watch.looks.at_s[7:] == [27, 32, 33, 34, 35, 36]
 
@@ -160,11 +160,11 @@ async def test_an_internal_error_in_the_background_of_a_screen_is_shown() -> Non
 
 async def test_failures_of_the_last_poll_are_summed_up_in_one_line() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.do(events.Hang(4), events.Deny("log_dirs"))
+        await watch.do(layout.Hang(4), layout.Deny("log_dirs"))
         await watch.pass_time(6)
         assert "! broker 4: log ends: no answer for 6.0 s (and 1 more)" in watch.lines[2]
         assert "‼ no permission: log dirs (Describe on Cluster)" in watch.lines[1]
-        await watch.do(events.Resume(4), events.Allow("log_dirs"))
+        await watch.do(layout.Resume(4), layout.Allow("log_dirs"))
         await watch.pass_time(32)
         assert "no answer" not in watch.text
         assert "no permission" not in watch.text

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ktui.cluster.observer import Interest
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import Replicas, a_cluster, cancel
 from support.views.watching import LARGE, SMALL, watching
 
@@ -13,7 +13,7 @@ TROUBLED: dict[str, list[Replicas]] = {
     "gone": [(7, 8, 9)],
 }
 """Topics that are each in a different kind of trouble while brokers 7, 8 and 9 are down."""
-DOWN = [events.Kill(7), events.Kill(8), events.Kill(9)]
+DOWN = [layout.Kill(7), layout.Kill(8), layout.Kill(9)]
 
 
 async def test_a_quiet_cluster_shows_for_how_long_and_what_to_try() -> None:
@@ -94,12 +94,12 @@ async def test_escaping_the_topics_prompt_keeps_the_view() -> None:
 
 async def test_a_missing_chosen_topic_is_named_beside_those_that_exist() -> None:
     async with watching(a_cluster(resting=["orders-0"])) as watch:
-        await watch.do(events.Hang(1), *map(events.Kill, range(2, 10)))  # no live broker answers
+        await watch.do(layout.Hang(1), *map(layout.Kill, range(2, 10)))  # no live broker answers
         await watch.press("T")
         await watch.type("orders, nosuch")
         await watch.press("enter")
         assert "no such topic" not in watch.text
-        await watch.do(events.Resume(1))
+        await watch.do(layout.Resume(1))
         await watch.pass_time(15)
         assert "nosuch: no such topic" in watch.lines[2]
         assert watch.rows == ["orders-0"]
@@ -108,7 +108,7 @@ async def test_a_missing_chosen_topic_is_named_beside_those_that_exist() -> None
 async def test_a_topic_with_unanswered_metadata_is_not_reported_missing() -> None:
     cluster = a_cluster(resting=["orders-0", "audit-0"])
     async with watching(cluster, topics=["orders", "audit"]) as watch:
-        await watch.do(events.Deny("describe_topics"))
+        await watch.do(layout.Deny("describe_topics"))
         assert "no permission: metadata (Describe on Topic audit …)" in watch.lines[1]
         assert "no such topic" not in watch.text
 
@@ -120,7 +120,7 @@ async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> 
     async with watching(cluster, LARGE) as watch:
         await watch.pass_time(5)
         assert "done" in watch.row("t-1")
-        await watch.do(events.Shutdown(4), events.Shutdown(9))
+        await watch.do(layout.Shutdown(4), layout.Shutdown(9))
         await watch.pass_time(10)
         row = watch.row("t-1")
         assert "done" in row
@@ -143,7 +143,7 @@ async def test_the_unhealthy_view_shows_the_time_of_its_last_full_poll() -> None
         at = watch.clock.now().astimezone()
         await watch.pass_time(6)
         assert f"as at {at:%H:%M:%S}" in watch.lines[2]
-        await watch.do(events.Shutdown(9))
+        await watch.do(layout.Shutdown(9))
         assert "looking at all partitions" in watch.lines[2]
         assert "No partition is under-replicated" not in watch.text
         await watch.see()

@@ -7,7 +7,7 @@ from rich.color import Color
 from textual.events import MouseScrollDown
 from textual.strip import Strip
 
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.draw.cells import BARS
 from ktui.tui.screens.watch.rule import ViewState, rule_pieces
@@ -82,7 +82,7 @@ async def test_a_stalled_partition_is_listed_first_with_its_reason() -> None:
     async with watching(a_cluster(moving=["audit-0"], resting=["orders-0"])) as watch:
         await watch.do(move("orders-0", 5, 2, 3))
         assert watch.rows == ["audit-0", "orders-0"]
-        await watch.do(events.Shutdown(5))
+        await watch.do(layout.Shutdown(5))
         await watch.pass_time(45)
         assert watch.rows == ["orders-0", "audit-0"]
         assert "STALLED" in watch.line("orders-0")
@@ -94,7 +94,7 @@ async def test_a_stalled_partition_is_listed_first_with_its_reason() -> None:
 async def test_a_replica_out_of_the_isr_has_a_sign_beside_its_colour() -> None:
     async with watching(a_cluster(moving=["orders-0"])) as watch:
         assert "3!" not in watch.line("orders-0")
-        await watch.do(events.Shutdown(3))
+        await watch.do(layout.Shutdown(3))
         assert "3!" in watch.line("orders-0")
 
 
@@ -108,13 +108,13 @@ async def test_a_finished_move_stays_in_the_list_with_its_duration() -> None:
 async def test_a_broker_missing_from_the_metadata_is_shown_as_down() -> None:
     cluster = a_cluster(moving=["orders-0"], brokers=[1, 2, 3, 4], version="3.9")
     async with watching(cluster) as watch:
-        await watch.do(events.Shutdown(4))
+        await watch.do(layout.Shutdown(4))
         assert "broker 4 down" in watch.lines[1]
 
 
 async def test_a_partition_without_describe_permission_is_shown_without_invented_signs() -> None:
     cluster = a_cluster(moving=["orders-0"])
-    cluster.do(events.Deny("describe_topics"))
+    cluster.do(layout.Deny("describe_topics"))
     async with watching(cluster) as watch:
         row = watch.line("orders-0  ")
         assert "2 3 +4 -1" in row
@@ -167,7 +167,7 @@ def with_b_on_another_broker() -> SimulatedCluster:
 async def test_rows_hold_their_places_while_the_cursor_is_on_them() -> None:
     async with watching(with_b_on_another_broker()) as watch:
         await watch.press("down")
-        await watch.do(events.Shutdown(9))
+        await watch.do(layout.Shutdown(9))
         assert "OFFLINE" in watch.line("b-0")
         assert watch.rows == ["a-0", "b-0"], "trouble does not pull a row from under the cursor"
         assert "(held)" in watch.lines[2]
@@ -178,10 +178,10 @@ async def test_rows_hold_their_places_while_the_cursor_is_on_them() -> None:
 
 async def test_rows_sorted_by_changing_figures_are_reordered_only_on_demand() -> None:
     async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
-        await watch.do(move("b-0", 5, 2, 3), events.Slow(5, 0.5))
+        await watch.do(move("b-0", 5, 2, 3), layout.Slow(5, 0.5))
         await watch.press("s", "s")
         assert watch.rows == ["b-0", "a-0"]
-        await watch.do(events.Slow(5, 1.0), events.Slow(4, 0.5))
+        await watch.do(layout.Slow(5, 1.0), layout.Slow(4, 0.5))
         await watch.pass_time(5)
         assert watch.rows == ["b-0", "a-0"]
         assert "by lag ▼ (held)" in watch.lines[2]
@@ -200,7 +200,7 @@ async def test_keys_work_on_the_first_rows_of_a_formerly_empty_list() -> None:
 async def test_partitions_in_trouble_rise_to_the_top_until_the_cursor_is_moved() -> None:
     async with watching(with_b_on_another_broker()) as watch:
         assert watch.rows == ["a-0", "b-0"]
-        await watch.do(events.Shutdown(9))
+        await watch.do(layout.Shutdown(9))
         assert watch.rows == ["b-0", "a-0"]
         assert watch.cursor == "b-0"
 
@@ -211,10 +211,10 @@ async def test_the_cursor_goes_to_the_next_row_when_its_partition_vanishes() -> 
         await watch.press("s", "down")
         assert watch.cursor == "u-0"
         u = next(topic for topic in cluster.spec.topics if topic.name == "u")
-        await watch.do(events.DeleteTopic("u"))
+        await watch.do(layout.DeleteTopic("u"))
         await watch.pass_time(62)
         assert watch.cursor == "v-0"
-        await watch.do(events.CreateTopic(u))
+        await watch.do(layout.CreateTopic(u))
         assert watch.cursor == "u-0", "and back to it when it is there again"
 
 
@@ -243,8 +243,8 @@ async def test_the_sort_key_cycles_through_all_orders_and_shows_the_current_one(
 async def test_sorting_by_lag_puts_the_largest_first_and_the_unknown_last() -> None:
     cluster = a_cluster(resting=["a-0", "b-0"], moving=["c-0"], version="3.9")
     async with watching(cluster) as watch:
-        await watch.do(move("a-0", 5, 2, 3), events.Slow(4, 0.1))
-        await watch.do(move("b-0", 6, 2, 3), events.Shutdown(6))
+        await watch.do(move("a-0", 5, 2, 3), layout.Slow(4, 0.1))
+        await watch.do(move("b-0", 6, 2, 3), layout.Shutdown(6))
         await watch.pass_time(3)
         await watch.press("s", "s")
         assert watch.rows == ["c-0", "a-0", "b-0"]
@@ -391,7 +391,7 @@ async def test_the_list_shows_the_same_text_and_signs_without_colours(
             monkeypatch.setenv("NO_COLOR", no_color)
         cluster = a_cluster({"x": [(9,)]}, moving=["orders-0"])
         async with watching(cluster, topics=["orders", "x"]) as watch:
-            await watch.do(events.Shutdown(3), events.Shutdown(9))
+            await watch.do(layout.Shutdown(3), layout.Shutdown(9))
             await watch.press("down")
             texts.append(watch.text)
             strips = watch.app.screen._compositor.render_strips()
@@ -410,7 +410,7 @@ async def test_an_unchanged_line_is_not_redrawn() -> None:
         assert all(watch.partitions.render_line(y) is strip for y, strip in enumerate(drawn))
         refreshed: list[object] = []
         watch.partitions.refresh = lambda *regions, **_: refreshed.extend(regions)  # type: ignore[assignment,method-assign] # a spy
-        await watch.do(events.Shutdown(9))
+        await watch.do(layout.Shutdown(9))
         assert [region.y for region in refreshed] == [1]  # type: ignore[attr-defined] # regions
 
 
@@ -445,7 +445,7 @@ async def test_many_rows_are_arranged_beside_the_keys_and_the_last_choice_counts
         await watch.press("enter", "escape")
         await watch.until(lambda: len(watch.rows) == 3)
         await watch.press("home")
-        await watch.do(events.Shutdown(1))
+        await watch.do(layout.Shutdown(1))
         await watch.until(lambda: not watch.partitions.arranging)
         assert watch.cursor == "c-0"
 

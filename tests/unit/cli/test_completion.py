@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ktui.cli.completion import REQUEST, complete
 from ktui.cli.main import ktui, main
-from ktui.cli.shell.completion import REQUEST, complete
 
 
 @pytest.fixture(autouse=True)

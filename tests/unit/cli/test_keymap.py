@@ -13,9 +13,9 @@ from textual.dom import DOMNode
 
 import ktui.tui
 from ktui.cli.context.config import load_config
-from ktui.cli.output.keymap import Action, actions, read_keymap
+from ktui.cli.output.view import Action, actions, read_keymap
 from ktui.inputfile import FileProblem
-from ktui.tui.app.demo import DemoApp
+from ktui.tui.app.simulated import DemoApp
 from ktui.tui.widgets.bindings import key_text
 
 KEYS_PAGE = Path(__file__).parents[3] / "docs" / "keys.md"

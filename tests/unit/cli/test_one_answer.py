@@ -28,7 +28,7 @@ from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.pipeline.what_if.model import fit
 from ktui.pipeline.what_if.play import playable_run, simulate_cell
-from ktui.planning.check.permissions import TO_START
+from ktui.planning.check.findings import TO_START
 from ktui.planning.plan import plan_as_json
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
 from ktui.preview.facts import Terms
@@ -38,8 +38,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.speed.copies import SENDING
 from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.plan_choice import read_chosen_plan
-from ktui.tui.run_view.plan_request import PlanRequest
+from ktui.tui.run_view.plan_request import PlanRequest, read_chosen_plan
 from support.cli.named_cluster import NamedCluster
 from support.recordings.drained_recordings import RecordedRun
 from support.runs.engine_runs import Replicas, plan_of

@@ -25,7 +25,7 @@ from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.simulated.clock import VirtualClock
-from ktui.tui.story.captions import save_picture
+from ktui.tui.story import save_picture
 from support.cli.made_plan import cluster
 from support.cli.plan_sandbox import PlanSandbox
 from support.cli.two_hosts import TwoHosts

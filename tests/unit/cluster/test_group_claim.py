@@ -26,7 +26,7 @@ from ktui.cluster.ownership import (
     Unowned,
     subscription,
 )
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals.owners import Owners, owner
@@ -135,7 +135,7 @@ async def test_the_owner_is_unknown_while_the_coordinator_is_down_and_then_uncha
     ada = await claimed(owners)
     coordinator = cluster.groups.coordinator(f"ktui-{CLUSTER}")
     assert coordinator is not None
-    cluster.do(events.Kill(coordinator))
+    cluster.do(layout.Kill(coordinator))
 
     down = await ada.check()
     wait(cluster, cluster.spec.session_timeout_s + 1.0)
@@ -151,11 +151,11 @@ async def test_an_owner_survives_an_outage_of_all_brokers(
 ) -> None:
     ada = await claimed(owners)
     for broker in ALL_BROKERS:
-        cluster.do(events.Kill(broker))
+        cluster.do(layout.Kill(broker))
     wait(cluster, HOUR_S)
     away = await ada.check()
     for broker in ALL_BROKERS:
-        cluster.do(events.Start(broker))
+        cluster.do(layout.Start(broker))
     wait(cluster, 60.0)
 
     assert isinstance(away, OwnerUnknown)
@@ -166,7 +166,7 @@ async def test_a_denied_claim_names_the_missing_permission_and_succeeds_once_gra
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = owners.claim_of(ADA)
-    cluster.do(events.Deny("join_group"))
+    cluster.do(layout.Deny("join_group"))
 
     denied = await ada.claim(take_over=False)
 
@@ -174,7 +174,7 @@ async def test_a_denied_claim_names_the_missing_permission_and_succeeds_once_gra
     assert denied.denied
     assert "Grant Read on the group" in denied.reason
     assert await ada.check() == denied
-    cluster.do(events.Allow("join_group"))
+    cluster.do(layout.Allow("join_group"))
     assert await ada.check() == OwnedHere(ADA)
 
 
@@ -182,7 +182,7 @@ async def test_the_owner_is_unknown_without_describe_on_the_group(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     await claimed(owners)
-    cluster.do(events.Deny("describe_group"))
+    cluster.do(layout.Deny("describe_group"))
 
     assert isinstance(await owners.claim_of(BOB).claim(take_over=True), OwnerUnknown)
 
@@ -191,7 +191,7 @@ async def test_a_failed_release_returns_the_reason_and_keeps_the_cluster(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
-    cluster.do(events.Deny("join_group"))
+    cluster.do(layout.Deny("join_group"))
 
     why = await ada.release()
 
@@ -207,7 +207,7 @@ async def test_liveness_of_an_owner_is_unknown_while_its_coordinator_is_down(
     for_engines = cluster.groups.coordinator(f"ktui-{CLUSTER}-engine")
     assert for_engines is not None
     assert for_engines != cluster.groups.coordinator(f"ktui-{CLUSTER}")
-    cluster.do(events.Kill(for_engines))
+    cluster.do(layout.Kill(for_engines))
 
     assert await owners.claim_of(BOB).read() == OwnedByOthers(ADA, lives=None)
 
@@ -483,7 +483,7 @@ async def test_engines_keep_and_can_release_their_claim_while_liveness_is_unknow
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     older, newer = await claimed(owners), await claimed(owners)
-    cluster.do(events.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
+    cluster.do(layout.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
 
     assert await older.check() == OwnedHere(ADA, lives=None)
     assert await newer.check() == OwnedHere(ADA)

@@ -8,7 +8,7 @@ import pytest
 
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.partition import Replica
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.polled_cluster import (
     EVERYONE,
     MESSAGES,
@@ -40,7 +40,7 @@ async def test_a_moving_partition_combines_listed_replicas_with_the_isr_from_met
 
 async def test_a_move_unknown_to_brokers_is_shown_as_the_controller_lists_it() -> None:
     async with looking(a_topic("orders", (2, 1, 3))) as watcher:
-        await watcher.do(events.Alter({ORDERS: (4, 1, 3)}))
+        await watcher.do(layout.Alter({ORDERS: (4, 1, 3)}))
 
         state = (await watcher.poll()).partitions[ORDERS]
 
@@ -63,14 +63,14 @@ async def test_only_moving_topics_and_replicas_are_requested() -> None:
 async def test_a_deleted_topic_is_absent() -> None:
     async with looking_at_a_move() as watcher:
         await watcher.poll()
-        await watcher.do(events.DeleteTopic("orders"), then_wait_s=1.0)
+        await watcher.do(layout.DeleteTopic("orders"), then_wait_s=1.0)
 
         assert (await watcher.poll()).absent == {ORDERS}
 
 
 async def test_a_topic_without_describe_permission_still_shows_its_listed_move() -> None:
     async with looking_at_a_move() as watcher:
-        await watcher.do(events.Deny("describe_topics"))
+        await watcher.do(layout.Deny("describe_topics"))
 
         observation = await watcher.poll()
 
@@ -84,17 +84,17 @@ async def test_a_topic_without_describe_permission_still_shows_its_listed_move()
 
 async def test_a_lost_cluster_raises_an_error_and_the_next_poll_tries_again() -> None:
     async with looking_at_a_move() as watcher:
-        await watcher.do(*map(events.Kill, EVERYONE))
+        await watcher.do(*map(layout.Kill, EVERYONE))
         with pytest.raises(Unreachable):
             await watcher.poll()
 
-        await watcher.do(*map(events.Start, EVERYONE), then_wait_s=10.0)
+        await watcher.do(*map(layout.Start, EVERYONE), then_wait_s=10.0)
         assert ORDERS in (await watcher.poll()).partitions
 
 
 async def test_polls_never_overlap() -> None:
     async with looking_at_a_move() as watcher:
-        await watcher.do(events.ChangeController())  # the list waits until there is one
+        await watcher.do(layout.ChangeController())  # the list waits until there is one
         polls = [asyncio.create_task(watcher.observer.poll()) for _ in range(5)]
         await watcher.clock.advance(5.0)
 

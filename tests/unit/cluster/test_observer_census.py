@@ -9,19 +9,19 @@ import pytest
 from ktui.cluster.errors import Operation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.polled_cluster import EVERYONE, ORDERS, a_topic, looking
 
 
 async def test_a_failed_census_is_no_longer_reported_once_it_is_not_requested() -> None:
     interest = Interest(census=True)
     async with looking() as watcher:
-        await watcher.do(events.ChangeController())  # the list waits for it, and meanwhile all die
+        await watcher.do(layout.ChangeController())  # the list waits for it, and meanwhile all die
         first = asyncio.create_task(watcher.observer.poll(interest))
         await watcher.clock.advance(0.5)
-        await watcher.do(*map(events.Kill, EVERYONE), then_wait_s=1.0)
+        await watcher.do(*map(layout.Kill, EVERYONE), then_wait_s=1.0)
         await first
-        await watcher.do(*map(events.Start, EVERYONE), then_wait_s=15.0)
+        await watcher.do(*map(layout.Start, EVERYONE), then_wait_s=15.0)
         failed = [failure.operation for failure in (await watcher.poll(interest)).failures]
         assert Operation.CENSUS in failed
 
@@ -33,7 +33,7 @@ async def test_a_change_of_live_brokers_triggers_a_new_census() -> None:
     async with looking(a_topic("orders", (1, 2, 3))) as watcher:
         await watcher.poll(interest)
         await watcher.poll(interest)
-        await watcher.do(events.Shutdown(3), then_wait_s=3.0)
+        await watcher.do(layout.Shutdown(3), then_wait_s=3.0)
 
         await watcher.poll(interest)
         observation = await watcher.poll(interest)
@@ -54,7 +54,7 @@ async def test_unhealthy_partitions_are_found_by_a_census_and_then_polled_every_
     interest = Interest(unhealthy=True)
     topics = a_topic("orders", (1, 2, 3), (1, 2, 4)), a_topic("audit", (5,))
     async with looking(*topics) as watcher:
-        await watcher.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
+        await watcher.do(layout.Kill(4), layout.Kill(5), then_wait_s=10.0)
 
         await watcher.poll(interest)
         observation = await watcher.poll(interest)
@@ -79,7 +79,7 @@ async def test_only_the_worst_of_very_many_unhealthy_partitions_are_polled(
         a_topic("zebra", (5,)),
     )
     async with looking(*topics) as watcher:
-        await watcher.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
+        await watcher.do(layout.Kill(4), layout.Kill(5), then_wait_s=10.0)
 
         await watcher.poll(Interest(unhealthy=True))
         observation = await watcher.poll(Interest(unhealthy=True))

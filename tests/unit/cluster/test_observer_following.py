@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.errors import Unreachable
+from ktui.cluster.figures import CLOSELY_S, FOLLOW_S, MOST, SELDOM_S
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.polled import CLOSELY_S, FOLLOW_S, MOST, SELDOM_S
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.polled_cluster import (
     EVERYONE,
     MESSAGES,
@@ -32,7 +32,7 @@ async def test_a_partition_that_left_the_list_is_polled_closely_for_a_while() ->
 async def test_an_ended_partition_is_polled_seldom_until_its_row_disappears() -> None:
     async with looking_at_a_move() as watcher:
         await watcher.poll()
-        await watcher.do(events.Alter({ORDERS: None}))
+        await watcher.do(layout.Alter({ORDERS: None}))
         await watcher.poll()
         await watcher.clock.advance(CLOSELY_S)
 
@@ -46,9 +46,9 @@ async def test_an_ended_partition_is_polled_seldom_until_its_row_disappears() ->
 async def test_only_so_many_ended_partitions_are_still_polled() -> None:
     names = [TopicPartition("orders", number) for number in range(MOST + 10)]
     async with looking(a_topic("orders", *[(2, 1, 3)] * len(names))) as watcher:
-        await watcher.do(events.Alter(dict.fromkeys(names, (4, 1, 3))))
+        await watcher.do(layout.Alter(dict.fromkeys(names, (4, 1, 3))))
         assert len((await watcher.poll()).partitions) == MOST + 10
-        await watcher.do(events.Alter(dict.fromkeys(names, None)))
+        await watcher.do(layout.Alter(dict.fromkeys(names, None)))
 
         assert len((await watcher.poll()).partitions) == MOST
 
@@ -56,12 +56,12 @@ async def test_only_so_many_ended_partitions_are_still_polled() -> None:
 async def test_a_move_that_ended_during_an_outage_is_still_polled() -> None:
     async with looking_at_a_move() as watcher:
         await watcher.poll()
-        await watcher.do(*map(events.Kill, EVERYONE))
+        await watcher.do(*map(layout.Kill, EVERYONE))
         with pytest.raises(Unreachable):
             await watcher.poll()
         await watcher.clock.advance(10 * CLOSELY_S)
-        await watcher.do(*map(events.Start, EVERYONE), then_wait_s=10.0)
-        await watcher.do(events.Alter({ORDERS: None}))
+        await watcher.do(*map(layout.Start, EVERYONE), then_wait_s=10.0)
+        await watcher.do(layout.Alter({ORDERS: None}))
 
         observation = await watcher.poll()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import cordon
 from support.simulated.polled_cluster import EVERYONE, ORDERS, a_topic, looking
 
@@ -41,7 +41,7 @@ async def test_the_partitions_of_a_chosen_topic_are_absent_once_it_is_deleted() 
     both = {TopicPartition("orders", 0), TopicPartition("orders", 1)}
     async with looking(a_topic("orders", (1, 2), (2, 3))) as watcher:
         assert (await watcher.poll(interest)).absent == frozenset()
-        await watcher.do(events.DeleteTopic("orders"), then_wait_s=1.0)
+        await watcher.do(layout.DeleteTopic("orders"), then_wait_s=1.0)
 
         assert (await watcher.poll(interest)).absent == both
 
@@ -50,8 +50,8 @@ async def test_a_chosen_topic_recreated_smaller_has_its_other_partitions_absent(
     interest = Interest(topics=frozenset({"orders"}))
     async with looking(a_topic("orders", (1, 2), (2, 3))) as watcher:
         await watcher.poll(interest)
-        again = events.CreateTopic(a_topic("orders", (1, 2)))
-        await watcher.do(events.DeleteTopic("orders"), again, then_wait_s=1.0)
+        again = layout.CreateTopic(a_topic("orders", (1, 2)))
+        await watcher.do(layout.DeleteTopic("orders"), again, then_wait_s=1.0)
 
         observation = await watcher.poll(interest)
 
@@ -75,7 +75,7 @@ async def test_the_sizes_of_replicas_are_read_as_soon_as_they_are_being_copied()
     interest = Interest(log_dirs=True)
     async with looking(a_topic("orders", (1, 2))) as watcher:
         await watcher.poll(interest)
-        await watcher.do(events.Alter({ORDERS: (3, 2)}), then_wait_s=0.5)
+        await watcher.do(layout.Alter({ORDERS: (3, 2)}), then_wait_s=0.5)
 
         observation = await watcher.poll(interest)
 

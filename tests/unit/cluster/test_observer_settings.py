@@ -17,7 +17,7 @@ from ktui.cluster.ports import (
     ConfigScope,
     TopicConfigsAnswer,
 )
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.polled_cluster import Looking, looking_at_a_move
 
 RATE = "follower.replication.throttled.rate"
@@ -46,8 +46,8 @@ def break_topic_configs(
     return requested_at
 
 
-def sets(scope: ConfigScope, name: str, key: str, value: str) -> events.OutsideEvent:
-    return events.AlterConfigs(
+def sets(scope: ConfigScope, name: str, key: str, value: str) -> layout.OutsideEvent:
+    return layout.AlterConfigs(
         (ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value),)
     )
 
@@ -94,7 +94,7 @@ async def test_repeated_failures_are_retried_with_growing_pauses(
 
 async def test_denied_settings_are_requested_every_half_minute() -> None:
     async with looking_at_a_move() as watcher:
-        await watcher.do(events.Deny("topic_configs"))
+        await watcher.do(layout.Deny("topic_configs"))
         for _ in range(59):
             observation = await watcher.poll()
 

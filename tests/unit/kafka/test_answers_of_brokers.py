@@ -20,7 +20,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, FutureReplica, LogDir, Rep
 from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.requests import configs as settings
-from ktui.kafka.requests import log_dirs, metadata, reassignments
+from ktui.kafka.requests import metadata, reassignments
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic, chunks
 
@@ -242,7 +242,7 @@ def test_log_dirs_are_parsed_with_sizes_failures_and_cordons() -> None:
         ],
     )
 
-    described = log_dirs.read_log_dirs(3, answer, [TopicPartition("t", 0)])
+    described = reassignments.read_log_dirs(3, answer, [TopicPartition("t", 0)])
 
     future = FutureReplica("/b", 7, offset_lag=3)
     assert described.replicas == {TopicPartition("t", 0): ReplicaDir("/a", 10, future)}
@@ -256,7 +256,9 @@ def test_log_dirs_are_parsed_with_sizes_failures_and_cordons() -> None:
 
 def test_moves_between_log_dirs_are_grouped_by_path_and_answered_by_partition() -> None:
     orders, audit = (TopicPartition(name, 0) for name in ("orders", "audit"))
-    request = log_dirs.alter_request({orders: "/a", audit: "/b", TopicPartition("orders", 1): "/a"})
+    request = reassignments.move_request(
+        {orders: "/a", audit: "/b", TopicPartition("orders", 1): "/a"}
+    )
     topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
     partition = topic.AlterReplicaLogDirPartitionResult
     answer = AlterReplicaLogDirsResponse(
@@ -276,7 +278,7 @@ def test_moves_between_log_dirs_are_grouped_by_path_and_answered_by_partition() 
     }
 
     assert asked == {"/a": {"orders": [0, 1]}, "/b": {"audit": [0]}}
-    assert [*log_dirs.read_alter_results(answer)] == [(orders, 0, None), (audit, 9, None)]
+    assert [*reassignments.read_moves(answer)] == [(orders, 0, None), (audit, 9, None)]
 
 
 def configs(**described: str | None) -> object:

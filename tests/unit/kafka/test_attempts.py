@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.errors import TimedOut
-from ktui.kafka.transport.retry import FIRST_S, Attempts
+from ktui.kafka.transport.translate_errors import FIRST_S, Attempts
 
 HUNG = TimedOut("listing reassignments")
 

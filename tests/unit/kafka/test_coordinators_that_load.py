@@ -11,7 +11,7 @@ from ktui.cluster.coordination import CoordinatorKind
 from ktui.cluster.errors import NotAuthorized, Refused
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.requests.coordinated import DescribeShareGroupOffsetsResponse
+from ktui.kafka.requests.groups import DescribeShareGroupOffsetsResponse
 
 LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import check_version, fetch, find_java, find_maven, needed_release
+from ktui.lab.layout import LabError, WrongInput
 
 FETCHES = """
 for word in "$@"; do case "$word" in -DoutputDirectory=*) into="${word#*=}" ;; esac; done

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.lab import layout
-from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.layout import Security
+from ktui.lab.layout import LabError, Security, WrongInput
 from support.kafka.lab_layout import written_lab
 
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from ktui.lab import readiness
-from ktui.lab.errors import LabError, WrongInput
+from ktui.lab.layout import LabError, WrongInput
 
 
 def test_chosen_ports_are_consecutive_and_free() -> None:

@@ -13,8 +13,8 @@ import msgspec
 import psutil
 import pytest
 
-from ktui.lab import nodes, processes
-from ktui.lab.down import down
+from ktui.lab import nodes
+from ktui.lab.up import down
 from support.kafka.lab_layout import written_lab
 
 SLEEPER = "import time; time.sleep(600)"
@@ -31,14 +31,14 @@ class Spawner:
         """Run a sleeping process whose command line begins with `program` and ends in `ending`."""
         command = [program, "-c", SLEEPER, *ending]
         environment = {**os.environ, "PYTHONHOME": sys.base_prefix}
-        pid = processes.spawn(command, log=self._folder / "log", environment=environment)
+        pid = nodes.spawn(command, log=self._folder / "log", environment=environment)
         self._pids.append(pid)
         return pid
 
     def end_all(self) -> None:
         """Kill the processes that still run."""
         for pid in self._pids:
-            process = processes.find_by_pid(pid)
+            process = nodes.find_by_pid(pid)
             if process:
                 nodes.signal_and_wait([process], signal.SIGKILL, seconds=10)
 
@@ -84,36 +84,36 @@ def test_down_ends_its_own_processes_and_leaves_another_lab_alone(
     mine = spawn(java, "kafka.Kafka", str(first.properties_file(first.node(1))))
     theirs = spawn(java, "kafka.Kafka", str(second.properties_file(second.node(1))))
     down(first, keep=False)
-    assert processes.find_by_pid(mine) is None
-    assert processes.find_by_pid(theirs) is not None
+    assert nodes.find_by_pid(mine) is None
+    assert nodes.find_by_pid(theirs) is not None
 
 
 def test_a_reused_pid_is_never_signalled(spawn: Spawner) -> None:
-    now = processes.find_by_pid(spawn(sys.executable))
+    now = nodes.find_by_pid(spawn(sys.executable))
     assert now is not None
     before = msgspec.structs.replace(now, handle=psutil.Process(now.pid))
     before.handle._ident = (now.pid, 1.0)  # type: ignore[attr-defined]  # as of an earlier process
-    assert not processes.send_signal(before, signal.SIGKILL)
-    assert processes.has_ended(before)
-    assert not processes.has_ended(now)
+    assert not nodes.send_signal(before, signal.SIGKILL)
+    assert nodes.has_ended(before)
+    assert not nodes.has_ended(now)
 
 
 def test_a_suspended_process_is_recognised_and_can_still_be_ended(spawn: Spawner) -> None:
-    process = processes.find_by_pid(spawn(sys.executable))
+    process = nodes.find_by_pid(spawn(sys.executable))
     assert process is not None
     assert not process.suspended
-    processes.send_signal(process, signal.SIGSTOP)
+    nodes.send_signal(process, signal.SIGSTOP)
 
     def is_suspended() -> bool:
-        now = processes.find_by_pid(process.pid)
+        now = nodes.find_by_pid(process.pid)
         return now is not None and now.suspended
 
-    assert processes.wait_for(is_suspended, seconds=10)
+    assert nodes.wait_for(is_suspended, seconds=10)
     assert nodes.signal_and_wait([process], signal.SIGTERM, seconds=10)
 
 
 def test_signalling_an_ended_process_reports_it(spawn: Spawner) -> None:
-    process = processes.find_by_pid(spawn(sys.executable))
+    process = nodes.find_by_pid(spawn(sys.executable))
     assert process is not None
     assert nodes.signal_and_wait([process], signal.SIGKILL, seconds=10)
-    assert not processes.send_signal(process, signal.SIGTERM)
+    assert not nodes.send_signal(process, signal.SIGTERM)

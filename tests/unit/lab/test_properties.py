@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from ktui.kafka.connection.connection import Connection
-from ktui.lab import clients, security
+from ktui.lab import readiness, security
 from ktui.lab.layout import Lab, Node, Security
-from ktui.lab.properties import render, server_properties
+from ktui.lab.security import render, server_properties
 from support.kafka.lab_layout import written_lab
 
 
@@ -99,17 +99,17 @@ def test_a_backslash_in_a_value_is_escaped() -> None:
 @pytest.mark.parametrize("user", ["admin", "viewer", "nobody"])
 def test_a_client_file_matches_the_librdkafka_settings(tmp_path: Path, user: str) -> None:
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
-    clients.write_files(lab)
+    readiness.write_files(lab)
     from_file = Connection.of(command_config=lab.client_file(user)).for_confluent()
-    assert from_file.items() >= clients.librdkafka_settings(lab, user).items()
+    assert from_file.items() >= readiness.librdkafka_settings(lab, user).items()
 
 
 def test_client_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
-    clients.write_files(lab)
+    readiness.write_files(lab)
     assert stat.S_IMODE(lab.client_file("admin").stat().st_mode) == 0o600
 
 
 def test_a_plaintext_lab_needs_no_client_files(tmp_path: Path) -> None:
-    clients.write_files(written_lab(tmp_path))
+    readiness.write_files(written_lab(tmp_path))
     assert list(tmp_path.iterdir()) == []

@@ -10,11 +10,10 @@ import msgspec
 import pytest
 
 from ktui.cli.lab.command import connect
-from ktui.lab import layout, nodes, server_log
+from ktui.lab import layout, nodes
 from ktui.lab import up as up_module
-from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import Java
-from ktui.lab.layout import Lab
+from ktui.lab.layout import Lab, LabError, WrongInput
 from ktui.lab.up import LabRequest, up
 from support.kafka.lab_layout import written_lab
 
@@ -114,7 +113,7 @@ def test_the_error_lines_of_a_log_are_its_last_errors_without_stack_frames(
         "\t... 3 more\n"
         "10:02 INFO  shutting down\n"
     )
-    assert server_log.error_lines(log) == (
+    assert nodes.error_lines(log) == (
         "10:01 ERROR KafkaServer: cannot start",
         "org.apache.kafka.common.config.ConfigException: Invalid value many",
     )
@@ -123,8 +122,8 @@ def test_the_error_lines_of_a_log_are_its_last_errors_without_stack_frames(
 def test_a_log_without_errors_yields_its_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("".join(f"line {number}\n" for number in range(20)))
-    assert server_log.error_lines(log, most=2) == ("line 18", "line 19")
+    assert nodes.error_lines(log, most=2) == ("line 18", "line 19")
 
 
 def test_a_missing_log_yields_no_lines(tmp_path: Path) -> None:
-    assert server_log.error_lines(tmp_path / "server.log") == ()
+    assert nodes.error_lines(tmp_path / "server.log") == ()

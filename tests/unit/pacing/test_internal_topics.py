@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import WaitsFor, decide_steps, waiting_for
-from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Full, InternalOrder, Limits, Mode, Order, Shape
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Decision, WantedPartition
 from ktui.pacing.steps import after
 from support.runs.pacing import Brokers, broken, on_the_way, submit
 

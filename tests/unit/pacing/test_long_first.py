@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, LimitsProblem, Order, Shape, default_limits, parse_limits
 from ktui.pacing.queue import Copies, bytes_ahead, put_long_first
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
+from ktui.pacing.situation import WantedPartition
 from support.runs.pacing import on_the_way
 
 MIB, GIB = 1024**2, 1024**3

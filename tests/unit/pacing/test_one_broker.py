@@ -16,9 +16,9 @@ from ktui.pacing.limits import (
     parse_broker_limits,
     parse_limits,
 )
+from ktui.pacing.queue import Usage
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
-from ktui.pacing.usage import Usage
 from support.runs.pacing import Brokers, complete, foreign_use, numbers, roster_of, submit, tp
 
 MIB = 1024 * 1024

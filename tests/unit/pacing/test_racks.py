@@ -12,11 +12,11 @@ from ktui.cli.options.limits import complete_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.events import LimitsChanged, StepBegun
 from ktui.pacing.choosing import WaitsFor, waiting_for
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import FIELDS, Full, Limits, Shape
+from ktui.pacing.queue import Usage
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
-from ktui.pacing.usage import Usage
+from ktui.pacing.situation import WantedPartition
 from support.runs.held_to_rules import Rules
 from support.runs.pacing import Brokers, complete, numbers, on_the_way, submit, tp
 from support.runs.stories import Story

@@ -11,11 +11,10 @@ from ktui.pacing.choosing import (
     decide_steps,
     waiting_for,
 )
-from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Full, Limits, Mode, Order, Shape
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Urgency
+from ktui.pacing.situation import Decision, Move, Urgency, WantedPartition
 from support.runs.pacing import (
     Brokers,
     broken,

@@ -16,11 +16,11 @@ from ktui.pacing.choosing import (
     decide_steps,
     waiting_for,
 )
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Full, Limits, Mode, Shape
+from ktui.pacing.queue import Usage
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
-from ktui.pacing.usage import Usage
+from ktui.pacing.situation import WantedPartition
 from support.runs.pacing import (
     Brokers,
     broker_limits,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Blocked, Done
+from ktui.pacing.situation import Blocked, Decision, Done, WantedPartition
 from ktui.pacing.steps import after
 from support.runs.pacing import (
     Brokers,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import read_plan
 
 CORPUS = Path(__file__).parent / "corpus"

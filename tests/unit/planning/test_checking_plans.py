@@ -21,7 +21,7 @@ from ktui.planning.check.findings import (
     Severity,
 )
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.read.problems import FilePosition
+from ktui.planning.read.json_cursor import FilePosition
 from ktui.planning.read.read import read_plan
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}

@@ -15,12 +15,11 @@ from ktui.cluster.coordination import (
     share_state_key,
 )
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.check.check import check_plan
-from ktui.planning.check.coordinators import coordinator_moves
+from ktui.planning.check.check import check_plan, coordinator_moves
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
@@ -86,7 +85,7 @@ async def test_what_changes_its_coordinator_is_counted_with_the_partitions() -> 
 async def test_a_plan_that_moves_no_internal_leader_asks_no_broker_and_says_nothing() -> None:
     plan = Plan((move(GROUPS_TOPIC, 0, 1, 4), move("orders", 0, 4, 2)))
     cluster = a_cluster()
-    cluster.do(events.Deny("coordinated_ids"))
+    cluster.do(layout.Deny("coordinated_ids"))
     seen, notes = await notes_of(plan, cluster)
 
     assert notes == []
@@ -95,7 +94,7 @@ async def test_a_plan_that_moves_no_internal_leader_asks_no_broker_and_says_noth
 
 async def test_transactional_ids_that_may_not_be_described_are_named_with_the_missing_acl() -> None:
     cluster = a_cluster()
-    cluster.do(events.Deny("coordinated_ids"))
+    cluster.do(layout.Deny("coordinated_ids"))
     _, (note,) = await notes_of(Plan((move(TRANSACTIONS_TOPIC, 2, 4, 1),)), cluster)
 
     assert note.sentence == (
@@ -107,7 +106,7 @@ async def test_transactional_ids_that_may_not_be_described_are_named_with_the_mi
 
 async def test_groups_that_cannot_be_listed_are_not_counted_and_the_reason_is_given() -> None:
     cluster = a_cluster()
-    cluster.do(events.Deny("coordinated_ids"))
+    cluster.do(layout.Deny("coordinated_ids"))
     plan = Plan((move(GROUPS_TOPIC, 0, 4, 2), move(TRANSACTIONS_TOPIC, 2, 4, 1)))
     seen, notes = await notes_of(plan, cluster)
 
@@ -169,7 +168,7 @@ async def test_share_groups_that_cannot_be_described_are_not_counted_and_the_rea
     None
 ):
     cluster = a_cluster()
-    cluster.do(events.Deny("coordinated_ids"))
+    cluster.do(layout.Deny("coordinated_ids"))
     plan = Plan((move(SHARE_GROUPS_TOPIC, 3, 4, 1),))
     seen, (note,) = await notes_of(plan, cluster)
 

@@ -12,10 +12,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigSource, OffsetsAnswer
 from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.measure_growth import MEASURED_S
-from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.check.snapshot import MEASURED_S, take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.counting_reader import CountingReader
@@ -55,7 +54,7 @@ async def test_the_inbound_rate_is_measured_for_partitions_that_gain_replicas() 
 
 async def test_a_partition_without_writes_has_rate_zero_even_with_an_unknown_size() -> None:
     cluster = orders(0.0)
-    cluster.do(events.Deny("log_dirs"))
+    cluster.do(layout.Deny("log_dirs"))
 
     assert (await measured(cluster)).inbound == {tp("orders-0"): 0, tp("orders-1"): 0}
 
@@ -90,7 +89,7 @@ async def test_the_rate_of_a_compacted_topic_is_unknown() -> None:
 
 async def test_the_rate_is_unknown_without_the_size() -> None:
     cluster = orders()
-    cluster.do(events.Deny("log_dirs"))
+    cluster.do(layout.Deny("log_dirs"))
 
     assert (await measured(cluster)).inbound == {}
 
@@ -131,7 +130,7 @@ async def test_a_leader_that_dies_meanwhile_leaves_the_rate_unknown() -> None:
     cluster = orders()
 
     seen = await take_snapshot(
-        Watched(cluster, lambda: cluster.do(events.Kill(1))), PLAN, cluster.clock
+        Watched(cluster, lambda: cluster.do(layout.Kill(1))), PLAN, cluster.clock
     )
 
     assert set(seen.inbound) == {tp("orders-1")}

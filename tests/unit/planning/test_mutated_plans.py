@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import read_plan
 
 EACH = 15

@@ -13,7 +13,7 @@ from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.reader import SimulatedReader
@@ -81,7 +81,7 @@ def orders_can_be_started(seen: ClusterSnapshot) -> bool:
 
 async def test_brokers_that_are_down_are_not_asked() -> None:
     cluster = SimulatedCluster(orders().spec, VirtualClock(leaping=True))
-    cluster.do(events.Shutdown(4))
+    cluster.do(layout.Shutdown(4))
     wait(cluster, 5.0)
 
     seen = await take_snapshot(cluster.reader(), PLAN)
@@ -92,8 +92,8 @@ async def test_brokers_that_are_down_are_not_asked() -> None:
 
 async def test_denied_log_dirs_and_settings_are_missing_and_named_by_broker() -> None:
     cluster = orders()
-    cluster.do(events.Deny("log_dirs"))
-    cluster.do(events.Deny("broker_config"))
+    cluster.do(layout.Deny("log_dirs"))
+    cluster.do(layout.Deny("broker_config"))
 
     seen = await take_snapshot(cluster.reader(), PLAN)
 
@@ -107,7 +107,7 @@ async def test_denied_log_dirs_and_settings_are_missing_and_named_by_broker() ->
 
 async def test_denied_topic_settings_are_missing_and_named() -> None:
     cluster = orders()
-    cluster.do(events.Deny("topic_configs"))
+    cluster.do(layout.Deny("topic_configs"))
 
     seen = await take_snapshot(cluster.reader(), PLAN)
 

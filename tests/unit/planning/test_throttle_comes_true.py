@@ -12,7 +12,7 @@ from ktui.planning.check.findings import FindingKind
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.preflights import preflight
@@ -46,7 +46,7 @@ def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:
     """Return whether moves that start together have ended after an hour."""
     ours = cluster()
     ours.do(throttle("follower", 4, rate))
-    ours.do(events.Alter({tp(name): (4, 2, 3) for name in names}))
+    ours.do(layout.Alter({tp(name): (4, 2, 3) for name in names}))
     wait(ours, 3_600.0)
     return not asyncio.run(ours.reader().list_reassignments())
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.planning.objective import Objective
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
     BrokerRate,
+    Objective,
     ThrottleProblem,
     ThrottleRates,
     parse_throttle_rates,

@@ -10,7 +10,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Reading
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Lane, Progress, Role
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import a_cluster, wait
 from support.simulated.observations import T0, a_move, a_partition, an_observation, at, folded
 from support.simulated.seen_polls import Recorder, moving
@@ -227,7 +227,7 @@ def test_the_rate_of_a_copy_that_stops_falls_after_a_short_pause() -> None:
     cluster = a_cluster(moving=["orders-0"])
     recorder = Recorder(cluster)
     polls = recorder.record(60)
-    cluster.do(events.Slow(4, 0.0))
+    cluster.do(layout.Slow(4, 0.0))
     polls += recorder.record(30)
     rates = [lane(folded(polls[: 61 + n])).rate_messages_s or 0.0 for n in (1, 14, 16, 29)]
     assert rates[0] == rates[1] == pytest.approx(1_000)
@@ -254,10 +254,10 @@ def test_an_outage_of_the_whole_cluster_does_not_lower_the_rate_of_a_copy() -> N
     recorder = Recorder(cluster)
     now = folded(recorder.record(60))
     for broker in cluster.machines:
-        cluster.do(events.Kill(broker))
+        cluster.do(layout.Kill(broker))
     wait(cluster, 40)
     for broker in cluster.machines:
-        cluster.do(events.Start(broker))
+        cluster.do(layout.Start(broker))
     wait(cluster, 10)
     after = recorder.record(11)[1:]
     for seconds in (1, 2, 5, 10):
@@ -269,12 +269,12 @@ def test_an_outage_of_the_whole_cluster_does_not_lower_the_rate_of_a_copy() -> N
 
 def test_progress_between_distant_polls_does_not_inflate_the_rate() -> None:
     cluster = a_cluster(moving=["orders-0"], copied_s=18_000)
-    cluster.do(events.Slow(4, 1 / 18))
+    cluster.do(layout.Slow(4, 1 / 18))
     recorder = Recorder(cluster)
     now = folded(recorder.record(30))
-    cluster.do(events.Slow(4, 1.0))
+    cluster.do(layout.Slow(4, 1.0))
     wait(cluster, 49)
-    cluster.do(events.Slow(4, 1 / 18))
+    cluster.do(layout.Slow(4, 1 / 18))
     adding = lane(folded(recorder.record(), now))
     assert adding.lag_messages is not None
     assert adding.lag_messages < 100_000
@@ -285,9 +285,9 @@ def test_downtime_of_a_broker_does_not_lower_the_rate_of_its_copy() -> None:
     cluster = a_cluster(moving=["orders-0"])
     recorder = Recorder(cluster)
     polls = recorder.record(10)
-    cluster.do(events.Shutdown(4))
+    cluster.do(layout.Shutdown(4))
     polls += recorder.record(40)
-    cluster.do(events.Start(4))
+    cluster.do(layout.Start(4))
     polls += recorder.record(20)
     assert lane(folded(polls)).rate_messages_s == pytest.approx(1_000)
 

@@ -13,7 +13,7 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import fold as folding
 from ktui.progress.news import PER_TIMELINE, EventSeverity
 from ktui.progress.timeline import Event, Progress, in_time_order
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import START, T0, a_move, a_partition, an_observation, folded
 from support.simulated.seen_polls import Recorder

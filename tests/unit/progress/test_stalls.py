@@ -11,7 +11,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import a_cluster, wait
 from support.simulated.observations import T0, a_move, a_partition, an_observation, at, folded
 from support.simulated.seen_polls import Recorder, moving
@@ -108,7 +108,7 @@ def test_a_target_that_is_down_copies_nothing() -> None:
     cluster = a_cluster(moving=["orders-0"])
     recorder = Recorder(cluster)
     polls = recorder.record(10)
-    cluster.do(events.Shutdown(4))
+    cluster.do(layout.Shutdown(4))
     wait(cluster, 1.0)
     now = folded([*polls, *recorder.record()])
     lane = now.timelines[T0].lanes[4]

@@ -7,11 +7,11 @@ import pytest
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Census
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.progress.health import Health, health
+from ktui.progress.memory import Health, health
 from ktui.progress.row import state_word
 from ktui.progress.summary import Totals, broker_loads, totals
 from ktui.progress.timeline import Progress
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.moving_clusters import a_cluster, move
 from support.simulated.observations import (
     START,
@@ -87,7 +87,7 @@ def test_a_brokers_leaders_come_from_the_census() -> None:
 def test_totals_count_each_move_once_by_its_state() -> None:
     cluster = a_cluster(moving=["orders-0"], resting=["orders-1"], messages=10_500)
     cluster.do(move("orders-1", 5, 2, 3))
-    cluster.do(events.Slow(5, 0.1))
+    cluster.do(layout.Slow(5, 0.1))
     whole = totals(folded(Recorder(cluster).record(20)))
     assert (whole.moving, whole.done, whole.stalled) == (1, 1, 0)
     assert totals(folded([an_observation([a_partition()])])) == Totals()

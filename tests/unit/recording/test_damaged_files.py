@@ -12,8 +12,15 @@ import pytest
 from ktui.inputfile import FileProblem
 from ktui.recording import segments
 from ktui.recording.lines import End, Head
-from ktui.recording.playing import Damage, PlayedPoll, play_session
-from ktui.recording.reading import BadLine, find_segments, find_sessions, read_lines
+from ktui.recording.reading import (
+    BadLine,
+    Damage,
+    PlayedPoll,
+    find_segments,
+    find_sessions,
+    play_session,
+    read_lines,
+)
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,

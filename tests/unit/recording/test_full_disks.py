@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from ktui.recording import writing
-from ktui.recording.playing import PlayedPoll
+from ktui.recording.reading import PlayedPoll
 from ktui.recording.writing import seal
 from support.recordings.recordings import (
     Recording,

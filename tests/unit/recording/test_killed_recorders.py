@@ -14,8 +14,7 @@ import pytest
 
 from ktui.recording import segments
 from ktui.recording.lines import Head
-from ktui.recording.playing import Damage, PlayedPoll
-from ktui.recording.reading import read_lines
+from ktui.recording.reading import Damage, PlayedPoll, read_lines
 from ktui.recording.writing import Sealed, seal
 from support.recordings.recordings import (
     Recording,

@@ -10,8 +10,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.recording.lines import End, LostPollLine, RunLine
-from ktui.recording.playing import PlayedPoll, play_session
-from ktui.recording.reading import find_sessions
+from ktui.recording.reading import PlayedPoll, find_sessions, play_session
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -13,10 +13,10 @@ from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import topic_resource
 from ktui.recording.lines import LostPollLine
-from ktui.recording.playing import PlayedPoll
+from ktui.recording.reading import PlayedPoll
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.recordings.recordings import all_to_the_millisecond, happenings, seen_in
 from support.simulated.polled_cluster import EVERYONE, Looking, looking_at_a_move
 
@@ -42,7 +42,7 @@ async def test_every_poll_of_a_cluster_is_in_the_recording(tmp_path: Path) -> No
         polls = RecordedPolls(polled, tmp_path)
         seen = [await polls.poll() for _ in range(10)]
         seen += [await polls.poll(EVERYTHING) for _ in range(40)]
-        await polled.do(events.Hang(4))
+        await polled.do(layout.Hang(4))
         seen += [await polls.poll(EVERYTHING) for _ in range(5)]
 
     assert seen[-1].failures
@@ -56,7 +56,7 @@ async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before
     async with looking_at_a_move() as polled:
         polls = RecordedPolls(polled, tmp_path)
         await polls.poll()
-        await polled.do(*map(events.Kill, EVERYONE))
+        await polled.do(*map(layout.Kill, EVERYONE))
         with pytest.raises(Unreachable) as raised:
             await polls.poll()
 
@@ -73,7 +73,7 @@ async def test_settings_reported_as_changed_are_read_in_the_next_poll(
     async with looking_at_a_move() as polled:
         polls = RecordedPolls(polled, tmp_path)
         await polls.poll()
-        await polled.do(events.AlterConfigs((change,)))
+        await polled.do(layout.AlterConfigs((change,)))
         polls.source.settings_changed({"orders"}, ())
         await polls.poll()
 

@@ -13,8 +13,7 @@ import pytest
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
-from ktui.recording.playing import PlayedPoll, play_session
-from ktui.recording.reading import GoodLine, find_sessions
+from ktui.recording.reading import GoodLine, PlayedPoll, find_sessions, play_session
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,

@@ -13,8 +13,7 @@ import pytest
 
 from ktui.cluster.observation import Observation
 from ktui.recording.lines import RunLine, to_ms, wall_ms
-from ktui.recording.playing import Damage
-from ktui.recording.reading import find_sessions
+from ktui.recording.reading import Damage, find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Axis, Tape, TapeItem, parse_second
 from ktui.simulated.clock import VirtualClock

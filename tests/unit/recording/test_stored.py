@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktui.durable import make_folder
-from ktui.recording.playing import Damage, PlayedPoll
+from ktui.recording.reading import Damage, PlayedPoll
 from ktui.recording.stored import StoredSegment, is_live, remove_segments, stored_sessions, tidy
 from support.recordings.recordings import Recording, files_in, happenings
 

@@ -12,7 +12,7 @@ import pytest
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
 from ktui.recording.lines import CensusLine, End, Head, LostPollLine, PollLine, RunLine
-from ktui.recording.playing import PlayedPoll
+from ktui.recording.reading import PlayedPoll
 from support.recordings.recordings import happenings
 from support.simulated.polled_cluster import ORDERS
 

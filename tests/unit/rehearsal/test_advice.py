@@ -10,8 +10,7 @@ from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin, StepGat
 from ktui.execution.run.run import Run
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.rehearsal.aftermath import what_to_do
-from ktui.rehearsal.played import Aftermath, EndedBy, Hit
+from ktui.rehearsal.aftermath import Aftermath, EndedBy, Hit, what_to_do
 from ktui.rehearsal.summary import Summary, summarise
 from ktui.simulated.clock import FIRST_MOMENT
 from support.rehearsal.small_twins import ONTO_4, played

@@ -25,15 +25,21 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import Schedule
 from ktui.execution.run.run import Run
 from ktui.insights.prior import Prior, RateCurve, Spread
-from ktui.planning.check.placement import read_with_log_dirs
+from ktui.planning.check.snapshot import read_with_log_dirs
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.rehearsal.branch.compare import Happening, WhatWas, comparison
-from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
+from ktui.rehearsal.branch.compare import (
+    BranchPoint,
+    Happening,
+    RecordedEntries,
+    WhatWas,
+    comparison,
+    entries_for_twin,
+)
 from ktui.rehearsal.branch.twin import twin_at
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.twin.make import ClusterTwin
 from support.journals.journals import started
 from support.simulated.observations import START

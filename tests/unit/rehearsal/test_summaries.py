@@ -9,7 +9,7 @@ from ktui.pacing.limits import Limits
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.timeline import Cause
-from ktui.rehearsal.played import EndedBy
+from ktui.rehearsal.aftermath import EndedBy
 from ktui.rehearsal.summary import Summary, summarise
 from ktui.rehearsal.twin import Pace
 from support.rehearsal.small_twins import ONTO_4, SIZE, SPEC, TWIN, played

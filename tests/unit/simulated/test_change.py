@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
+from ktui.simulated.controller.altering import DecisionContext, Election, RequestedChange, decide
+from ktui.simulated.controller.configs import rules_of
 from ktui.simulated.controller.records import Registration
-from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.layout import VERSIONS
 
 OFFLINE = Registration((1, 2, 3), (), None, 5, 7)

@@ -6,7 +6,7 @@ from ktui.cluster.broker import LogDir
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
 from ktui.cluster.settings import CORDONED, LOG_DIR_RATE
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, TopicSpec
 from support.contract.world import setting
@@ -31,7 +31,7 @@ async def move(cluster: SimulatedCluster, tp: TopicPartition, path: str) -> Writ
 async def test_metadata_shows_a_lost_replica_and_its_consequences_together() -> None:
     cluster = two_log_dirs()
     reader = cluster.reader()
-    cluster.do(events.FailLogDir(1, SECOND))
+    cluster.do(layout.FailLogDir(1, SECOND))
 
     before = (await reader.describe_topics(["orders"])).partitions[T1]
     wait(cluster, 0.1)
@@ -56,13 +56,13 @@ def test_a_broker_whose_only_working_log_dir_is_cordoned_is_fully_cordoned() -> 
         return cluster.controller.alter({T0: (1, 3)}, allow_replication_factor_change=False)[T0]
 
     assert added().verdict is Verdict.ACCEPTED
-    cluster.do(events.FailLogDir(3, SECOND))
+    cluster.do(layout.FailLogDir(3, SECOND))
     assert added().code == "INVALID_REPLICA_ASSIGNMENT"
 
 
 async def test_a_failed_log_dir_is_reported_without_its_size() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.FailLogDir(1, SECOND))
+    cluster.do(layout.FailLogDir(1, SECOND))
 
     working, failed = (await cluster.reader().log_dirs(1, [])).log_dirs
 
@@ -74,10 +74,10 @@ async def test_a_lost_replica_is_not_elected_and_a_partition_without_another_has
     None
 ):
     cluster = two_log_dirs()
-    cluster.do(events.FailLogDir(1, SECOND))
+    cluster.do(layout.FailLogDir(1, SECOND))
 
     elected = (await cluster.writer().elect_preferred_leaders([T1]))[T1]
-    cluster.do(events.FailLogDir(2, SECOND))
+    cluster.do(layout.FailLogDir(2, SECOND))
 
     assert (elected.verdict, elected.code) == (Verdict.REFUSED, "PREFERRED_LEADER_NOT_AVAILABLE")
     known = cluster.controller.get(T1)
@@ -87,8 +87,8 @@ async def test_a_lost_replica_is_not_elected_and_a_partition_without_another_has
 
 async def test_a_lost_replica_can_be_replaced_by_a_reassignment() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.FailLogDir(1, SECOND))
-    cluster.do(events.Alter({T1: (3, 2)}))
+    cluster.do(layout.FailLogDir(1, SECOND))
+    cluster.do(layout.Alter({T1: (3, 2)}))
 
     wait(cluster, 30.0)
 
@@ -102,11 +102,11 @@ async def test_a_restarted_broker_has_forgotten_the_log_dir_for_a_replica_to_com
     writer, reader = cluster.writer(), cluster.reader()
     await writer.alter_log_dirs(3, {T0: SECOND})
     await writer.alter_log_dirs(4, {T0: SECOND})
-    cluster.do(events.Kill(4))
-    cluster.do(events.Start(4))
+    cluster.do(layout.Kill(4))
+    cluster.do(layout.Start(4))
     wait(cluster, 30.0)
 
-    cluster.do(events.Alter({T0: (1, 2, 3, 4)}))
+    cluster.do(layout.Alter({T0: (1, 2, 3, 4)}))
     wait(cluster, 30.0)
 
     assert (await reader.log_dirs(3, [T0])).replicas[T0].path == SECOND
@@ -115,7 +115,7 @@ async def test_a_restarted_broker_has_forgotten_the_log_dir_for_a_replica_to_com
 
 def test_a_broker_that_loses_its_first_log_dir_goes_down() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.FailLogDir(1, FIRST))
+    cluster.do(layout.FailLogDir(1, FIRST))
     assert cluster.machines.up() == [2, 3, 4, 5]
 
 
@@ -135,7 +135,7 @@ async def test_the_throttle_of_log_dirs_is_the_brokers_setting() -> None:
 
 async def test_a_move_whose_answer_is_lost_has_an_unknown_outcome_and_takes_place() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.LoseAnswer())
+    cluster.do(layout.LoseAnswer())
 
     assert (await move(cluster, T0, SECOND)).verdict is Verdict.UNKNOWN
 
@@ -144,7 +144,7 @@ async def test_a_move_whose_answer_is_lost_has_an_unknown_outcome_and_takes_plac
 
 async def test_a_move_that_is_denied_is_refused_with_the_missing_permission() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.Deny("alter_log_dirs"))
+    cluster.do(layout.Deny("alter_log_dirs"))
 
     result = await move(cluster, T0, SECOND)
 
@@ -152,8 +152,8 @@ async def test_a_move_that_is_denied_is_refused_with_the_missing_permission() ->
     assert result.needs == "Alter on the cluster"
 
 
-def cordon(broker: int, value: str) -> events.AlterConfigs:
-    return events.AlterConfigs(
+def cordon(broker: int, value: str) -> layout.AlterConfigs:
+    return layout.AlterConfigs(
         (setting(ConfigScope.BROKER, str(broker), CORDONED, ConfigOp.SET, value),)
     )
 
@@ -170,7 +170,7 @@ async def test_one_of_two_log_dirs_is_cordoned_and_takes_no_further_replica() ->
     assert await cordoned(cluster, 1) == [SECOND]
     assert (await move(cluster, T0, SECOND)).code == "INVALID_REPLICA_ASSIGNMENT"
     cluster.do(
-        events.CreateTopic(TopicSpec(name="audit", replicas=((1, 2), (1, 2), (1, 2), (1, 2))))
+        layout.CreateTopic(TopicSpec(name="audit", replicas=((1, 2), (1, 2), (1, 2), (1, 2))))
     )
     audit = [TopicPartition("audit", n) for n in range(4)]
     held = (await cluster.reader().log_dirs(1, audit)).replicas

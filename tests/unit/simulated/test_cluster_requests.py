@@ -14,7 +14,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
@@ -37,7 +37,7 @@ def moving(cluster: SimulatedCluster) -> bool:
 
 async def test_a_lost_request_has_an_unknown_outcome_and_no_effect() -> None:
     cluster = a_cluster()
-    cluster.do(events.LoseRequest())
+    cluster.do(layout.LoseRequest())
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
 
@@ -47,7 +47,7 @@ async def test_a_lost_request_has_an_unknown_outcome_and_no_effect() -> None:
 
 async def test_a_lost_answer_has_an_unknown_outcome_but_the_change_is_made() -> None:
     cluster = a_cluster()
-    cluster.do(events.LoseAnswer())
+    cluster.do(layout.LoseAnswer())
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
 
@@ -56,7 +56,7 @@ async def test_a_lost_answer_has_an_unknown_outcome_but_the_change_is_made() -> 
 
 async def test_a_late_request_starts_a_move_after_its_cancel_was_refused() -> None:
     cluster = a_cluster()
-    cluster.do(events.DelayRequest(by_s=30.0))
+    cluster.do(layout.DelayRequest(by_s=30.0))
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
     assert (await alter(cluster, None)).code == "NO_REASSIGNMENT_IN_PROGRESS"
 
@@ -67,7 +67,7 @@ async def test_a_late_request_starts_a_move_after_its_cancel_was_refused() -> No
 
 async def test_an_injected_fault_affects_only_the_next_change() -> None:
     cluster = a_cluster()
-    cluster.do(events.LoseRequest())
+    cluster.do(layout.LoseRequest())
     await alter(cluster, TARGET)
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.ACCEPTED
@@ -92,8 +92,8 @@ async def test_metadata_shows_the_old_topic_for_a_moment_after_it_is_recreated()
     cluster = a_cluster(metadata_lag_s=0.1)
     reader = cluster.reader()
     before = (await reader.describe_topics(["orders"])).partitions[ORDERS]
-    cluster.do(events.DeleteTopic("orders"))
-    cluster.do(events.CreateTopic(TopicSpec(name="orders", replicas=((4, 5),))))
+    cluster.do(layout.DeleteTopic("orders"))
+    cluster.do(layout.CreateTopic(TopicSpec(name="orders", replicas=((4, 5),))))
 
     stale = (await reader.describe_topics(["orders"])).partitions[ORDERS]
     names = [tp.topic async for page in reader.scan_topics() for tp in page.partitions]
@@ -109,7 +109,7 @@ async def test_metadata_shows_the_old_topic_for_a_moment_after_it_is_recreated()
 async def test_a_deleted_topic_is_absent_once_brokers_know() -> None:
     cluster = a_cluster(metadata_lag_s=0.1)
     reader = cluster.reader()
-    cluster.do(events.DeleteTopic("orders"))
+    cluster.do(layout.DeleteTopic("orders"))
 
     assert not (await reader.describe_topics(["orders"])).absent
     wait(cluster, 0.1)
@@ -120,25 +120,25 @@ async def test_a_deleted_topic_is_absent_once_brokers_know() -> None:
 async def test_a_missing_permission_is_named_until_it_is_granted() -> None:
     cluster = a_cluster()
     reader = cluster.reader()
-    cluster.do(events.Deny("log_dirs"))
+    cluster.do(layout.Deny("log_dirs"))
 
     with pytest.raises(NotAuthorized, match="describing log dirs"):
         await reader.log_dirs(1, [ORDERS])
 
-    cluster.do(events.Allow("log_dirs"))
+    cluster.do(layout.Allow("log_dirs"))
     assert (await reader.log_dirs(1, [ORDERS])).sizes
 
 
 async def test_a_scan_without_describe_permission_finds_no_topics() -> None:
     cluster = a_cluster()
-    cluster.do(events.Deny("scan_topics"))
+    cluster.do(layout.Deny("scan_topics"))
 
     assert [page async for page in cluster.reader().scan_topics()] == []
 
 
 async def test_a_missing_permission_is_reported_in_kafkas_words() -> None:
     cluster = a_cluster()
-    cluster.do(events.Deny("list_reassignments"))
+    cluster.do(layout.Deny("list_reassignments"))
 
     with pytest.raises(NotAuthorized) as denied:
         await cluster.reader().list_reassignments()
@@ -149,7 +149,7 @@ async def test_a_missing_permission_is_reported_in_kafkas_words() -> None:
 
 async def test_a_denied_change_is_refused_for_each_of_its_parts() -> None:
     cluster = a_cluster()
-    cluster.do(events.Deny("alter_reassignments"))
+    cluster.do(layout.Deny("alter_reassignments"))
 
     result = await alter(cluster, TARGET)
 
@@ -162,7 +162,7 @@ async def test_requests_after_a_lost_one_are_not_sent_because_time_has_run_out()
     topic = TopicSpec(name="many", replicas=((1, 2),) * 2_500)
     cluster = a_cluster(topics=(topic,))
     for _ in range(2):
-        cluster.do(events.LoseAnswer())
+        cluster.do(layout.LoseAnswer())
     tps = [TopicPartition("many", number) for number in range(2_500)]
 
     results = await cluster.writer().alter_reassignments(
@@ -177,7 +177,7 @@ async def test_requests_after_a_lost_one_are_not_sent_because_time_has_run_out()
 
 async def test_a_lost_setting_of_one_broker_does_not_affect_the_others() -> None:
     cluster = a_cluster()
-    cluster.do(events.LoseRequest())
+    cluster.do(layout.LoseRequest())
     first, second = (ConfigResource(ConfigScope.BROKER, broker) for broker in ("1", "2"))
     rate = "follower.replication.throttled.rate"
     changes = [ConfigChange(resource, rate, ConfigOp.SET, "1000") for resource in (first, second)]
@@ -190,20 +190,20 @@ async def test_a_lost_setting_of_one_broker_does_not_affect_the_others() -> None
 
 async def test_a_change_sent_to_hanging_brokers_has_an_unknown_outcome() -> None:
     cluster = a_cluster()
-    cluster.do(events.Hang(3))
+    cluster.do(layout.Hang(3))
     resource = ConfigResource(ConfigScope.BROKER, "3")
     change = ConfigChange(resource, "follower.replication.throttled.rate", ConfigOp.SET, "1000")
     assert (await cluster.writer().alter_configs([change]))[resource].verdict is Verdict.UNKNOWN
 
     for broker in range(1, 6):
-        cluster.do(events.Hang(broker))
+        cluster.do(layout.Hang(broker))
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
 
 
 async def test_metadata_shows_a_dead_broker_and_its_consequences_together() -> None:
     cluster = a_cluster(metadata_lag_s=0.1, shutdown_s=0.0)
     reader = cluster.reader()
-    cluster.do(events.Shutdown(1))
+    cluster.do(layout.Shutdown(1))
 
     before = (await reader.describe_topics(["orders"])).partitions[ORDERS]
     alive = (await reader.describe_cluster()).brokers[1].alive
@@ -217,7 +217,7 @@ async def test_metadata_shows_a_dead_broker_and_its_consequences_together() -> N
 
 async def test_metadata_names_any_live_broker_as_the_controller() -> None:
     cluster = a_cluster()
-    cluster.do(events.Shutdown(1))
+    cluster.do(layout.Shutdown(1))
     wait(cluster, 3.0)
 
     named = {(await cluster.reader().describe_cluster()).controller for _ in range(100)}
@@ -237,20 +237,20 @@ async def test_a_negative_partition_number_is_unknown() -> None:
 async def test_a_hanging_broker_never_answers_and_another_answers_for_the_cluster() -> None:
     cluster = a_cluster()
     reader = cluster.reader()
-    cluster.do(events.Hang(3))
+    cluster.do(layout.Hang(3))
 
     with pytest.raises(TimedOut, match="broker 3"):
         await reader.log_offsets(3, ends=[ORDERS])
     assert (await reader.describe_cluster()).brokers
 
-    cluster.do(events.Resume(3))
+    cluster.do(layout.Resume(3))
     assert (await reader.log_offsets(3, ends=[ORDERS])).ends
 
 
 async def test_calls_are_unreachable_with_every_broker_down() -> None:
     cluster = a_cluster()
     for broker in range(1, 6):
-        cluster.do(events.Kill(broker))
+        cluster.do(layout.Kill(broker))
 
     with pytest.raises(Unreachable, match="no broker answered"):
         await cluster.reader().list_reassignments()
@@ -261,7 +261,7 @@ async def test_calls_are_unreachable_with_every_broker_down() -> None:
 async def test_calls_time_out_with_every_broker_hanging() -> None:
     cluster = a_cluster()
     for broker in range(1, 6):
-        cluster.do(events.Hang(broker))
+        cluster.do(layout.Hang(broker))
 
     with pytest.raises(TimedOut):
         await cluster.reader().list_reassignments()
@@ -269,7 +269,7 @@ async def test_calls_time_out_with_every_broker_hanging() -> None:
 
 async def test_only_the_setting_of_a_broker_that_is_down_is_not_sent() -> None:
     cluster = a_cluster()
-    cluster.do(events.Kill(3))
+    cluster.do(layout.Kill(3))
     rate = "follower.replication.throttled.rate"
     here, there = (ConfigResource(ConfigScope.BROKER, broker) for broker in ("1", "3"))
     changes = [ConfigChange(resource, rate, ConfigOp.SET, "1000") for resource in (here, there)]
@@ -285,7 +285,7 @@ async def test_only_the_setting_of_a_broker_that_is_down_is_not_sent() -> None:
 
 async def test_a_request_waits_for_the_new_controller_during_a_change() -> None:
     cluster = a_cluster()
-    cluster.do(events.ChangeController())
+    cluster.do(layout.ChangeController())
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.ACCEPTED
 
@@ -304,7 +304,7 @@ async def test_the_client_guards_the_replication_factor_before_4_1() -> None:
 async def test_metadata_omits_fenced_brokers_before_4_0() -> None:
     old, new = a_cluster(version="3.9"), a_cluster(version="4.0")
     for cluster in (old, new):
-        cluster.do(events.Shutdown(5))
+        cluster.do(layout.Shutdown(5))
         wait(cluster, 3.0)
 
     assert 5 not in (await old.reader().describe_cluster()).brokers
@@ -313,20 +313,20 @@ async def test_metadata_omits_fenced_brokers_before_4_0() -> None:
 
 async def test_scheduled_changes_by_other_tools_take_effect_like_direct_ones() -> None:
     cluster = a_cluster()
-    cluster.schedule(events.ScheduledEvent(5.0, events.Alter({ORDERS: TARGET})))
+    cluster.schedule(layout.ScheduledEvent(5.0, layout.Alter({ORDERS: TARGET})))
     wait(cluster, 4.0)
     assert not moving(cluster)
 
     wait(cluster, 2.0)
 
     assert moving(cluster)
-    cluster.do(events.Alter({ORDERS: None}))
+    cluster.do(layout.Alter({ORDERS: None}))
     assert not moving(cluster)
 
 
 def test_a_finished_copy_has_the_log_end_of_its_leader() -> None:
     cluster = a_cluster()
-    cluster.do(events.Alter({ORDERS: TARGET}))
+    cluster.do(layout.Alter({ORDERS: TARGET}))
     wait(cluster, 5.0)
     half = cluster.replication.end(ORDERS, 4)
     wait(cluster, 6.0)

@@ -13,8 +13,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.simulated.controller.configs import ALL, Configs
-from ktui.simulated.controller.rules import rules_of
+from ktui.simulated.controller.configs import ALL, Configs, rules_of
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec
 
 ACCEPTED = WriteResult(Verdict.ACCEPTED)

@@ -6,7 +6,7 @@ import pytest
 
 from ktui.cluster.errors import Refused
 from ktui.cluster.ownership import HeartbeatAnswer, Member
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.clusters import a_cluster, wait
 
@@ -72,13 +72,13 @@ async def test_a_new_coordinator_restarts_live_sessions_but_not_expired_ones() -
     coordinator = cluster.groups.coordinator(GROUP)
     assert coordinator is not None
     wait(cluster, SESSION_S - 1.0)
-    cluster.do(events.Kill(coordinator))
+    cluster.do(layout.Kill(coordinator))
     wait(cluster, SESSION_S - 1.0)  # the session restarts when the dead broker is fenced, at 9 s
 
     assert cluster.groups.coordinator(GROUP) != coordinator
     assert await heard(cluster, member) is HeartbeatAnswer.STAYS
 
     wait(cluster, SESSION_S)
-    cluster.do(events.Kill(cluster.groups.coordinator(GROUP) or 0))
+    cluster.do(layout.Kill(cluster.groups.coordinator(GROUP) or 0))
     wait(cluster, 10.0)
     assert await heard(cluster, member) is HeartbeatAnswer.GONE

@@ -11,11 +11,10 @@ from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.simulated import events
-from ktui.simulated.events import OutsideEvent
-from ktui.simulated.layout import TopicSpec, TopicStart
+from ktui.simulated import layout
+from ktui.simulated.layout import OutsideEvent, TopicSpec, TopicStart
+from ktui.simulated.scenario.file import Scenario
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.record import Scenario
 
 Read = Callable[[str], Scenario]
 
@@ -149,45 +148,45 @@ def test_faults_are_ordered_by_time(read: Read) -> None:
     scenario = read(f"{TWO_TOPICS}faults:\n  - {{at: 2m, start: 3}}\n  - {{at: 30s, kill: 3}}\n")
 
     assert [(due.at_s, due.act) for due in scenario.faults] == [
-        (30, events.Kill(3)),
-        (120, events.Start(3)),
+        (30, layout.Kill(3)),
+        (120, layout.Start(3)),
     ]
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("kill: 1", events.Kill(1)),
-        ("shutdown: 1", events.Shutdown(1)),
-        ("start: 1", events.Start(1)),
-        ("hang: 1", events.Hang(1)),
-        ("resume: 1", events.Resume(1)),
-        ("slow: {broker: 2, share: 10%}", events.Slow(2, 0.1)),
-        ("fill-disk: {broker: 2, leave: 1GiB}", events.FillDisk(2, 2**30)),
-        ("change-controller:", events.ChangeController()),
-        ("set-inbound: {topic: orders, inbound: 5MB/s}", events.SetInbound("orders", 5e6)),
-        ("delete-topic: audit", events.DeleteTopic("audit")),
-        ("lose-request:", events.LoseRequest()),
-        ("lose-answer:", events.LoseAnswer()),
-        ("delay-request: 10s", events.DelayRequest(10)),
-        ("deny: log_dirs", events.Deny("log_dirs")),
-        ("allow: alter_configs", events.Allow("alter_configs")),
+        ("kill: 1", layout.Kill(1)),
+        ("shutdown: 1", layout.Shutdown(1)),
+        ("start: 1", layout.Start(1)),
+        ("hang: 1", layout.Hang(1)),
+        ("resume: 1", layout.Resume(1)),
+        ("slow: {broker: 2, share: 10%}", layout.Slow(2, 0.1)),
+        ("fill-disk: {broker: 2, leave: 1GiB}", layout.FillDisk(2, 2**30)),
+        ("change-controller:", layout.ChangeController()),
+        ("set-inbound: {topic: orders, inbound: 5MB/s}", layout.SetInbound("orders", 5e6)),
+        ("delete-topic: audit", layout.DeleteTopic("audit")),
+        ("lose-request:", layout.LoseRequest()),
+        ("lose-answer:", layout.LoseAnswer()),
+        ("delay-request: 10s", layout.DelayRequest(10)),
+        ("deny: log_dirs", layout.Deny("log_dirs")),
+        ("allow: alter_configs", layout.Allow("alter_configs")),
         (
             "create-topic: {name: new, replicas: [[1]]}",
-            events.CreateTopic(TopicSpec(name="new", replicas=((1,),))),
+            layout.CreateTopic(TopicSpec(name="new", replicas=((1,),))),
         ),
         (
             "elect: ['orders:2', audit]",
-            events.ElectLeaders((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
+            layout.ElectLeaders((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
         ),
-        ("cancel: ['audit:1']", events.Alter({tp("audit", 1): None})),
+        ("cancel: ['audit:1']", layout.Alter({tp("audit", 1): None})),
         (
             "alter: {partitions: [{topic: audit, partition: 0, replicas: [1, 3]}]}",
-            events.Alter({tp("audit", 0): (1, 3)}),
+            layout.Alter({tp("audit", 0): (1, 3)}),
         ),
         (
             "configure: [{topic: audit, key: flush.ms, value: 5}, {broker: 1, key: k, op: delete}]",
-            events.AlterConfigs(
+            layout.AlterConfigs(
                 (
                     ConfigChange(AUDIT, "flush.ms", ConfigOp.SET, "5"),
                     ConfigChange(BROKER_1, "k", ConfigOp.DELETE),
@@ -205,7 +204,7 @@ def test_every_outside_event_can_be_written_as_a_fault(
 def test_a_cancel_of_all_covers_every_partition(read: Read) -> None:
     cancel = act(read, "cancel: all")
 
-    assert isinstance(cancel, events.Alter)
+    assert isinstance(cancel, layout.Alter)
     assert len(cancel.targets) == 6
     assert set(cancel.targets.values()) == {None}
 
@@ -214,8 +213,8 @@ def test_a_recreated_topic_has_the_same_layout_and_no_data(read: Read) -> None:
     scenario = read(f"{TWO_TOPICS}faults: [{{at: 5s, recreate-topic: orders}}]\n")
     deleted, created = (due.act for due in scenario.faults)
 
-    assert deleted == events.DeleteTopic("orders")
-    assert isinstance(created, events.CreateTopic)
+    assert deleted == layout.DeleteTopic("orders")
+    assert isinstance(created, layout.CreateTopic)
     assert created.topic.replicas == scenario.spec.topics[0].replicas
     assert created.topic.bytes_each == 0
 

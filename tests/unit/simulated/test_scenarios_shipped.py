@@ -8,8 +8,8 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Cause, Phase, Progress, StallKind
+from ktui.simulated.scenario.file import Scenario
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
-from ktui.simulated.scenario.record import Scenario
 from support.simulated.scenario_play import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"

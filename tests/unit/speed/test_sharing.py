@@ -7,9 +7,8 @@ from math import inf
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Move, WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Situation, Step
+from ktui.pacing.situation import Move, Situation, Step, WantedPartition
 from ktui.pacing.steps import next_step
 from ktui.speed.simulate import (
     RestOfRun,

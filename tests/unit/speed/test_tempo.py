@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Situation
+from ktui.pacing.situation import Situation, WantedPartition
 from ktui.speed.copies import BrokerIntake
 from ktui.speed.simulate import RestOfRun, SimulatedOutcome, StepOverhead, simulate_rest_of_run
 from support.runs.received_copies import received

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.planning.intents.before_after import BeforeAfter, BrokerBeforeAfter, Holding
+from ktui.planning.intents.layout import BeforeAfter, BrokerBeforeAfter, Holding
 from ktui.tui.draw.cells import pieces_width
 from ktui.tui.screens.plan.preview_lines import change_lines
 

@@ -14,7 +14,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.text import describe_event
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Event
-from ktui.tui.screens.event_rows import (
+from ktui.tui.screens.event_list import (
     Choice,
     EventFilter,
     EventRows,

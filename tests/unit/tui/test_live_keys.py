@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from textual.binding import ActiveBinding, Binding
 from textual.dom import DOMNode
 
-from ktui.tui.widgets.live_keys import LiveKey, fit_keys, line_width
+from ktui.tui.widgets.bindings import LiveKey, fit_keys, line_width
 
 _NODE = DOMNode()
 

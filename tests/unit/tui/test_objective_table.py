@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
-from ktui.planning.objective import parse_objective
+from ktui.planning.throttle_rates import parse_objective
 from ktui.tui.draw.bars import BAR_CELLS, objective_bar
 from ktui.tui.widgets.objective_table import objective_table
 

@@ -13,8 +13,13 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, Option, Severity
 from ktui.tui.draw.bars import change_bar
 from ktui.tui.draw.cells import pieces_width
-from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
-from ktui.tui.screens.plan.steps import step_of, worst_of
+from ktui.tui.screens.plan.preview_lines import (
+    EVERYTHING,
+    Section,
+    preview_lines,
+    step_of,
+    worst_of,
+)
 from support.cli.preflights import GB, Way, a_plan, a_snapshot, preflight
 
 ALL: Way = ((1, 2, 3), (4, 2, 3))

@@ -19,7 +19,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.dashboard.map_model import MAP_CELLS, map_state
+from ktui.tui.screens.dashboard.map import MAP_CELLS, map_state
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, TARGET, Extents, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import row_pieces

@@ -16,7 +16,7 @@ from ktui.cluster.settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from ktui.tui.poll.overview import STALE_S, StaleThrottles
+from ktui.tui.poll.polling import STALE_S, StaleThrottles
 from support.simulated.observations import T0, a_move, a_partition, an_observation
 
 RATE = ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE

@@ -11,15 +11,9 @@ from ktui.captions import Caption, StoryMoment
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.progress.summary import Totals
-from ktui.tui.poll.overview import Overview
+from ktui.tui.poll.polling import Overview
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.story.captions import (
-    CaptionLine,
-    CaptionTrack,
-    StoryMoments,
-    picture_name,
-    save_picture,
-)
+from ktui.tui.story import CaptionLine, CaptionTrack, StoryMoments, picture_name, save_picture
 
 CAPTIONS = (
     Caption(say="one", at_s=0.0),

@@ -12,17 +12,20 @@ from ktui.cli.context.errors import BadInput
 from ktui.cluster.broker import Broker, online_brokers
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.figures import topic_names
 from ktui.cluster.fresh_read import (
     FreshMetadata,
     read_cluster_and_reassignments,
     with_reassignments,
 )
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.cluster.polled import topic_names
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.planning.check.rules import at_target
-from ktui.planning.names import (
+from ktui.planning.plan import (
+    LARGEST,
+    PartitionTarget,
+    Plan,
     closest_names,
     join_all,
     join_named,
@@ -30,7 +33,6 @@ from ktui.planning.names import (
     shortened,
     topic_name_problem,
 )
-from ktui.planning.plan import LARGEST, PartitionTarget, Plan
 from ktui.planning.replication_factor import (
     BrokerPool,
     FactorProblem,

@@ -27,12 +27,12 @@ from ktui.cli.alter.change import (
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
-from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
+from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
-from ktui.cli.start import new_run as of_run
-from ktui.cli.start.new_run import (
+from ktui.cli.start import command as of_run
+from ktui.cli.start.command import (
     DryRun,
     StartOptions,
     carry_out,
@@ -53,7 +53,7 @@ from ktui.execution.host.state_dir import LONGEST_NAME
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances, FindingKind
-from ktui.planning.check.placement import read_pool
+from ktui.planning.check.snapshot import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.quantities import as_count
 

@@ -20,7 +20,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice, w
 from ktui.cli.context.errors import BAD_INPUT, UNREAD, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options, controller_options
+from ktui.cli.options.common import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.settings import CORDONED
@@ -30,7 +30,7 @@ from ktui.execution.broker.unregister import check_unregister, kept_text, unregi
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.broker.runs import runs_on
-from ktui.planning.names import join_all
+from ktui.planning.plan import join_all
 
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change, and send nothing.")
 

@@ -24,13 +24,12 @@ from ktui.cli.context.claim import (
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
-from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Verb, grouped, state_option
+from ktui.cli.options.common import Verb, cluster_options, grouped, state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
+from ktui.cli.start.command import StartOptions, start_options
 from ktui.cli.start.follow import NOT_ALL_DONE
-from ktui.cli.start.new_run import StartOptions, start_options
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
 from ktui.cluster.text import clean

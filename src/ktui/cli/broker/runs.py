@@ -26,15 +26,14 @@ from ktui.cli.context.cluster import (
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import cluster_options
 from ktui.cli.options.limits import complete_limits
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI, concurrent_option
-from ktui.cli.output.gate import gate_line, shut_gate
+from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.plan.make import in_its_order
 from ktui.cli.process.launch import Launch, launch_left_run
-from ktui.cli.start.follow import EXIT_CODES, NOT_ALL_DONE, Engine, follow
-from ktui.cli.start.new_run import (
+from ktui.cli.start.command import (
     StartOptions,
     carry_out,
     check_new_run,
@@ -42,6 +41,7 @@ from ktui.cli.start.new_run import (
     show_dry_run,
     start_options,
 )
+from ktui.cli.start.follow import EXIT_CODES, NOT_ALL_DONE, Engine, follow
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.broker.removal import RemovalFile

@@ -20,7 +20,7 @@ from ktui.execution.run.scope import CancelEffect
 from ktui.execution.run.states import CancelKind
 from ktui.execution.run.text import KIND_IN_WORDS, replica_list_text
 from ktui.ops.cancel import CancelRequest, ClusterCancel, RunOnCluster
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 from ktui.quantities import as_bytes, as_count
 
 MOST_ROWS = 40

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from ktui.planning.names import closest_names
+from ktui.planning.plan import closest_names
 
 _COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 

@@ -32,7 +32,7 @@ from ktui.cli.doctor.findings import (
 )
 from ktui.cli.doctor.throttles import clear, judge_throttles
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options, controller_options
+from ktui.cli.options.common import cluster_options, controller_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
@@ -45,7 +45,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities
 from ktui.kafka.reader import KafkaReader
 from ktui.ops.leftovers import Leftovers, ScannedTopics
-from ktui.progress.health import Health, health
+from ktui.progress.memory import Health, health
 
 A = TypeVar("A")
 Visible = Callable[[Collection[str] | None], Awaitable[Collection[str]]]

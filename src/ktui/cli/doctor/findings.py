@@ -30,10 +30,10 @@ from ktui.kafka.capabilities import BrokerAbilities, NeededApi
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
 from ktui.lab.layout import VERSIONS
-from ktui.planning.check.permissions import grant_command
-from ktui.planning.names import join_all, join_named
-from ktui.planning.objective import CANARY_PREFIX, is_canary
-from ktui.progress.health import Health
+from ktui.planning.check.findings import grant_command
+from ktui.planning.plan import join_all, join_named
+from ktui.planning.throttle_rates import CANARY_PREFIX, is_canary
+from ktui.progress.memory import Health
 from ktui.tui.draw.format import as_took
 
 SUPPORTED = tuple(version.rpartition(".")[0] for version in reversed(VERSIONS))

@@ -13,8 +13,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.run.run import Run
 from ktui.inputfile import FileProblem
 from ktui.ops.preview import read_obstacles, read_permissions
-from ktui.planning.check.findings import Finding, Severity
-from ktui.planning.check.permissions import NeededPermission, missing_permissions
+from ktui.planning.check.findings import Finding, NeededPermission, Severity, missing_permissions
 from ktui.planning.throttle_rates import ThrottleRates
 
 

@@ -34,7 +34,7 @@ from ktui.ops.leftovers import (
     ThrottleReason,
     ThrottleScan,
 )
-from ktui.planning.names import join_all, join_named, join_some
+from ktui.planning.plan import join_all, join_named, join_some
 from ktui.quantities import as_count, as_rate
 
 CLEAR = (

@@ -13,16 +13,15 @@ import msgspec
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.json_form import shown_json
-from ktui.cli.output.progress_line import ProgressLine
+from ktui.cli.output.table import ProgressLine
 from ktui.cluster.ports import ClusterReader
 from ktui.lab import control, layout
-from ktui.lab.down import down as take_down
-from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.layout import Lab, ProgressReport, Security
+from ktui.lab.layout import Lab, LabError, ProgressReport, Security, WrongInput
+from ktui.lab.security import USERS
 from ktui.lab.up import LabRequest
+from ktui.lab.up import down as take_down
 from ktui.lab.up import up as bring_up
-from ktui.lab.users import USERS
-from ktui.planning.names import join_all
+from ktui.planning.plan import join_all
 
 _FAILED, _WRONG_INPUT = 1, 2
 

@@ -18,12 +18,10 @@ from ktui.cluster.ports import Verdict
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab import clients
-from ktui.lab.down import down
-from ktui.lab.interrupt import exit_on_signals
+from ktui.lab import readiness
 from ktui.lab.layout import Lab, ProgressReport
 from ktui.lab.readiness import Connect
-from ktui.lab.up import LabRequest, up
+from ktui.lab.up import LabRequest, down, exit_on_signals, up
 
 _MIB = 1024 * 1024
 _THROTTLE_BYTES_S = 250_000
@@ -64,7 +62,7 @@ def run(
         with progress() as report:
             lab = up(folder, request, connect, report)
         try:
-            connection = Connection.of(clients.librdkafka_settings(lab), where="the lab")
+            connection = Connection.of(readiness.librdkafka_settings(lab), where="the lab")
             with progress() as report:
                 _set_in_motion(lab, connection, report)
             with workload.SteadyProducer(

@@ -14,7 +14,7 @@ from ktui.cluster.text import clean
 from ktui.inputfile import Unreadable, read_pipe
 from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.plan import MOST_BYTES, Plan
-from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import read_plan
 from ktui.units import Rate, parse_typed
 

@@ -12,11 +12,13 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import grouped
 from ktui.cli.options.outward import NONE, resolved_command
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
-from ktui.planning.objective import Objective, ObjectiveProblem, parse_objective
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
+    Objective,
+    ObjectiveProblem,
     ThrottleProblem,
     ThrottleRates,
+    parse_objective,
     parse_throttle_rates,
 )
 

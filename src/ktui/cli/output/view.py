@@ -1,8 +1,9 @@
-"""A view in the terminal, until it is closed, another process ends it, or its terminal is gone."""
+"""The keys of the views as the user's config.yaml changes them."""
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import gc
 import os
 import select
@@ -11,12 +12,243 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from textual.app import App
+from textual.binding import Binding
+from textual.keys import Keys, _character_to_key, key_to_character
+from textual.screen import ModalScreen
+
+from ktui.cli.context.config import Config
+from ktui.inputfile import FileProblem
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.app.rehearsal import RehearsalApp
+from ktui.tui.app.simulated import DemoApp
+from ktui.tui.replay.app import MomentPrompt, ReplayApp
+from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
+from ktui.tui.screens.brokers.status import (
+    BreakList,
+    BreakScreen,
+    BrokerStatusScreen,
+    ManageBrokerScreen,
+)
+from ktui.tui.screens.command_line import CommandField, CommandScreen
+from ktui.tui.screens.copy import CopyScreen, SelectScreen
+from ktui.tui.screens.dashboard.map import PartitionMap
+from ktui.tui.screens.dashboard.screen import DashboardScreen
+from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.screens.dialog import Dialog
+from ktui.tui.screens.events import EventList, EventsScreen
+from ktui.tui.screens.forms.limits_form import LimitInput
+from ktui.tui.screens.forms.throttle_form import RateInput
+from ktui.tui.screens.help import HelpScreen, SearchField
+from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.plan.add import AddScreen
+from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.rehearsal import RehearsalScreen
+from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.plan.step_screen import StepScreen
+from ktui.tui.screens.report import ReportScreen
+from ktui.tui.screens.run.cancel import CancelScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
+from ktui.tui.screens.run.questions import (
+    ConfirmScreen,
+    NotePrompt,
+    ResumeOfferScreen,
+    ToolCommandsScreen,
+)
+from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.runs import RunsScreen, RunTable
+from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.screens.watch.rule import TopicsPrompt
+from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.story import StoryScreen
+from ktui.tui.widgets.bindings import key_text
+from ktui.tui.widgets.fields import FormChoices, HistoryField
+
+_APPS = (KtuiApp, DemoApp, RehearsalApp, ReplayApp)
+_FIELDS = (LimitInput, FormChoices)
+SCREENS: tuple[tuple[type, ...], ...] = (
+    (WatchScreen, PartitionList, HistoryField),
+    (DetailScreen,),
+    (BrokersScreen, BrokerTable),
+    (BrokerStatusScreen, Dialog),
+    (ManageBrokerScreen, Dialog),
+    (BreakScreen, BreakList, Dialog),
+    (DashboardScreen, PartitionMap),
+    (EventsScreen, EventList),
+    (LimitsScreen, RunChangeScreen, Dialog, *_FIELDS),
+    (ThrottleScreen, RunChangeScreen, Dialog, RateInput, *_FIELDS),
+    (RunsScreen, RunTable),
+    (InsightsScreen,),
+    (StartScreen, PlanScreen, StepScreen, *_FIELDS),
+    (RehearsalScreen,),
+    (AddScreen, PlanScreen, StepScreen, *_FIELDS),
+    (CancelScreen, Dialog),
+    (ConfirmScreen, Dialog),
+    (ResumeOfferScreen, Dialog),
+    (NotePrompt, Dialog),
+    (TopicsPrompt, Dialog),
+    (CommandScreen, CommandField, HistoryField),
+    (ToolCommandsScreen,),
+    (CopyScreen,),
+    (SelectScreen,),
+    (HelpScreen, SearchField),
+    (StoryScreen,),
+    (ReportScreen,),
+    (MomentPrompt, Dialog),
+)
+"""Each screen, with the widgets on it that have keys."""
+_NAMES = {
+    **{key.value: key.value for key in Keys if not key.value.startswith("<")},
+    "esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "return": "enter", "del": "delete",
+}  # fmt: skip
+"""The names of keys as people write them."""
+_MODIFIERS = ("ctrl", "alt", "shift")
+
+
+class _Bound(NamedTuple):
+    """An action, its id, and the keys that it has before they are changed."""
+
+    action: str
+    id: str
+    keys: tuple[str, ...]
+
+
+class Action(NamedTuple):
+    """An action whose keys may be changed."""
+
+    id: str
+    keys: tuple[str, ...]
+    words: str
+
+
+def actions() -> list[Action]:
+    """Return all actions whose keys may be changed, those of the app first."""
+    found: dict[str, Action] = {}
+    for binding in _bindings([*_APPS, *(kind for screen in SCREENS for kind in screen)]):
+        name, keys = binding.id or "", _split(binding.key)
+        known = found.get(name, Action(name, (), binding.tooltip or binding.description))
+        found[name] = known._replace(keys=tuple(dict.fromkeys((*known.keys, *keys))))
+    return list(found.values())
+
+
+def _bindings(kinds: Iterable[type]) -> Iterator[Binding]:
+    for kind in kinds:
+        for binding in vars(kind).get("BINDINGS", ()):
+            if isinstance(binding, Binding):
+                yield binding
+
+
+def _split(keys: str) -> tuple[str, ...]:
+    return tuple(_normalised(key.strip()) or key.strip() for key in keys.split(","))
+
+
+def read_keymap(config: Config) -> dict[str, str]:
+    """Return the keys that the config file changes, by the id of the action, as Textual takes them.
+
+    Raises:
+        FileProblem: an action or a key is unknown, or a screen has two actions on one key. The
+            error names the line and the fix.
+    """
+    if not config.keys or config.file is None:
+        return {}
+    known = {action.id: action for action in actions()}
+    changed: dict[str, tuple[str, ...]] = {}
+    for name, keys in config.keys.items():
+        if name not in known:
+            raise _problem(config, name, _unknown(name, known))
+        changed[name] = tuple(_key(config, name, key) for key in keys)
+    _check_screens(config, changed)
+    return {name: ",".join(keys) for name, keys in _with_neighbours(changed).items()}
+
+
+def _problem(config: Config, name: str, words: str) -> FileProblem:
+    if config.file is None:
+        return FileProblem(config.path, None, words)
+    return config.file.problem(("keys", name), f"keys.{name}: {words}")
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = (
+        f"Did you mean {close[0]!r}?" if close else "docs/keys.md lists all, such as app.throttle"
+    )
+    return f"there is no such action. {hint}"
+
+
+def _key(config: Config, name: str, key: str) -> str:
+    normalised = _normalised(key)
+    if normalised is None:
+        hint = 'Write a character such as "T", or a name such as f5, ctrl+t or pagedown'
+        raise _problem(config, name, f"there is no key {key!r}. {hint}")
+    return normalised
+
+
+def _normalised(key: str) -> str | None:
+    """Return a key under Textual's name; None if there is no such key."""
+    parts = key.split("+") if len(key) > 1 else [key]
+    *modifiers, last = [part if len(part) == 1 else part.lower() for part in parts]
+    if set(modifiers) - set(_MODIFIERS) or len(set(modifiers)) < len(modifiers):
+        return None
+    if len(last) == 1:
+        if not last.isprintable() or "shift" in modifiers:  # shift with a letter is the capital
+            return None
+        return "+".join([*modifiers, _character_to_key(last)])
+    name = _NAMES.get("+".join([*modifiers, last])) or _NAMES.get(last, last)
+    if name in _NAMES.values() or key_to_character(name) is not None:
+        return name if "+" in name else "+".join([*modifiers, name])
+    return None
+
+
+def _check_screens(config: Config, changed: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a key that two actions would have on one screen, and had not before."""
+    for app in _APPS:
+        of_app = list(_bindings([app]))
+        always = [binding for binding in of_app if binding.priority]
+        for kinds in SCREENS:
+            modal = issubclass(kinds[0], ModalScreen)
+            bindings = [*_bindings(kinds), *(always if modal else of_app)]
+            bound = [_Bound(_action(b), b.id or "", _split(b.key)) for b in bindings]
+            for one, other in combinations(bound, 2):
+                _check_pair(config, changed, one, other)
+
+
+def _action(binding: Binding) -> str:
+    return binding.action.removeprefix("app.").removeprefix("screen.")
+
+
+def _check_pair(
+    config: Config, changed: Mapping[str, Sequence[str]], one: _Bound, other: _Bound
+) -> None:
+    if one.id == other.id or one.action == other.action or not {one.id, other.id} & {*changed}:
+        return
+    both = set(changed.get(one.id, one.keys)) & set(changed.get(other.id, other.keys))
+    new = both - (set(one.keys) & set(other.keys))
+    if new:
+        first, second = (one, other) if one.id in changed else (other, one)
+        key = key_text(min(new))
+        fix = f"Choose another key, or give {second.id} another one, too"
+        raise _problem(config, first.id, f"{key!r} is the key of {second.id} there. {fix}")
+
+
+def _with_neighbours(changed: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Add the actions that share a key with a changed one: Textual would unbind these, too."""
+    whole = dict(changed)
+    for kind in (*_APPS, *(kind for screen in SCREENS for kind in screen)):
+        bindings = list(_bindings([kind]))
+        freed = {key for b in bindings if b.id in changed for key in _split(b.key)}
+        for binding in bindings:
+            name, keys = binding.id or "", _split(binding.key)
+            if name not in changed and freed & set(keys):
+                whole[name] = tuple(dict.fromkeys((*whole.get(name, ()), *keys)))
+    return whole
+
 
 _THRESHOLDS = (10_000, 20, 50)
 """New objects before a collection of the young, and collections before one of the older ones."""

@@ -16,7 +16,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake.files import local_path
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.run.check import Findings, SparkQueries, check
-from ktui.pipeline.sql.duck_lake import DuckLake
+from ktui.pipeline.sql import DuckLake
 from ktui.quantities import as_count, as_duration
 
 LINES_LOST = 3

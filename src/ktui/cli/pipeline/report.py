@@ -12,8 +12,12 @@ from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.durable import find_place, write_output
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
-from ktui.pipeline.report.data.lake import ArrowLake, damage_as_problem
-from ktui.pipeline.report.data.subject import choose_subject, trace_provenance
+from ktui.pipeline.report.data.lake import (
+    ArrowLake,
+    choose_subject,
+    damage_as_problem,
+    trace_provenance,
+)
 from ktui.pipeline.report.page.load import load_facts
 from ktui.pipeline.report.page.page import page
 from ktui.quantities import as_bytes, as_count

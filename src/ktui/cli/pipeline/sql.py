@@ -26,7 +26,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import MOST_BYTES, Unreadable, read_input
 from ktui.pipeline.lake.tables import VIEWS
 from ktui.pipeline.lake.views import TABLES, type_name
-from ktui.pipeline.sql.duck_lake import BadQuery, DuckLake, Result
+from ktui.pipeline.sql import BadQuery, DuckLake, Result
 
 _STDIN = Path("/dev/stdin")
 _MOST_ROWS = 1_000

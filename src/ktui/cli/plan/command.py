@@ -11,9 +11,9 @@ from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import report
-from ktui.cli.plan.check_options import CheckOptions, check_options
 from ktui.cli.plan.from_run import remaining_command, rollback_command, undo_command
-from ktui.cli.plan.intents import COMMANDS
+from ktui.cli.plan.make import COMMANDS
+from ktui.cli.plan.make_options import CheckOptions, check_options
 from ktui.execution.host.state_dir import default_name
 from ktui.planning.check.findings import Allowances
 

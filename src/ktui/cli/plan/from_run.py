@@ -13,7 +13,7 @@ import click
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import cluster_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.durable import write_output

@@ -1,12 +1,14 @@
-"""Make a plan of an intent: read the cluster, choose, check, write. Sends nothing."""
+"""What a plan that was made does, and leaves undone: for people, and as JSON for scripts."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 import msgspec
@@ -15,28 +17,235 @@ from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import GivenLimits, complete_limits
-from ktui.cli.options.plan import BAD_PLAN
+from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option
+from ktui.cli.output.json_form import SCHEMA_VERSION, FailureJson, encode, failure_json
 from ktui.cli.output.plan_report import finding_lines
-from ktui.cli.plan.check_options import CheckOptions, start_command
+from ktui.cli.output.table import table_of
 from ktui.cli.plan.from_run import output_plan
-from ktui.cli.plan.made_report import Made, left_lines, made_json, made_text
-from ktui.cli.plan.make_options import MakeOptions, weighted, wishes_of
+from ktui.cli.plan.make_options import (
+    CheckOptions,
+    MakeOptions,
+    make_options,
+    make_options_without_topics,
+    parse_brokers,
+    parse_patterns,
+    share_of,
+    size_of,
+    start_command,
+    weighted,
+    wishes_of,
+)
 from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.errors import Failure
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.host.state_dir import default_name
 from ktui.pacing.limits import INTERNAL, Limits, Order, Shape
 from ktui.planning.check.findings import Allowances
-from ktui.planning.intents.before_after import before_after
 from ktui.planning.intents.layout import (
+    UNKNOWN_BYTES,
+    BeforeAfter,
+    BrokerBeforeAfter,
+    Holding,
     Layout,
     LayoutAnswer,
+    RackBeforeAfter,
+    before_after,
     rack_warnings,
     read_layout,
     unread_warnings,
 )
-from ktui.planning.intents.made_plan import CannotMake, Internal, MadePlan, Wishes
-from ktui.planning.intents.registry import Intent, Values
-from ktui.planning.plan import Plan
+from ktui.planning.intents.made_plan import (
+    REASONS,
+    CannotMake,
+    Internal,
+    Left,
+    MadePlan,
+    Why,
+    Wishes,
+    left_name,
+    reason_of,
+)
+from ktui.planning.intents.registry import (
+    BROKER,
+    BROKERS,
+    COMMON,
+    COUNT,
+    FIELDS,
+    INTENTS,
+    TOPICS,
+    Amount,
+    Field,
+    Intent,
+    Kind,
+    Values,
+)
+from ktui.planning.plan import VERSION, PartitionTarget, Plan, join_some
+from ktui.preview.preview import PlanPreview, sizes_phrase
+from ktui.preview.text import room_lines, time_text
+from ktui.quantities import as_bytes, as_count
+
+_WHY = {
+    **REASONS,
+    Why.RACK: f"{REASONS[Why.RACK]}; --no-rack-aware allows that",
+    Why.MAX_MOVES: "--max-moves is reached",
+    Why.MAX_BYTES: "--max-bytes would be exceeded",
+    Why.MAX_LEADER_CHANGES: "--max-leader-changes is reached",
+}
+"""The same reasons, with the options that they are about."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that was made and checked."""
+
+    words: str
+    """What was wanted: drain broker 3."""
+    amount: Callable[[int], str]
+    """Formats how far a broker stays off what is wanted of it."""
+    wishes: Wishes
+    made: MadePlan
+    failures: tuple[Failure, ...]
+    """The brokers whose log dirs could not be read."""
+    change: BeforeAfter
+    preview: PlanPreview
+    start: str
+    """The command that starts a run of the plan."""
+
+
+class PlanJson(msgspec.Struct, frozen=True):
+    """The plan, in the format of Kafka's own tool."""
+
+    version: int
+    partitions: tuple[PartitionTarget, ...]
+
+
+class MadeJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui plan drain --json`, and of every other verb that makes a plan."""
+
+    schema_version: int
+    intention: str
+    plan: PlanJson
+    replicas: int
+    """The replicas that are copied to a broker."""
+    bytes: int
+    leaders: int
+    """The partitions that get another preferred leader."""
+    sizes_unknown: int
+    """The partitions of the cluster whose size no broker reports."""
+    rack_aware: bool
+    """Whether partitions are kept on as many racks as they are on."""
+    brokers: tuple[BrokerBeforeAfter, ...]
+    racks: tuple[RackBeforeAfter, ...]
+    left: tuple[Left, ...]
+    """What stays as it is: a replica, a partition, or what a broker has too much or too little."""
+    failures: tuple[FailureJson, ...]
+    """The brokers whose log dirs could not be read."""
+    start: str
+    """The command that starts a run of the plan."""
+    preview: PlanPreview
+    """As `ktui plan check --json` has it."""
+
+
+def made_json(made: Made) -> str:
+    """Return a plan that was made as one JSON object."""
+    change = made.change
+    shape = MadeJson(
+        schema_version=SCHEMA_VERSION,
+        intention=made.words,
+        plan=PlanJson(VERSION, made.made.plan.partitions),
+        replicas=change.replicas,
+        bytes=change.bytes,
+        leaders=change.leaders,
+        sizes_unknown=change.sizes_unknown,
+        rack_aware=made.wishes.rack_aware,
+        brokers=change.brokers,
+        racks=change.racks,
+        left=tuple(made.made.left),
+        failures=tuple(map(failure_json, made.failures)),
+        start=made.start,
+        preview=made.preview,
+    )
+    return encode(shape)
+
+
+def made_text(made: Made) -> str:
+    """Report what moves, before and after, room, time, and what is left undone."""
+    preview = made.preview
+    blocks = [
+        [_headline(made)],
+        finding_lines(preview),
+        before_after_lines(made.change),
+        room_lines(preview),
+        [f"time  {time_text(preview)}"] if preview.moves else [],
+        left_lines(made.made.left, made.amount),
+        [f"start it: {made.start}"],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+
+
+def _headline(made: Made) -> str:
+    change = made.change
+    copied = (
+        f"{as_count(change.replicas, 'replica')} to copy ({as_bytes(change.bytes)})"
+        if change.replicas
+        else "nothing to copy"
+    )
+    leaders = f"{as_count(change.leaders, 'preferred leader')} to change"
+    partitions = as_count(len(made.made.plan.partitions), "partition")
+    return f"{made.words}: {partitions}, {copied}, {leaders}"
+
+
+def _figure(heading: str, words: Callable[[Holding], str], *, after: bool = False) -> Column[str]:
+    return Column(
+        heading=heading, cell=lambda each: words(each.after if after else each.before), right=True
+    )
+
+
+def _count(name: str) -> Callable[[Holding], str]:
+    return lambda holding: f"{getattr(holding, name):,}"
+
+
+def _bytes(holding: Holding) -> str:
+    return as_bytes(holding.bytes)
+
+
+_BROKER = Column[str](heading="BROKER", cell=lambda each: str(each.broker), right=True)
+_RACK = Column[str](heading="RACK", cell=lambda each: clean(each.rack or ""))
+_FIGURES = tuple(
+    _figure("AFTER" if after else heading, words, after=after)
+    for heading, words in (
+        ("REPLICAS", _count("replicas")),
+        ("BYTES", _bytes),
+        ("LEADERS", _count("leaders")),
+    )
+    for after in (False, True)
+)
+
+
+def before_after_lines(change: BeforeAfter) -> list[str]:
+    """Show what every broker has before and after, and every rack."""
+    racked = (_RACK,) if change.racks else ()
+    lines = table_of((_BROKER, *racked, *_FIGURES), change.brokers).splitlines()
+    if change.racks:
+        lines += ["", *table_of((_RACK, *_FIGURES), change.racks).splitlines()]
+    if change.sizes_unknown:
+        unknown = sizes_phrase(change.sizes_unknown)
+        lines.append(f"{unknown} not known: each counts as {as_bytes(UNKNOWN_BYTES)}")
+    return lines
+
+
+def left_lines(left: Iterable[Left], amount: Callable[[int], str]) -> list[str]:
+    """Return what stays undone, one line for each reason."""
+    by_why: dict[str, list[str]] = {}
+    for each in left:
+        by_why.setdefault(reason_of(each, _WHY), []).append(_left_in_words(each, amount))
+    return [f"not done: {join_some(named)}: {why}" for why, named in by_why.items()]
+
+
+def _left_in_words(left: Left, amount: Callable[[int], str]) -> str:
+    of_broker = left.tp is None and left.amount
+    return left_name(left) + (f" (off by {amount(left.amount)})" if of_broker else "")
+
 
 NOT_ALL = 3
 """The exit code of a plan that leaves something of the intention undone."""
@@ -151,3 +360,105 @@ def _write(whole: Made, wanted: MakeOptions) -> None:
         output_plan(whole.made.plan, wanted.output)
     if not wanted.json:
         print_note(made_text(whole))
+
+
+TOPIC = "TOPIC"
+_ENDING = (
+    "The plan goes to standard output or {file}, its summary to standard error. Nothing is sent.\n"
+    "Exit code 0, 3 if something is left undone, 2 if there is nothing to do or an error."
+)
+_OWN: Mapping[Kind, dict[str, Any]] = {
+    BROKER: {"type": click.IntRange(0)},
+    BROKERS: {"callback": parse_brokers},
+    COUNT: {"type": click.IntRange(1)},
+    TOPICS: {"callback": parse_patterns},
+}
+"""The kinds of which click or a list with commas has words of its own for what is wrong."""
+_AMOUNTS: Mapping[str, tuple[str, Callable[[str, str], Amount]]] = {
+    "--within": ("SHARE", lambda option, text: Amount(text, share=share_of(option, text))),
+    "--below": ("SHARE", lambda option, text: Amount(text, share=share_of(option, text))),
+    "--free": ("SIZE", lambda option, text: Amount(text, bytes=size_of(option, text))),
+}
+"""The options for a quantity: its metavar, and how it is read."""
+
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+def _argument(field: Field) -> Decorator:
+    def read(_context: click.Context, _argument: click.Parameter, given: Any) -> Any:
+        try:
+            return field.kind.read(field, " ".join(given) if field.kind.many else given)
+        except CannotMake as problem:
+            raise BadInput(str(problem)) from None
+
+    own = _OWN.get(field.kind, {"callback": read})
+    many: dict[str, Any] = {"nargs": -1, "required": True} if field.kind.many else {}
+    return click.argument(field.name, metavar=field.metavar, **many, **own)
+
+
+def _options(field: Field) -> Iterable[Decorator]:
+    shown: dict[str, Any] = (
+        {"default": field.default, "show_default": not field.choices} if field.default else {}
+    )
+    for option, words in field.options.items():
+        if field.choices:
+            kind: dict[str, Any] = {"type": click.Choice([*field.choices])}
+        elif option in _AMOUNTS:
+            kind = {"metavar": _AMOUNTS[option][0]}
+        else:
+            kind = {"metavar": field.metavar, **_OWN[field.kind]}
+        name = field.name if len(field.options) == 1 else option.strip("-")
+        yield click.option(option, name, help=words, **shown, **kind)
+
+
+def _value(field: Field, given: dict[str, Any]) -> Any:
+    """Return the value of a field that options give.
+
+    Raises:
+        BadInput: a quantity is none, or not just one of several options was given.
+    """
+    if field.options.keys().isdisjoint(_AMOUNTS):
+        return given[field.name]
+    one = len(field.options) == 1
+    texts = {each: given[field.name if one else each.strip("-")] for each in field.options}
+    found = [(option, text) for option, text in texts.items() if text is not None]
+    if len(found) != 1:
+        ways = [f"{option} {_AMOUNTS[option][0]}" for option in field.options]
+        raise BadInput(f"give one of {' and '.join(ways)}")
+    option, text = found[0]
+    return _AMOUNTS[option][1](option, text)
+
+
+def _command(intent: Intent) -> click.Command:
+    own = (*intent.may_have, *intent.needs)
+    fields = [FIELDS[name] for name in own if name not in COMMON]
+    names_topics = TOPICS in {field.kind for field in fields}
+    may_lack_isr = intent.allowed.replication_factor_change
+
+    def verb(*, wanted: MakeOptions, how: CheckOptions, **given: Any) -> None:
+        values = {
+            each.name: _value(each, given) if each.options else given[each.name] for each in fields
+        }
+        allowed = intent.allowed
+        if may_lack_isr:
+            allowed = msgspec.structs.replace(allowed, below_min_isr=given["below_min_isr"])
+        if names_topics:
+            wanted = msgspec.structs.replace(wanted, topics=values["topics"])
+        topics_by = TOPIC if names_topics else "--topics"
+        make_plan(intent, values, wanted, how, allowed=allowed, topics_by=topics_by)
+
+    has_file = any(field.metavar == "FILE" for field in fields)
+    ending = _ENDING.format(file="to the file of -o" if has_file else "FILE")
+    decorators: list[Decorator] = [_argument(each) for each in fields if not each.options]
+    decorators += [option for each in fields for option in _options(each)]
+    decorators += [below_min_isr_option] if may_lack_isr else []
+    decorated: Callable[..., None] = (
+        make_options_without_topics if names_topics else make_options
+    )(verb)
+    for decorate in reversed(decorators):
+        decorated = decorate(decorated)
+    words = f"{inspect.cleandoc(intent.help)}\n\n{ending}"
+    return click.command(intent.name, help=words)(decorated)
+
+
+COMMANDS = tuple(map(_command, INTENTS.values()))

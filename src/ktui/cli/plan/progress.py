@@ -14,7 +14,7 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, utc
 from ktui.cli.output.table import table_of

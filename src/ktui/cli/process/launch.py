@@ -12,7 +12,7 @@ import msgspec
 from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, own_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
-from ktui.cli.output.gate import cancel_cluster_options, check_gate_open, options_of_names
+from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open, options_of_names
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle

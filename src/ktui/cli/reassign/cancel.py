@@ -11,10 +11,10 @@ import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.reassign import printed
-from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
-from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.command import Arguments
 from ktui.cli.reassign.files import ReassignmentFile
 from ktui.cli.reassign.log_dirs import begin_moves, read_dirs
+from ktui.cli.reassign.plan_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.printed import ActionFailed
 from ktui.cli.reassign.reading import cluster_choice, reassignment_file, state_of
 from ktui.cli.reassign.submit import (
@@ -43,7 +43,7 @@ from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
-from ktui.planning.names import join_named
+from ktui.planning.plan import join_named
 
 _OVER = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK, ForeignOutcome.COMPLETED)
 

@@ -16,7 +16,7 @@ import click
 from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.reassign import printed
-from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.command import Arguments
 from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cli.reassign.reading import reassignment_file, state_of
 from ktui.cli.reassign.submit import check_not_live
@@ -26,7 +26,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.cancel.foreign import CancelLog, ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.ownership import this_process
-from ktui.kafka.controllers import Controllers
+from ktui.kafka.probe import Controllers
 
 CONTROLLER = "bootstrap-controller"
 _UNSUPPORTED = "org.apache.kafka.common.errors.UnsupportedEndpointTypeException"

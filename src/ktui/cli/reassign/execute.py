@@ -16,10 +16,9 @@ from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.reassign import printed
 from ktui.cli.reassign.cancel import cancel_listed
-from ktui.cli.reassign.command_line import IGNORES_ROOM, Arguments
+from ktui.cli.reassign.command import IGNORES_ROOM, Arguments
 from ktui.cli.reassign.files import ReassignmentFile, check_executable, format_assignment
-from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
-from ktui.cli.reassign.log_dirs import begin_moves, check_moves, known_dirs
+from ktui.cli.reassign.log_dirs import LogDirThrottle, begin_moves, check_moves, known_dirs
 from ktui.cli.reassign.plan_throttles import lists_without_room
 from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cli.reassign.reading import cluster_choice, describe_existing, reassignment_file
@@ -42,8 +41,7 @@ from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, Shape, parse_limits
 from ktui.planning.check.findings import Option
-from ktui.planning.names import join_some
-from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.plan import PartitionTarget, Plan, join_some
 from ktui.planning.throttle_rates import KB, NO_THROTTLE, ThrottleRates
 from ktui.preview.throttle_findings import slower_than_a_fetch
 from ktui.quantities import as_count

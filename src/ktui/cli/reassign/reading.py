@@ -13,7 +13,7 @@ import click
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.plan.progress import Targets, poll_progress, progress_table
 from ktui.cli.reassign import printed
-from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.command import Arguments
 from ktui.cli.reassign.files import (
     ReassignmentFile,
     format_assignment,

@@ -17,9 +17,9 @@ import msgspec
 
 from ktui.cli.context.claim import ClaimRequest, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Target, read_cluster_for_plan
-from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
+from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
 from ktui.cli.process.launch import Launch, Leaving, launch_left_run, launch_new_run
-from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.command import Arguments
 from ktui.cli.reassign.reading import state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
@@ -38,8 +38,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.names import join_some
-from ktui.planning.plan import Plan
+from ktui.planning.plan import Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
 
 PROGRAM = "ktui reassign"

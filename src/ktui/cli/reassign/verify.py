@@ -11,10 +11,10 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.reassign import printed
-from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
-from ktui.cli.reassign.command_line import Arguments
+from ktui.cli.reassign.command import Arguments
 from ktui.cli.reassign.files import ReassignmentFile
 from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
+from ktui.cli.reassign.plan_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.reading import cluster_choice, describe, reassignment_file
 from ktui.cli.reassign.submit import runs_place
 from ktui.cluster.fresh_read import read_cluster_and_reassignments

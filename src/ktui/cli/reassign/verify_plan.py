@@ -19,12 +19,12 @@ from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
-from ktui.cli.reassign.clear_throttles import Foreign, Over
-from ktui.cli.reassign.clear_throttles import clear_throttles as put_back
+from ktui.cli.reassign.plan_throttles import Foreign, Over
+from ktui.cli.reassign.plan_throttles import clear_throttles as put_back
 from ktui.cli.reassign.reading import describe
 from ktui.cli.reassign.submit import PROGRAM, RunsPlace
 from ktui.cli.start.follow import NOT_ALL_DONE

@@ -18,12 +18,11 @@ from ktui.cli.context.errors import FAILED, INTERRUPTED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.on_cluster import check_on_cluster
+from ktui.cli.options.common import check_on_cluster, cluster_options
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options, redaction
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.json_form import encode as as_json
-from ktui.cli.output.progress_line import ProgressLine
+from ktui.cli.output.table import ProgressLine
 from ktui.cli.record.prune import ClusterRecording, given_limits, prune_as_configured
 from ktui.cluster.asking import LONGEST_BACKOFF_S, PATIENCE
 from ktui.cluster.clock import Clock, SystemClock, wait_for_first

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ktui.cli.context.config import config_dir, load_config
-from ktui.cli.output.keymap import read_keymap
-from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.output.view import read_keymap, show_app, temporary_folder
 from ktui.cli.record.prune import ClusterRecording
-from ktui.cli.rehearse.options import StartCommand
-from ktui.cli.twin.rehearser import ShownTwin
-from ktui.cli.twin.report import Report, rehearsal_text
-from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.rehearse.command import StartCommand
+from ktui.cli.twin.report import Report, ShownTwin, rehearsal_text
+from ktui.cli.watch.demo import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import ObservationSource, Observer
@@ -38,7 +36,7 @@ from ktui.rehearsal.twin import Pace, Twin
 from ktui.rehearsal.twins import Thresholds, check, rehearsed_twin, twin_recorder
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.scenario.record import FASTEST
+from ktui.simulated.scenario.file import FASTEST
 from ktui.tui.app.rehearsal import RehearsalApp
 from ktui.tui.draw.themes import load_themes
 

@@ -13,10 +13,9 @@ import msgspec
 
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
-from ktui.cli.output.keymap import read_keymap
-from ktui.cli.output.view import show_app, temporary_folder
+from ktui.cli.output.view import read_keymap, show_app, temporary_folder
 from ktui.cli.rehearse.live import RehearsalEngines, of_twin
-from ktui.cli.twin.rehearser import ShownTwin
+from ktui.cli.twin.report import ShownTwin
 from ktui.cli.twin.snapshot import twin_notes
 from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.observer import Observer
@@ -30,22 +29,28 @@ from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.quantities import as_duration
 from ktui.recording.replay_tape import ReplayClock, Tape
-from ktui.rehearsal.branch.compare import Happening, RunMoment, WhatWas, comparison, moment_of
-from ktui.rehearsal.branch.point import BranchPoint, RecordedEntries, entries_for_twin
+from ktui.rehearsal.branch.compare import (
+    BranchPoint,
+    Happening,
+    RecordedEntries,
+    RunMoment,
+    WhatWas,
+    comparison,
+    entries_for_twin,
+    moment_of,
+)
 from ktui.rehearsal.branch.twin import twin_at
 from ktui.rehearsal.play import LiveRehearsal, Rehearsal
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.scenario.record import FASTEST
+from ktui.simulated.scenario.file import FASTEST
 from ktui.simulated.twin.brokers import rates_of
 from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
-from ktui.tui.app.branch import BranchApp
+from ktui.tui.app.rehearsal import BranchApp
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp
-from ktui.tui.replay.branching import NOTHING_POLLED, branch_point
-from ktui.tui.replay.player import Player
-from ktui.tui.replay.run_stage import RunStage
-from ktui.tui.replay.survey import Survey
+from ktui.tui.replay.player import NOTHING_POLLED, Player, branch_point
+from ktui.tui.replay.walk import RunStage, Survey
 
 
 @contextmanager

@@ -18,10 +18,9 @@ from ktui.cli.context.cluster import (
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
-from ktui.cli.output.cluster_facts import read_facts
-from ktui.cli.output.gate import check_gate_open
+from ktui.cli.output.cluster_facts import check_gate_open, read_facts
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_report import finding_line, report
 from ktui.cli.process.send_command import (
@@ -38,8 +37,7 @@ from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.check.findings import Allowances, Finding, Severity
-from ktui.planning.check.permissions import NeededPermission
+from ktui.planning.check.findings import Allowances, Finding, NeededPermission, Severity
 from ktui.preview.preview import PlanPreview
 
 

@@ -25,8 +25,8 @@ from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
-from ktui.cli.output.gate import options_of_names
+from ktui.cli.options.common import cluster_options
+from ktui.cli.output.cluster_facts import options_of_names
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import SystemClock

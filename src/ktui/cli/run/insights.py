@@ -13,8 +13,15 @@ from ktui.cli.output.json_form import encode
 from ktui.cli.run.runs import local_time
 from ktui.cluster.text import clean, marked
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.insights import ClusterInsights, Insights, insights_in, read_insights
-from ktui.insights.sections import NOTHING, Section, sections
+from ktui.insights.insights import (
+    NOTHING,
+    ClusterInsights,
+    Insights,
+    Section,
+    insights_in,
+    read_insights,
+    sections,
+)
 from ktui.quantities import as_count
 
 

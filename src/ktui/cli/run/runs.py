@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
 from ktui.cli.options import common
-from ktui.cli.output.gate import gate_line, shut_gate
+from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table
 from ktui.cluster.text import clean
@@ -19,7 +19,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import Stage
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 
 _STATES = {RunState.RESUMABLE: "waiting for resume"}
 

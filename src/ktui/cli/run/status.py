@@ -1,25 +1,37 @@
-"""`ktui status`: show the state of one run or all its events, or follow it in plain lines."""
+"""The text of a run's status, for people."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
 from ktui.cli.context.errors import FAILED
 from ktui.cli.options import common
-from ktui.cli.output.event_json import event_line
-from ktui.cli.output.json_form import encode_record
-from ktui.cli.run.runs import local_time
-from ktui.cli.run.status_text import status_text
+from ktui.cli.output.cluster_facts import gate_line
+from ktui.cli.output.json_form import encode_record, event_line
+from ktui.cli.output.table import table
+from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.progress_text import end_lines, progress_line
-from ktui.execution.forecast.run_details import ProgressAsSeen, read_details
+from ktui.execution.forecast.progress_text import (
+    end_lines,
+    outage_text,
+    progress_line,
+    progress_lines,
+)
+from ktui.execution.forecast.run_details import (
+    PartitionInFlight,
+    ProgressAsSeen,
+    RunDetails,
+    RunPartition,
+    read_details,
+)
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal, RunFollower
@@ -33,10 +45,274 @@ from ktui.execution.run.events import (
     EngineLeft,
     JournalEntry,
     PlannedPart,
+    RateChosen,
+    RateHeld,
     SettingsFound,
 )
-from ktui.execution.run.text import event_sentence
+from ktui.execution.run.options import NO_SCHEDULE, local_minute
+from ktui.execution.run.text import (
+    KIND_IN_WORDS,
+    batch_noun,
+    chosen_text,
+    event_sentence,
+    held_text,
+    limits_text,
+    reason_text,
+    replica_list_text,
+    schedule_text,
+    scope_text,
+)
 from ktui.execution.run.tool_plans import tool_commands
+from ktui.planning.throttle_rates import Objective
+from ktui.quantities import as_count, as_duration, as_rate
+
+_MOST_BROKERS = 5
+"""The brokers that are shown with their rate under an objective."""
+
+MOST_ROWS = 40
+"""Rows shown of the partitions that wait, and of those that were cancelled."""
+
+MOST_NOTES = 5
+"""The last notes shown; `--events` has them all."""
+
+
+def status_text(run: RunDetails, state: StateDir) -> str:
+    """Describe a run: its settings, its progress, the steps in flight, and all trouble."""
+    sections = [
+        _head(run, state),
+        _progress(run),
+        _in_flight(run),
+        _troubled(run),
+        _waiting(run),
+        _cancelled(run),
+    ]
+    text = "\n\n".join("\n".join(lines) for lines in sections if lines)
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def _head(run: RunDetails, state: StateDir) -> list[str]:
+    batch = f", batch {run.batch:,}" if run.batch else ""
+    facts = [
+        *_origin(run),
+        *_ownership(run),
+        *_settings(run),
+        *_health(run),
+        *_cancel_gate(run, state),
+        *_notes(run),
+    ]
+    width = max(len(name) for name, _ in facts)
+    lines = [f"  {name:<{width}}  {value}" for name, value in facts]
+    return [f"run {run.name}: {state_in_words(run.state)}{batch}", *lines]
+
+
+def _origin(run: RunDetails) -> Iterator[tuple[str, str]]:
+    if run.plan is None:
+        return
+    yield "plan", f"{run.plan}, {as_count(run.plan_partitions, 'partition')}"
+    for each in run.added:
+        count = as_count(each.partitions, "partition")
+        yield "added", f"{each.plan}, {count}, {local_time(each.at)}"
+    off = ", not owned: others are not kept from it" if run.ownership_off else ""
+    yield "cluster", f"{run.cluster_id}{off}"
+    yield "started", local_time(run.started_at)
+
+
+def _ownership(run: RunDetails) -> Iterator[tuple[str, str]]:
+    if run.state is RunState.ENDED:
+        yield "ended", local_time(run.ended_at)
+    elif run.owner is not None:
+        yield "owner", str(run.owner)
+    elif run.exported is not None:
+        yield "exported", f"{local_time(run.at)}, {event_sentence(run.exported)}"
+    elif run.state is RunState.SUBMITTED:
+        yield "owner", "none: Kafka goes on alone; to end it: ktui reassign --verify"
+    else:
+        why = f" ({run.left})" if run.left else ""
+        yield "owner", f"none{why}; to resume it: ktui resume {run.name}"
+    if run.silence is not None:
+        yield "engine", run.silence
+    if run.extra_replicas is not None:
+        yield "replicas", run.extra_replicas
+
+
+def _settings(run: RunDetails) -> Iterator[tuple[str, str]]:
+    batch = f"{batch_noun(run.limits)} {run.limits_since_batch:,}"
+    since = f", since {batch}" if run.limits_since_batch > 1 else ""
+    yield "limits", f"{limits_text(run.limits)}{since}"
+    yield from _throttle(run)
+    yield "options", ", ".join(_options(run))
+    for by, reason in run.pauses.whole.items():
+        yield "paused", f"by {by.words}{f': {reason}' if reason else ''}"
+    scope = scope_text(run.pauses.topics, run.pauses.partitions)
+    if scope:
+        yield "paused", scope
+
+
+def _throttle(run: RunDetails) -> Iterator[tuple[str, str]]:
+    throttle, ended = run.throttle, run.state is RunState.ENDED
+    if throttle.bounded:
+        yield "throttle", throttle.words
+    if throttle.rates.objective is not None and not ended:
+        yield from _objective(throttle.rates.objective, throttle.held)
+    if throttle.chosen is not None and not ended:
+        yield "done by", _promise(run, throttle.chosen)
+    if throttle.refusal:
+        yield "throttle", f"refused: {throttle.refusal}"
+    if throttle.remains is not None:
+        yield "throttle", f"{throttle.remains}; see: ktui throttle {run.name}"
+
+
+def _objective(objective: Objective, held: RateHeld | None) -> Iterator[tuple[str, str]]:
+    """Yield the objective and its rates, then the brokers with the lowest ones."""
+    words = "nothing was copied yet" if held is None else held_text(held, objective)
+    yield "objective", f"{objective}: {words}"
+    brokers = () if held is None else held.brokers
+    receiving = [each for each in brokers if each.rate is not None]
+    for each in sorted(receiving, key=lambda each: each.rate or 0)[:_MOST_BROKERS]:
+        figure = "none" if each.figure is None else objective.value(each.figure)
+        why = "" if each.why is None else f"; {reason_text(each.why, each.rate or 0, objective)}"
+        yield f"broker {each.broker}", f"{as_rate(each.rate)}, {objective.name} {figure}{why}"
+
+
+def _promise(run: RunDetails, chosen: RateChosen) -> str:
+    by = "" if run.schedule.by is None else local_minute(run.schedule.by)
+    rates = run.throttle.rates
+    named = bool(rates) and rates == run.throttle.bounded
+    binds = f"; the throttle of {rates.words} is lower" if named and not chosen.late else ""
+    return f"{by}: {chosen_text(chosen)}{binds}"
+
+
+def _options(run: RunDetails) -> Iterator[str]:
+    chosen = run.options
+    yield f"on stall {chosen.on_stall} (after {as_duration(chosen.stall_timeout_s)})"
+    yield f"on foreign change {chosen.on_foreign_change}"
+    if chosen.urgent_first:
+        yield "urgent first"
+    if chosen.stop_on_failure:
+        yield "stop on failure"
+    if run.until is not None:
+        yield f"until {local_time(run.until)}"
+    if run.schedule != NO_SCHEDULE:
+        yield schedule_text(run.schedule)
+    if chosen.most_under_min_isr is not None:
+        yield f"at most {chosen.most_under_min_isr:,} others under min ISR"
+    if chosen.most_offline is not None:
+        yield f"at most {chosen.most_offline:,} others offline"
+    if not chosen.record:
+        yield "not recorded"
+    yield f"a poll every {chosen.poll_s:g} s"
+
+
+def _health(run: RunDetails) -> Iterator[tuple[str, str]]:
+    if run.outage is not None:
+        yield "cluster", f"lost {outage_text(run.outage)}"
+    if run.gate.until is not None:
+        yield "waits", run.gate.reason
+    elif run.gate.shut:
+        yield "gate", f"shut: {run.gate.reason}"
+    if run.problem is not None:
+        yield "journal", run.problem
+    if run.recording.on or run.recording.reason:
+        yield "recording", run.recording.reason or "on"
+
+
+def _cancel_gate(run: RunDetails, state: StateDir) -> Iterator[tuple[str, str]]:
+    if run.cancel_gate is not None:
+        yield "gate", gate_line(run.cancel_gate, state, run.name)
+
+
+def _notes(run: RunDetails) -> Iterator[tuple[str, str]]:
+    for note in run.notes[-MOST_NOTES:]:
+        by = f", {note.who}" if note.who else ""
+        yield "note", f"{note.text} ({local_time(note.at)}{by})"
+
+
+def _progress(run: RunDetails) -> list[str]:
+    rows = [(state.words, f"{count:,}") for state, count in run.counts.items() if count]
+    return [*progress_lines(run), table(("STATE", "PARTITIONS"), rows, right=(1,))]
+
+
+def _in_flight(run: RunDetails) -> list[str]:
+    if not run.in_flight:
+        return ["nothing is in flight"]
+    header: tuple[str, ...] = (
+        "PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE"
+    )  # fmt: skip
+    rows = [_step_row(each) for each in run.in_flight]
+    held_up = [each.held_up_by for each in run.in_flight]
+    if any(held_up):
+        header = (*header, "HELD UP")
+        rows = [(*row, why or "-") for row, why in zip(rows, held_up, strict=True)]
+    return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]
+
+
+def _step_row(each: PartitionInFlight) -> tuple[str, ...]:
+    return (
+        str(each.tp),
+        each.state.words,
+        "-" if each.batch is None else f"{each.batch:,}",
+        replica_list_text(each.replicas),
+        replica_list_text(each.step_replicas),
+        "-" if each.elect is None else str(each.elect),
+        replica_list_text(each.target),
+        local_time(each.since),
+    )
+
+
+def _troubled(run: RunDetails) -> list[str]:
+    if not run.troubled:
+        return []
+    header = ("PARTITION", "STATE", "SINCE", "REPLICAS", "TARGET", "REASON")
+    rows = [
+        (
+            *_state(each),
+            replica_list_text(each.replicas),
+            replica_list_text(each.target),
+            each.reason or "-",
+        )
+        for each in run.troubled
+    ]
+    return [f"in trouble: {as_count(len(rows), 'partition')}", table(header, rows)]
+
+
+def _waiting(run: RunDetails) -> list[str]:
+    if not run.waiting:
+        return []
+    rows = [(*_state(each), each.reason) for each in run.waiting]
+    header = ("PARTITION", "STATE", "SINCE", "WHY")
+    return ["waiting for their next step", *_first_rows(header, rows)]
+
+
+def _cancelled(run: RunDetails) -> list[str]:
+    """List the partitions that operators have cancelled, those still moving first."""
+    cancelled = sorted(run.called_off, key=lambda each: each.state.ended)
+    if not cancelled:
+        return []
+    header = ("PARTITION", "ASKED", "STATE", "SINCE", "REPLICAS", "ORIGINAL", "TARGET")
+    rows = [
+        (
+            str(each.tp),
+            KIND_IN_WORDS[each.cancel],
+            each.state.words,
+            local_time(each.since),
+            replica_list_text(each.replicas),
+            replica_list_text(each.original),
+            replica_list_text(each.target),
+        )
+        for each in cancelled
+    ]
+    return [f"called off: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
+
+
+def _state(each: RunPartition) -> tuple[str, str, str]:
+    return str(each.tp), each.state.words, local_time(each.since)
+
+
+def _first_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield table(header, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        yield f"and {len(rows) - MOST_ROWS:,} more"
+
 
 _POLL_S = 0.5
 PROGRESS_S = 30.0

@@ -49,8 +49,7 @@ from ktui.execution.run.throttle_status import (
 )
 from ktui.inputfile import FileProblem
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind, Severity
-from ktui.planning.names import join_some
-from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.plan import PartitionTarget, Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PreviewBase

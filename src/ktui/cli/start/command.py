@@ -1,26 +1,274 @@
-"""`ktui start`: carry out a plan under limits, in an engine process of its own."""
+"""A new run: its options, its check against its cluster, its dry run, and its start."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NoReturn
 
 import click
+import msgspec
 
-from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
-from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.plan import allowance_options, read_plan_argument
-from ktui.cli.start.new_run import (
-    StartOptions,
-    carry_out,
-    check_new_run,
-    report_findings,
-    show_dry_run,
-    start_options,
+from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
+from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
+from ktui.cli.context.terminal import print_note
+from ktui.cli.options import common
+from ktui.cli.options.common import cluster_options
+from ktui.cli.options.limits import limits_options_without
+from ktui.cli.options.outward import with_event_command
+from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument
+from ktui.cli.options.run import (
+    RunChoices,
+    concurrent_option,
+    headless_option,
+    run_choices,
+    run_options,
+    schedule_options,
+    until_option,
 )
+from ktui.cli.options.throttle import throttle_options
+from ktui.cli.output.cluster_facts import Standing, check_planned_run
+from ktui.cli.output.json_form import encode
+from ktui.cli.output.plan_report import finding_lines, report
+from ktui.cli.process.launch import Launch, launch_new_run
+from ktui.cli.start.follow import is_headless, show_run
 from ktui.cluster.text import clean
-from ktui.execution.host.state_dir import default_name
+from ktui.execution.host.launch import NewRun
+from ktui.execution.host.state_dir import StateDir, default_name
+from ktui.execution.run.options import NO_SCHEDULE, Schedule, local_minute
+from ktui.execution.run.text import replica_list_text, schedule_text
+from ktui.ops.start import CheckedRun
+from ktui.pacing.situation import Decision
 from ktui.planning.check.findings import Allowances
+from ktui.preview.preview import PlanPreview
+from ktui.quantities import as_count, as_duration
+
+
+class StepPreview(msgspec.Struct, frozen=True):
+    """One step, with the keys of the `step` event."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    elect: int | None
+
+
+class BatchPreview(msgspec.Struct, frozen=True):
+    """The steps submitted together, `after_s` seconds after the start if all goes well."""
+
+    batch: int
+    after_s: int
+    steps: tuple[StepPreview, ...]
+
+
+class DryRun(PlanPreview, frozen=True, kw_only=True):
+    """A run, simulated before it is started: the preview of its plan, and its batches.
+
+    Times are in UTC.
+    """
+
+    run: str
+    until: datetime | None
+    schedule: Schedule
+    begins_at: datetime | None
+    """When steps may begin next; None if they may now, but for the command."""
+    ends_at: datetime | None
+    """When the run is expected to have ended; None where that is not known."""
+    batches: tuple[BatchPreview, ...]
+
+
+def dry_run_of(checked: CheckedRun) -> DryRun:
+    """Simulate a run."""
+    batches: list[BatchPreview] = []
+    preview = checked.previewed(lambda *decision: batches.append(_batch(*decision)))
+    new, how_long = checked.new, preview.how_long
+    schedule = new.options.schedule
+    ends_at = None if how_long is None else schedule.after(checked.now, how_long.time_s.middle)
+    return DryRun(
+        **{field: getattr(preview, field) for field in preview.__struct_fields__},
+        run=new.name,
+        until=_utc(new.until),
+        schedule=msgspec.structs.replace(
+            schedule, start_at=_utc(schedule.start_at), by=_utc(schedule.by)
+        ),
+        begins_at=_utc(schedule.begins_at(checked.now)),
+        ends_at=_utc(ends_at),
+        batches=tuple(batches),
+    )
+
+
+def dry_run_text(dry_run: DryRun) -> str:
+    """Return the preview for people: that of the plan, then each batch."""
+    blocks = [report(dry_run)]
+    if dry_run.batches:
+        head = "what would be sent, batch by batch, if all goes well:"
+        lines = (line for batch in dry_run.batches for line in _batch_lines(batch))
+        blocks.append("\n".join([head, *lines]))
+    if dry_run.schedule != NO_SCHEDULE and dry_run.schedule.by is None:
+        at = dry_run.ends_at
+        ends = "" if at is None else f"; the plan is expected to end at {local_minute(at)}"
+        blocks.append(f"steps begin {schedule_text(dry_run.schedule)}{ends}")
+    return "\n\n".join([*blocks, "Nothing was sent."])
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.astimezone(UTC)
+
+
+def _batch(after_s: int, decision: Decision) -> BatchPreview:
+    steps = (
+        StepPreview(
+            topic=move.tp.topic,
+            partition=move.tp.partition,
+            replicas=move.step.target,
+            adding=move.step.adds,
+            removing=move.step.drops,
+            elect=move.step.elects,
+        )
+        for move in decision.moves
+    )
+    return BatchPreview(decision.batch, after_s, tuple(steps))
+
+
+def _batch_lines(batch: BatchPreview) -> Iterator[str]:
+    count = as_count(len(batch.steps), "step")
+    yield f"batch {batch.batch:,}, after {as_duration(batch.after_s)}, {count}"
+    for step in batch.steps:
+        yield f"  {step.topic}-{step.partition}  {_step(step)}"
+
+
+def _step(step: StepPreview) -> str:
+    signs = [f"+{broker}" for broker in step.adding] + [f"-{broker}" for broker in step.removing]
+    elects = [] if step.elect is None else [f"elect {step.elect}"]
+    return "  ".join([replica_list_text(step.replicas), *signs, *elects])
+
+
+class StartOptions(RunChoices, frozen=True, kw_only=True):
+    """How a run is to be started."""
+
+    dry_run: bool
+    headless: bool
+    json: bool
+    take_over: bool
+    no_ownership: bool
+    state: StateDir
+
+    def claim(self, target: Target, cluster_id: str, run: str) -> ClaimRequest | None:
+        """Return the claim of a run on its cluster; None without ownership."""
+        return claim_request(
+            target.cluster,
+            self.state,
+            cluster_id,
+            run,
+            off=self.no_ownership,
+            take_over=self.take_over,
+        )
+
+
+def start_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.Verb[Any]]:
+    """Return a decorator that adds the options of a run to be started.
+
+    Passes them as `how`, a `StartOptions`.
+
+    Args:
+        limits: the limits that have no option, because the verb means something else by the name.
+    """
+    return run_choices(
+        StartOptions,
+        limits_options_without(*limits),
+        throttle_options,
+        run_options,
+        schedule_options,
+        until_option,
+        rate_option,
+        click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing."),
+        headless_option,
+        click.option("--json", is_flag=True, help="Print each event as a line of JSON."),
+        concurrent_option,
+        ownership_options,
+        common.state_dir_option,
+    )
+
+
+start_options = start_options_without()
+"""Adds the options of a run to be started; passes them as `how`, a `StartOptions`."""
+
+
+def check_new_run(new: NewRun, target: Target, how: StartOptions) -> CheckedRun:
+    """Read the cluster for a run, and check the run against it.
+
+    Raises:
+        BadInput: the context's command for events cannot be used.
+        ClusterError: the cluster cannot be read.
+    """
+    options = with_event_command(new.options, target.cluster.context.on_event)
+    new = msgspec.structs.replace(new, options=options)
+    standing = Standing(
+        state=how.state,
+        names=target.names,
+        claim=lambda cluster_id: how.claim(target, cluster_id, new.name),
+    )
+    # a start that follows finds out by itself what stands against it
+    found = standing if how.dry_run else None
+    return check_planned_run(target.cluster, new, how.state, found, how.now)
+
+
+def show_dry_run(checked: CheckedRun, *, json: bool) -> NoReturn:
+    """Print what a run would send, and end the program."""
+    dry_run = dry_run_of(checked)
+    click.echo(encode(dry_run) if json else dry_run_text(dry_run))
+    sys.exit(BAD_PLAN if dry_run.problems else 0)
+
+
+def report_findings(checked: CheckedRun) -> None:
+    """Print the findings. End the program on a problem, or with nothing to do."""
+    preview = checked.preview
+    for line in finding_lines(preview):
+        print_note(line)
+    if preview.problems:
+        print_note("nothing was sent")
+        sys.exit(BAD_PLAN)
+    if preview.idle:
+        print_note("nothing to do")
+        sys.exit(0)
+
+
+def carry_out(
+    checked: CheckedRun,
+    target: Target,
+    how: StartOptions,
+    before: Callable[[], None] = lambda: None,
+) -> int:
+    """Start a run, show it, and return the exit code.
+
+    Args:
+        checked: the run.
+        target: its cluster.
+        how: the options.
+        before: does what precedes the run, once nothing forbids its start.
+    """
+    new, cluster_id = checked.new, checked.facts.cluster_id
+    launch = Launch(
+        state=how.state,
+        name=new.name,
+        cluster_id=cluster_id,
+        names=target.names,
+        until=new.until,
+        concurrent=new.concurrent,
+        owner=how.claim(target, cluster_id, new.name),
+    )
+    first = new.first_events(checked.facts, target.names)
+    return show_run(
+        lambda: launch_new_run(launch, first, before),
+        target,
+        how.state,
+        headless=is_headless(headless=how.headless, json=how.json),
+        json=how.json,
+    )
 
 
 @click.command("start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -12,26 +13,38 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.cluster import Target
+from ktui.cli.context.claim import claim_request, ownership_options
+from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, INTERRUPTED
 from ktui.cli.context.terminal import print_note
+from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.engine.log import WarningReader
-from ktui.cli.output.event_json import engine_died_json, event_line
-from ktui.cli.output.progress_line import ProgressLine
-from ktui.cli.process.launch import resume_command
+from ktui.cli.options import common
+from ktui.cli.options.common import cluster_options
+from ktui.cli.options.outward import metrics_file_option, on_event_option
+from ktui.cli.options.recording import run_recorded_option
+from ktui.cli.options.run import concurrent_option, headless_option, parse_until, until_option
+from ktui.cli.output.cluster_facts import gate_line, shut_gate
+from ktui.cli.output.json_form import engine_died_json, event_line
+from ktui.cli.output.table import ProgressLine
+from ktui.cli.process.launch import Launch, launch_left_run, resume_command
+from ktui.cli.run.runs import local_time
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
 from ktui.execution.forecast.run_details import ProgressAsSeen
-from ktui.execution.host.client import RunClient
+from ktui.execution.host.client import BegunRun, RunClient
+from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.operator_command import EventCommand
+from ktui.execution.host.ownership import OwnedElsewhere
 from ktui.execution.host.process import AttachedEngine, EngineProcess
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
 from ktui.execution.run.run import Run
+from ktui.execution.run.scope import CancelScope
 from ktui.quantities import as_count
 
 NOT_ALL_DONE = 3
@@ -247,7 +260,7 @@ def show_run(
     """
     if headless:
         return follow(start, state, json=json, after=after, on_event=on_event)
-    from ktui.cli.output.keymap import read_keymap  # noqa: PLC0415 - scripts need no screens
+    from ktui.cli.output.view import read_keymap  # noqa: PLC0415 - scripts need no screens
     from ktui.cli.watch.command import LiveView, show  # noqa: PLC0415 - likewise
 
     read_keymap(load_config())  # a mistake in it is refused before anything starts
@@ -258,3 +271,112 @@ def show_run(
     run = RunClient(engine.run).read().run
     print_note("\n".join(end_lines(run)))
     return EXIT_CODES[run_ending(run)]
+
+
+@click.command("resume")
+@common.run_argument
+@cluster_options
+@until_option
+@run_recorded_option
+@on_event_option
+@metrics_file_option
+@headless_option
+@click.option("--json", is_flag=True, help="Print each new event as a line of JSON.")
+@concurrent_option
+@ownership_options
+@common.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    choice: ClusterChoice,
+    *,
+    until: str | None,
+    record: bool | None,
+    on_event: str | None,
+    metrics_file: str | None,
+    headless: bool,
+    json: bool,
+    concurrent: bool,
+    take_over: bool,
+    no_ownership: bool,
+    state: StateDir,
+) -> None:
+    """Resume RUN after a crash, an interrupt or a failure.
+
+    The connection to the cluster is that of the start, unless an option names another. A pause from
+    an interrupt is lifted; a pause from `ktui pause` stays. Recording, --on-event and
+    --metrics-file are as at the start, unless an option changes that for this time.
+
+    Exit codes are those of `ktui start`.
+    """
+    until_at = parse_until(until, SystemClock().now())
+    client = RunClient.find(state, name)
+    left = _read_left(client)
+    if left.damage is not None:
+        print_note(f"damaged: {left.damage}. The run goes on from what comes before")
+    if left.run.ended and not _reopens(client, left.run):
+        print_note("\n".join(end_lines(left.run)))
+        sys.exit(EXIT_CODES[run_ending(left.run)])
+    if left.run.until is not None and until_at is None:
+        print_note(
+            f"its --until {local_time(left.run.until)} no longer holds. Set a time again: "
+            "--until TIME"
+        )
+    shut = shut_gate(state, left.begun.cluster_id)
+    if shut is not None:
+        print_note(f"{gate_line(shut, state, name)}. Until then only cancels are submitted")
+    where = choice.or_of_run(left.begun).target()
+    warn_of_tls(where.cluster)
+    asyncio.run(_check_cluster(where, left))
+    owner = claim_request(
+        where.cluster, state, left.begun.cluster_id, name, off=no_ownership, take_over=take_over
+    )
+    launch = Launch(
+        state=state,
+        name=name,
+        cluster_id=left.begun.cluster_id,
+        names=where.names,
+        until=until_at,
+        concurrent=concurrent,
+        record=record,
+        on_event=on_event,
+        metrics_file=metrics_file,
+        owner=owner,
+    )
+    code = show_run(
+        lambda: launch_left_run(launch),
+        where,
+        state,
+        headless=is_headless(headless=headless, json=json),
+        json=json,
+        after=left.run.seq,
+        on_event=on_event,
+    )
+    sys.exit(code)
+
+
+def _read_left(client: RunClient) -> BegunRun:
+    if (owner := client.owner) is not None:
+        raise OwnedElsewhere(client.name, owner)
+    left = client.read_begun()
+    refuse_exported(left.run)
+    return left
+
+
+async def _check_cluster(where: Target, left: BegunRun) -> None:
+    """Check that the cluster is the run's, and warn of permissions that its throttle lacks.
+
+    The run is resumed without them, too: it may have steps in flight.
+    """
+    await check_cluster(where, left.begun.cluster_id)
+    if left.run.throttles:
+        rates = left.run.throttled.rates
+        for finding in await find_missing_for_throttle(left.run, where.cluster, rates):
+            print_note(f"warning: {finding.sentence}")
+
+
+def _reopens(client: RunClient, run: Run) -> bool:
+    return any(
+        not CancelScope(run, command.kind, command.topics, command.partitions).idle
+        for command in client.unanswered()
+        if isinstance(command, CancelMoves)
+    )

@@ -16,8 +16,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Verb, grouped
+from ktui.cli.options.common import Verb, cluster_options, grouped
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.options.recording import redaction
 from ktui.cluster.clock import SystemClock
@@ -29,10 +28,9 @@ from ktui.insights.insights import read_insights
 from ktui.planning.plan import Plan
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.simulated.layout import VERSIONS
-from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.twin.brokers import rates_of
-from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin, Hide, keep
-from ktui.simulated.twin.take import take_twin
+from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin, Hide, keep, take_twin
 from ktui.simulated.twin.text import twin_text
 
 R = TypeVar("R")

@@ -31,7 +31,7 @@ from ktui.cluster.settings import (
 )
 from ktui.execution.broker.status import BrokerFacts, read_broker
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.planning.names import join_all
+from ktui.planning.plan import join_all
 from ktui.quantities import as_count
 
 READ_BACK_S = 10.0

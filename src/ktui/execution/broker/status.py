@@ -18,8 +18,8 @@ from ktui.cluster.text import clean
 from ktui.execution.broker.removal import Removal
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track, find_goal
-from ktui.planning.names import join_all, join_named, join_some
-from ktui.planning.objective import CANARY_PREFIX, is_canary
+from ktui.planning.plan import join_all, join_named, join_some
+from ktui.planning.throttle_rates import CANARY_PREFIX, is_canary
 from ktui.quantities import as_bytes, as_count
 
 States = Mapping[TopicPartition, PartitionState]

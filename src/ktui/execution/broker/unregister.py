@@ -26,7 +26,7 @@ from ktui.execution.broker.status import BrokerFacts, read_metadata
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track, find_goal
-from ktui.planning.names import join_all, join_named, join_some
+from ktui.planning.plan import join_all, join_named, join_some
 from ktui.quantities import as_count
 
 INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)

@@ -17,7 +17,7 @@ from ktui.execution.run.track import Track, find_goal, goal_text
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Step
 from ktui.pacing.steps import all_steps, next_step
-from ktui.planning.names import join_named
+from ktui.planning.plan import join_named
 from ktui.quantities import as_bytes, as_count
 
 _GOES_ON = "It is done by itself as soon as that has passed"

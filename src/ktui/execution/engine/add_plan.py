@@ -28,8 +28,14 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.text import replica_list_text
 from ktui.execution.run.track import Track
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind
-from ktui.planning.check.permissions import TO_START, NeededPermission
+from ktui.planning.check.findings import (
+    TO_START,
+    Allowances,
+    ClusterSnapshot,
+    Finding,
+    FindingKind,
+    NeededPermission,
+)
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PlanPreview, PreviewBase

@@ -14,8 +14,7 @@ from ktui.execution.run.events import AnyRunEvent, Replanned
 from ktui.execution.run.options import OnForeignChange, RunOptions
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import Track, find_goal
-from ktui.pacing.decision import Decision, WantedPartition
-from ktui.pacing.situation import Blocked, BlockReason, Done, Situation
+from ktui.pacing.situation import Blocked, BlockReason, Decision, Done, Situation, WantedPartition
 from ktui.pacing.steps import next_step
 
 UNSEEN_S = 5.0

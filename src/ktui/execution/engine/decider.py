@@ -29,9 +29,8 @@ from ktui.execution.engine.gates import (
 )
 from ktui.execution.engine.in_flight import StepsInFlight, first_end_s
 from ktui.execution.engine.observed import AbsentBrokers, Observed, SuspectedBrokers
-from ktui.execution.engine.outcomes import AnswerHandler
 from ktui.execution.engine.requests import Turn, build_turn
-from ktui.execution.engine.working_state import Hold, WorkingState, state_event
+from ktui.execution.engine.working_state import AnswerHandler, Hold, WorkingState, state_event
 from ktui.execution.run.events import (
     AnyRunEvent,
     Cancel,
@@ -51,9 +50,9 @@ from ktui.execution.throttle.desired import Resources, throttle_resources
 from ktui.execution.time_left.promise import Promise
 from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import NOTHING_FOREIGN
+from ktui.pacing.situation import Decision, Move
 from ktui.progress.flows import Flows
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Timeline

@@ -23,7 +23,6 @@ from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.leaving import ENDING_PAUSES, LeaveWhen, when_paused
-from ktui.execution.engine.outcomes import NodeProbe
 from ktui.execution.engine.requests import (
     LastCheck,
     PendingRequest,
@@ -32,6 +31,7 @@ from ktui.execution.engine.requests import (
     Turn,
     not_sent,
 )
+from ktui.execution.engine.working_state import NodeProbe
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import EngineJournal
 from ktui.execution.run.events import (
@@ -54,7 +54,7 @@ from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.execution.throttle.objective import Figure, ObjectiveKeeper, no_figure
 from ktui.insights.prior import Prior
-from ktui.planning.objective import Objective
+from ktui.planning.throttle_rates import Objective
 from ktui.progress.timeline import Timeline
 from ktui.speed.shown import SpeedShown
 

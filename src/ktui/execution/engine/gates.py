@@ -17,8 +17,8 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.forecast import TimeLeftForecast, TimeNeeded
-from ktui.pacing.decision import Decision, Move
-from ktui.progress.health import Health, health
+from ktui.pacing.situation import Decision, Move
+from ktui.progress.memory import Health, health
 from ktui.quantities import as_count
 
 _LOST = {

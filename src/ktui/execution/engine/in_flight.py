@@ -27,8 +27,7 @@ from ktui.execution.run.parts import MOST_TRIES, failure_reason
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.run.unanswered import open_request_text
-from ktui.pacing.decision import Move
-from ktui.pacing.situation import Done, Next, Situation
+from ktui.pacing.situation import Done, Move, Next, Situation
 from ktui.pacing.steps import next_step
 from ktui.progress.poll import RESTART_S
 from ktui.progress.timeline import Cause, Stall, StallKind

@@ -13,9 +13,8 @@ from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.track import OpenStep, Track, find_goal
-from ktui.pacing.decision import added_by_others
-from ktui.pacing.situation import Situation
-from ktui.pacing.usage import Usage
+from ktui.pacing.queue import Usage
+from ktui.pacing.situation import Situation, added_by_others
 
 
 class Observed:

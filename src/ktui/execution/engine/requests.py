@@ -21,9 +21,8 @@ from ktui.execution.run.events import AnyRunEvent, Elect, Request, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.throttle.apply import ThrottleManager
-from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Situation
+from ktui.pacing.situation import Decision, Move, Situation
 from ktui.pacing.steps import next_steps
 
 

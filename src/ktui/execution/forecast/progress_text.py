@@ -17,7 +17,7 @@ from ktui.execution.run.text import chosen_text
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.pacing.limits import Limits
-from ktui.planning.names import join_all
+from ktui.planning.plan import join_all
 from ktui.preview.text import how_much_longer, why_no_less
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.speed.answer import how_long_text, span_text, time_text

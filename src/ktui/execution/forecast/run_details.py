@@ -21,7 +21,7 @@ from ktui.execution.forecast.run_progress import (
     with_least,
     with_more,
 )
-from ktui.execution.forecast.wait_text import wait_reasons
+from ktui.execution.forecast.waits import wait_reasons
 from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate
 from ktui.execution.host.catalog import Movers, find_movers
 from ktui.execution.host.client import RunClient

@@ -18,7 +18,7 @@ from ktui.execution.run.events import Ended
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import name_resources
-from ktui.planning.names import closest_names, join_named, join_some, shortened
+from ktui.planning.plan import closest_names, join_named, join_some, shortened
 
 
 def check_one_throttle(

@@ -28,7 +28,7 @@ from ktui.execution.host.operator_command import (
 )
 from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.objective import Figure, no_figure
-from ktui.planning.objective import Objective, not_measured_by_canary
+from ktui.planning.throttle_rates import Objective, not_measured_by_canary
 
 log = logging.getLogger(__name__)
 

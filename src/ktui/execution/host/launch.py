@@ -23,8 +23,14 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Allowances, Finding, FindingKind, Severity
-from ktui.planning.check.permissions import TO_START, NeededPermission
+from ktui.planning.check.findings import (
+    TO_START,
+    Allowances,
+    Finding,
+    FindingKind,
+    NeededPermission,
+    Severity,
+)
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PreviewBase, start_findings

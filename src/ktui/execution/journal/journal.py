@@ -17,8 +17,7 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.journal import file
 from ktui.execution.journal.commands import Answer, Command, StoredCommand
 from ktui.execution.journal.file import write_tail_marker
-from ktui.execution.journal.recovery import recover
-from ktui.execution.journal.tables import CommandTable, EventTable
+from ktui.execution.journal.tables import CommandTable, EventTable, recover
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recovered
 from ktui.execution.run.run import Run
 

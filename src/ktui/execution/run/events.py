@@ -17,9 +17,8 @@ from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.states import CancelKind, State
 from ktui.json_text import checked_moment, decode_untrusted, unknown_field
-from ktui.pacing.decision import LEAST, Move, weight_of
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Step, Urgency
+from ktui.pacing.situation import LEAST, Move, Step, Urgency, weight_of
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
 

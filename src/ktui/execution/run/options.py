@@ -15,8 +15,13 @@ import msgspec
 from ktui.json_text import checked_moment
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
-from ktui.planning.objective import Objective, canary_topic, not_measured_by_canary
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.planning.throttle_rates import (
+    NO_THROTTLE,
+    Objective,
+    ThrottleRates,
+    canary_topic,
+    not_measured_by_canary,
+)
 from ktui.preview.facts import Terms
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -22,7 +22,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 
 _OTHERS = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
 

@@ -61,9 +61,9 @@ from ktui.execution.run.states import (
 )
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.execution.run.track import CopyTotals, OpenStep, Track, new_track
-from ktui.pacing.decision import raises_epoch
 from ktui.pacing.limits import Limits, Shape
-from ktui.pacing.usage import LastMinute
+from ktui.pacing.queue import LastMinute
+from ktui.pacing.situation import raises_epoch
 
 
 class Owner(msgspec.Struct, frozen=True):

@@ -65,8 +65,8 @@ from ktui.pacing.limits import (
     is_limited,
 )
 from ktui.pacing.situation import Urgency
-from ktui.planning.names import join_some
-from ktui.planning.objective import Objective
+from ktui.planning.plan import join_some
+from ktui.planning.throttle_rates import Objective
 from ktui.quantities import as_count, as_rate
 
 

@@ -12,7 +12,7 @@ from ktui.cluster.settings import SettingKey
 from ktui.execution.run.events import RateChosen, RateHeld
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.planning.names import join_named
+from ktui.planning.plan import join_named
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.quantities import as_count, as_rate
 

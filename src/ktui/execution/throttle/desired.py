@@ -28,7 +28,7 @@ from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import ListEntries, SetByRun
 from ktui.max_min import max_min_rates
-from ktui.pacing.decision import Move
+from ktui.pacing.situation import Move
 from ktui.progress.timeline import Lane, Role, Timeline
 
 SLACK = 0.1

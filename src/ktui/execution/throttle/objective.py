@@ -16,7 +16,7 @@ from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReaso
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.desired import joining
-from ktui.planning.objective import Objective
+from ktui.planning.throttle_rates import Objective
 from ktui.progress.flows import Flows
 
 _MARGIN_AT_FIRST, _MOST = log(1.6), log(4.0)

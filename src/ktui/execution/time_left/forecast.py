@@ -20,9 +20,9 @@ from ktui.execution.time_left.simulate_rest import (
     simulate_remaining,
 )
 from ktui.insights.prior import Prior
-from ktui.pacing.decision import Move
+from ktui.pacing.situation import Move
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.progress.moves.catchup import SEEN_S
+from ktui.progress.catchup import SEEN_S
 from ktui.speed.answer import Basis, Source, Span
 from ktui.speed.capacity import MANY, Capacity, CapacityMemory, Case, Rates
 from ktui.speed.copies import Pair, leader_or_first

@@ -12,8 +12,7 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track, find_goal
 from ktui.execution.time_left.copy_progress import CopyProgress
-from ktui.pacing.decision import WantedPartition
-from ktui.pacing.situation import Situation
+from ktui.pacing.situation import Situation, WantedPartition
 from ktui.speed.answer import Basis, Bound
 from ktui.speed.bundles import (
     Bundle,

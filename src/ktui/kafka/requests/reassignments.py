@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from kafka.protocol.admin.topics import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
@@ -16,12 +18,16 @@ from kafka.protocol.admin.topics import (
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
+from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.broker import FutureReplica, LogDir, ReplicaDir
+from ktui.cluster.errors import ClusterError, NotAuthorized
 from ktui.cluster.kafka_error import KafkaError, error_of
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
+from ktui.cluster.ports import LogDirsAnswer
 from ktui.cluster.text import clean
+from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
@@ -200,3 +206,117 @@ def read_create_results(answer: Any) -> Iterator[tuple[str, int, str | None]]:
                 f"{wait_s} s"
             )
         yield result.name, result.error_code, message
+
+
+_REFUSES = 3
+"""The version of DescribeLogDirs from which on a missing permission is an error of its own."""
+
+
+def log_dirs_request(partitions: Collection[TopicPartition] | None) -> Any:
+    """Build a request for the log dirs, with the replicas of the named partitions; None for all."""
+    if partitions is None:
+        return DescribeLogDirsRequest(topics=None)
+    topic = DescribeLogDirsRequest.DescribableLogDirTopic
+    return DescribeLogDirsRequest(
+        topics=[topic(topic=name, partitions=ps) for name, ps in by_topic(partitions).items()]
+    )
+
+
+def read_log_dirs(
+    broker: int, answer: Any, partitions: Collection[TopicPartition] | None
+) -> LogDirsAnswer:
+    """Read a DescribeLogDirs answer about the named partitions; None for all."""
+    requested = None if partitions is None else frozenset(partitions)
+    present: dict[TopicPartition, ReplicaDir] = {}
+    future: dict[TopicPartition, FutureReplica] = {}
+    for log_dir in answer.results:
+        path = clean(log_dir.log_dir)
+        for topic in log_dir.topics or ():
+            for replica in topic.partitions:
+                tp = TopicPartition(clean(topic.name), replica.partition_index)
+                if requested is not None and tp not in requested:
+                    continue
+                if replica.is_future_key:
+                    lag = replica.offset_lag if replica.offset_lag >= 0 else None
+                    future[tp] = FutureReplica(path, replica.partition_size, lag)
+                else:
+                    present[tp] = ReplicaDir(path, replica.partition_size)
+    replicas = {
+        tp: msgspec.structs.replace(held, future=future[tp]) if tp in future else held
+        for tp, held in present.items()
+    }
+    return LogDirsAnswer(tuple(_log_dir(broker, d) for d in answer.results), replicas)
+
+
+def error_for_empty(broker: int, version: int, purpose: Purpose) -> ClusterError:
+    """Return the error for an answer without log dirs: every broker has one at least.
+
+    From version 3 on brokers refuse a principal without permission; before, they leave all out.
+    """
+    where = f"broker {broker}"
+    if version < _REFUSES:
+        fix = error_codes.permission_fix(purpose.needs)
+        answer = "the answer is empty"
+        return NotAuthorized(
+            purpose.attempted, where=where, answer=answer, fix=fix, needs=purpose.needs
+        )
+    answer = "the answer is empty, and a broker has one log dir at least"
+    fix = "A proxy on the way to the brokers may have emptied it"
+    return ClusterError(purpose.attempted, where=where, answer=answer, fix=fix)
+
+
+def move_request(paths: Mapping[TopicPartition, str]) -> Any:
+    """Build a request to move replicas of the broker that receives it to these log dirs."""
+    log_dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    topic = log_dir.AlterReplicaLogDirTopic
+    by_path: dict[str, list[TopicPartition]] = {}
+    for tp, path in paths.items():
+        by_path.setdefault(path, []).append(tp)
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            log_dir(
+                path=path,
+                topics=[
+                    topic(name=name, partitions=numbers) for name, numbers in by_topic(tps).items()
+                ],
+            )
+            for path, tps in by_path.items()
+        ]
+    )
+
+
+def read_moves(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
+    """Yield each partition with its error code; the answer has no messages."""
+    for topic in answer.results:
+        for result in topic.partitions:
+            tp = TopicPartition(topic.topic_name, result.partition_index)
+            yield tp, result.error_code, None
+
+
+def _log_dir(broker: int, result: Any) -> LogDir:
+    return LogDir(
+        broker=broker,
+        path=clean(result.log_dir),
+        error=error_codes.name_of(result.error_code) if result.error_code else None,
+        total_bytes=result.total_bytes if result.total_bytes >= 0 else None,
+        usable_bytes=result.usable_bytes if result.usable_bytes >= 0 else None,
+        cordoned=bool(result.is_cordoned),
+    )
+
+
+class UnregisterBrokerRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]  # kafka-python is untyped
+    """UnregisterBroker, API key 64. A broker forwards it to the active controller."""
+
+
+class UnregisterBrokerResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]  # kafka-python is untyped
+    """The controller's answer: an error code for the request as a whole, and a message."""
+
+
+def unregister_request(broker: int) -> Any:
+    """Build a request to remove the registration of one broker."""
+    return UnregisterBrokerRequest(broker_id=broker)
+
+
+def read_unregister_result(broker: int, answer: Any) -> Iterator[tuple[int, int, str | None]]:
+    """Yield the broker with the error code and the controller's message."""
+    yield broker, answer.error_code, answer.error_message

@@ -27,8 +27,13 @@ from ktui.kafka.transport.pool import (
     SendDeadline,
     redirect_client_log,
 )
-from ktui.kafka.transport.retry import Attempts, NodeId
-from ktui.kafka.transport.translate_errors import CallContext, Purpose, translate_error
+from ktui.kafka.transport.translate_errors import (
+    Attempts,
+    CallContext,
+    NodeId,
+    Purpose,
+    translate_error,
+)
 
 _GRACE_S = 0.25
 """Seconds after a call's limit in which the IO thread's own timer may still report the cause."""

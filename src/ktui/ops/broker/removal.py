@@ -43,8 +43,7 @@ from ktui.ops.broker.runs import (
 )
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake, MadePlan
-from ktui.planning.names import join_named, join_some
-from ktui.planning.plan import Plan
+from ktui.planning.plan import Plan, join_named, join_some
 from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_count
 

@@ -19,7 +19,7 @@ from ktui.execution.run.events import AnyRunEvent, Started
 from ktui.execution.run.run import Run
 from ktui.planning.intents.drain import drain
 from ktui.planning.intents.layout import Layout, read_layout, unread_warnings, without_rack
-from ktui.planning.intents.leaders import demote
+from ktui.planning.intents.leader_flow import demote
 from ktui.planning.intents.made_plan import MadePlan, Wishes, left_lines
 from ktui.quantities import as_bytes, as_count
 

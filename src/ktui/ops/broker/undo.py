@@ -32,7 +32,7 @@ from ktui.ops.broker.removal import REFUSED, WAITS, RemovalRequest, Stage, Stopp
 from ktui.ops.broker.runs import DEMOTE, DRAIN, Purpose, left_text, made_run, plan_text
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake, Wishes
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 from ktui.preview.text import finding_text, time_text
 from ktui.quantities import as_count
 

@@ -19,9 +19,9 @@ from ktui.insights.insights import (
     SizeRate,
     StallCause,
     Withheld,
+    limit_options,
 )
 from ktui.insights.prior import Prior, RateCurve, Spread
-from ktui.insights.sections import limit_options
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import fit_to_table
 from ktui.pipeline.lake.tables import ETA_ERRORS

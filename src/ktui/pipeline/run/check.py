@@ -11,7 +11,7 @@ import msgspec
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
-from ktui.pipeline.sql.duck_lake import DuckLake
+from ktui.pipeline.sql import DuckLake
 from ktui.pipeline.tables.listings import GAP_MS
 from ktui.recording.reading import newer_format
 

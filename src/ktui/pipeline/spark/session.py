@@ -23,8 +23,8 @@ from pyspark import SparkContext, SparkStageInfo
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ktui.lab.errors import LabError
 from ktui.lab.java import Java, find_java
+from ktui.lab.layout import LabError
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS
 from ktui.pipeline.spark.master import check_master, root_cause

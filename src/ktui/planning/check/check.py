@@ -1,14 +1,21 @@
-"""Check a plan: read what it rests on, and gather the findings."""
+"""The sentences of a check's findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from ktui.cluster.coordination import INTERNAL_TOPICS
-from ktui.cluster.partition import TopicPartition
-from ktui.planning.check.coordinators import coordinator_findings
+from ktui.cluster.coordination import (
+    INTERNAL_TOPICS,
+    SHARE,
+    STREAMS,
+    CoordinatedId,
+    CoordinatorKind,
+    coordinating_partition,
+)
+from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.planning.check.findings import (
     Allowances,
     ClusterSnapshot,
@@ -17,13 +24,276 @@ from ktui.planning.check.findings import (
     Option,
     Severity,
 )
-from ktui.planning.check.messages import FindingSentences
-from ktui.planning.check.rules import PlanRules, Remark
-from ktui.planning.names import join_all
-from ktui.planning.plan import Plan
-from ktui.planning.read.json_cursor import find_positions
-from ktui.planning.read.problems import FilePosition, ValuePath
+from ktui.planning.check.rules import PlanRules, Remark, moves_leader
+from ktui.planning.plan import PartitionTarget, Plan, closest_names, join_all, join_some
+from ktui.planning.read.json_cursor import FilePosition, ValuePath, find_positions
 from ktui.quantities import as_count
+
+_MOST_COMPARED = 20
+"""The most unknown topics compared with all names, as each costs a pass over them."""
+
+_FIXED = {
+    FindingKind.TOO_MANY_REPLICAS: "{0} replicas for {names}, but the cluster has {brokers} "
+    "brokers",
+    FindingKind.REPLICATION_FACTOR_CHANGE: "the replication factor changes from {0} to {1}: "
+    "{names}",
+    FindingKind.BELOW_MIN_ISR: "fewer replicas ({0}) than min.insync.replicas ({1}), so producers "
+    "with acks=all are refused: {names}",
+    FindingKind.BELOW_MIN_ISR_ALREADY: "fewer replicas ({0}) than min.insync.replicas ({1}) "
+    "already, so producers with acks=all are refused before and after: {names}",
+    FindingKind.BROKER_DOWN: "broker {0} is down but is a target of {names}: nothing is "
+    "copied to it until it is back",
+    FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
+    FindingKind.CANARY_TOPIC: "{0} is the topic of a run's canary, which measures the broker that "
+    "leads each partition and is deleted at the run's end; leave it out of the plan: {names}",
+    FindingKind.TOPIC_OUT_OF_REACH: "topic {0} is in the metadata, and a broker that was asked for "
+    "its settings knows no such topic: it was deleted just now, or a proxy on the way to the "
+    "brokers renames topics. Through such a proxy ktui cannot move it: connect to the brokers "
+    "themselves",
+    FindingKind.TIERED: "tiered: only what leaders have on disk is copied and counted, and what is "
+    "in remote storage alone stays there: {names}",
+    FindingKind.CORDONED_LEFT: "broker {0} is cordoned, so no list may name it: in any shape, a "
+    "step that leaves it adds and removes at once: {names}",
+    FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
+}
+
+
+_CORDONED = {
+    True: "broker {0} is cordoned, and Kafka refuses every target that names it, whether the "
+    "replica is new there or stays: {names}; lift the cordon with ktui broker uncordon {0}, or "
+    "leave the broker out",
+    None: "broker {0} is cordoned, and Kafka 4.4 and later refuse every target that names it, "
+    "which cannot be told of this cluster: {names}; lift the cordon with ktui broker uncordon {0}",
+    False: "broker {0} is cordoned and gets no new partitions, but it is to get replicas of "
+    "{names}; lift the cordon with ktui broker uncordon {0}",
+}
+"""A fully cordoned broker that targets name, by `ClusterSnapshot.refuses_cordoned`."""
+_WITH_EXAMPLE = {FindingKind.ORIGINAL_DIFFERS, FindingKind.RACKS, FindingKind.LOG_DIR_NOT_CHOSEN}
+
+
+class FindingSentences:
+    """Formats the findings of one plan as sentences."""
+
+    def __init__(self, plan: Plan, rules: PlanRules, cluster: ClusterSnapshot) -> None:
+        self._plan = plan
+        self._rules = rules
+        self._cluster = cluster
+        self._compared = 0
+
+    @property
+    def plan_size(self) -> int:
+        """The number of partitions in the plan."""
+        return len(self._plan.partitions)
+
+    def of(
+        self,
+        kind: FindingKind,
+        cause: tuple[object, ...],
+        partitions: list[TopicPartition],
+        first: int,
+    ) -> str:
+        """Return a finding's sentence; `first` is the plan index of its first partition."""
+        refuses = self._cluster.refuses_cordoned
+        text = _CORDONED[refuses] if kind is FindingKind.CORDONED else _FIXED.get(kind)
+        if text is not None:
+            brokers = len(self._rules.known_brokers)
+            return text.format(*cause, names=join_some(partitions), brokers=brokers)
+        if kind is FindingKind.FOREIGN_REASSIGNMENT:
+            who = f"run {cause[0]}" if cause else "someone else"
+            return f"{who} is reassigning {join_some(partitions)}"
+        if kind in {FindingKind.NOTHING_TO_DO, FindingKind.AT_TARGET}:
+            return self._done(kind, len(partitions))
+        if kind is FindingKind.SETTINGS_UNREADABLE:
+            return self._settings(partitions)
+        if kind in _WITH_EXAMPLE:
+            return self._example(kind, self._plan.partitions[first], partitions)
+        return self._unknown(kind, cause[0], partitions)
+
+    def _unknown(self, kind: FindingKind, cause: object, partitions: list[TopicPartition]) -> str:
+        name = str(cause)
+        if kind is FindingKind.TOPIC_UNREADABLE:
+            return f"topic {name} could not be read: {self._rules.unreadable[name]}"
+        if kind is FindingKind.TOPIC_UNKNOWN:
+            return f"the cluster has no topic {name}{self._suggestion(name)}"
+        if kind is FindingKind.PARTITION_UNKNOWN:
+            count = self._rules.partition_counts[name]
+            have = f"{name} has {count:,} partition{'' if count == 1 else 's'}"
+            return f"{have}, {_spans(range(count))}, and not {join_some(partitions)}"
+        brokers = _spans(self._rules.known_brokers)
+        return (
+            f"the cluster has no broker {name}, only {brokers}; named for {join_some(partitions)}"
+        )
+
+    def _suggestion(self, name: str) -> str:
+        self._compared += 1
+        near = closest_names(name, self._cluster.topics) if self._compared <= _MOST_COMPARED else []
+        return f"; did you mean {join_all(near, 'or')}?" if near else ""
+
+    def _settings(self, partitions: list[TopicPartition]) -> str:
+        topics = list(dict.fromkeys(tp.topic for tp in partitions))
+        reasons = self._rules.settings_unreadable
+        why = next((f": {reasons[topic]}" for topic in topics if topic in reasons), "")
+        lost = "so min.insync.replicas is not checked"
+        return f"the settings of {join_some(topics)} could not be read, {lost}{why}"
+
+    def _example(
+        self, kind: FindingKind, target: PartitionTarget, partitions: list[TopicPartition]
+    ) -> str:
+        if kind is FindingKind.ORIGINAL_DIFFERS:
+            state = self._rules.state(target.tp)
+            now = () if state is None else state.original
+            problem = "original_replicas are not the replicas now, so the plan was made earlier"
+            example = f"{join_all(target.original_replicas)} in the plan, {join_all(now)} now"
+        elif kind is FindingKind.LOG_DIR_NOT_CHOSEN:
+            problem = (
+                "a run leaves log dirs to the brokers, which choose one for each new replica and "
+                "leave present replicas where they are; `ktui reassign --execute` of the plan "
+                "moves them afterwards"
+            )
+            dirs = self._rules.log_dirs_elsewhere(target)
+            example = join_some(f"{path} on broker {broker}" for broker, path in dirs)
+        else:
+            problem = "replicas share a rack, though there are racks without one"
+            example = f"in racks {join_all(self._rules.racks[b] for b in target.replicas)}"
+        return f"{problem}: {join_some([f'{target.tp} ({example})', *partitions[1:]])}"
+
+    def _done(self, kind: FindingKind, count: int) -> str:
+        if kind is FindingKind.NOTHING_TO_DO:
+            return f"nothing to do: every partition is at its target already ({count:,})"
+        return f"{count:,} of {self.plan_size:,} partitions are at their target already"
+
+
+def _spans(numbers: Iterable[int]) -> str:
+    """Format numbers in order, with neighbours joined: "1 to 5 and 9"."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1] = [spans[-1][0], number]
+        else:
+            spans.append([number])
+    return join_some((" to ".join(map(str, span)) for span in spans), most=20)
+
+
+class CoordinatorMoves(msgspec.Struct, frozen=True, kw_only=True):
+    """What changes its coordinator with a plan."""
+
+    partitions: tuple[TopicPartition, ...]
+    """The partitions of internal topics that get another leader, in the plan's order."""
+    groups: int | None
+    """Groups of any type; None if they could not be counted."""
+    transactional_ids: int | None
+    """None if they could not be counted; only those that the principal may describe."""
+    share_groups: int | None
+    """Share groups with state in these partitions; None if they could not be counted."""
+
+
+def internal_leader_moves(
+    plan: Plan, known: Mapping[TopicPartition, PartitionState]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions of internal topics that get another leader, in the plan's order."""
+    return tuple(
+        target.tp
+        for target in plan.partitions
+        if target.topic in INTERNAL_TOPICS
+        and target.tp in known
+        and moves_leader(target, known[target.tp])
+    )
+
+
+def coordinator_moves(plan: Plan, cluster: ClusterSnapshot) -> CoordinatorMoves | None:
+    """Count what changes its coordinator; None if no internal topic gets another leader."""
+    moving = internal_leader_moves(plan, cluster.partitions)
+    if not moving:
+        return None
+    found = {kind: _moving_ids(kind, moving, cluster) for kind in CoordinatorKind}
+    count = {kind: None if ids is None else len(ids) for kind, ids in found.items()}
+    return CoordinatorMoves(
+        partitions=moving,
+        groups=count[CoordinatorKind.GROUP],
+        transactional_ids=count[CoordinatorKind.TRANSACTION],
+        share_groups=count[CoordinatorKind.SHARE_GROUP],
+    )
+
+
+def _moving_ids(
+    kind: CoordinatorKind, moving: tuple[TopicPartition, ...], cluster: ClusterSnapshot
+) -> Mapping[str, CoordinatedId] | None:
+    """Return by name what the moving leaders coordinate; None if it could not be read."""
+    numbers = {tp.partition for tp in moving if tp.topic == kind.topic}
+    if not numbers:
+        return {}
+    if kind not in cluster.coordinated:
+        return None
+    partitions = sum(tp.topic == kind.topic for tp in cluster.partitions)
+    return {
+        each.name: each
+        for each in cluster.coordinated[kind].ids
+        if coordinating_partition(each, partitions) in numbers
+    }
+
+
+def coordinator_findings(plan: Plan, cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """Yield what clients meet whose coordinator moves, and what could not be counted."""
+    moving = internal_leader_moves(plan, cluster.partitions)
+    if not moving:
+        return
+    found = {kind: _moving_ids(kind, moving, cluster) for kind in CoordinatorKind}
+    types = Counter(each.type for each in (found[CoordinatorKind.GROUP] or {}).values())
+    sharing, streaming = types[SHARE], types[STREAMS]
+    committing = {
+        "group": types.total() - sharing - streaming,
+        "streams group": streaming,
+        "transactional id": len(found[CoordinatorKind.TRANSACTION] or ()),
+    }
+    storing = len(found[CoordinatorKind.SHARE_GROUP] or ())
+    of_groups, of_transactions, of_state = (_of(kind, moving) for kind in CoordinatorKind)
+    yield from _change(committing, (*of_groups, *of_transactions), "commits wait meanwhile")
+    joining = "members that join or leave wait meanwhile, the others go on"
+    yield from _change({"share group": sharing}, of_groups, joining)
+    if storing:
+        keep = "keeps" if storing == 1 else "keep"
+        yield _finding(
+            of_state,
+            f"{as_count(storing, 'share group')} {keep} state in {join_some(of_state)}: deliveries "
+            "and acknowledgements wait while leaders move",
+        )
+    for kind, ids in found.items():
+        concerned = _of(kind, moving)
+        if concerned and (why := _uncounted(kind, cluster, read=ids is not None)):
+            yield _finding(concerned, why)
+
+
+def _change(
+    counts: Mapping[str, int], partitions: tuple[TopicPartition, ...], meanwhile: str
+) -> Iterator[Finding]:
+    some = [as_count(count, what) for what, count in counts.items() if count]
+    if some:
+        change = "changes its" if sum(counts.values()) == 1 else "change their"
+        leaders = f"coordinator with the leaders of {join_some(partitions)}"
+        yield _finding(partitions, f"{join_all(some)} {change} {leaders}: {meanwhile}")
+
+
+def _of(kind: CoordinatorKind, moving: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
+    return tuple(tp for tp in moving if tp.topic == kind.topic)
+
+
+def _finding(partitions: tuple[TopicPartition, ...], sentence: str) -> Finding:
+    return Finding(Severity.NOTE, FindingKind.COORDINATORS_MOVE, partitions, sentence)
+
+
+def _uncounted(kind: CoordinatorKind, cluster: ClusterSnapshot, *, read: bool) -> str:
+    """Return why some could not be counted, with the fix; empty if all were."""
+    if not read:
+        reasons = (each.answer for each in cluster.failures if each.operation is kind.operation)
+        why = next(reasons, "no leader answered")
+        return f"the {kind.value}s that change their coordinator could not be counted: {why}"
+    if lacks := cluster.coordinated[kind].lacks:
+        return (
+            f"{lacks} is not granted to this principal, so the {kind.value}s that it may not "
+            "describe are not counted. Grant it with kafka-acls --add --operation Describe "
+            "--transactional-id '*'"
+        )
+    return ""
 
 
 def leave_out_internal(plan: Plan) -> tuple[Plan, tuple[Finding, ...]]:
@@ -94,7 +364,8 @@ def check_plan(
     refused = frozenset({FindingKind.CORDONED} if cluster.refuses_cordoned else ())
     problems = _PROBLEMS | refused
     findings = [
-        _finding(group, found.get(group.steps), sentences, allowed, problems) for group in groups
+        _check_finding(group, found.get(group.steps), sentences, allowed, problems)
+        for group in groups
     ]
     findings += coordinator_findings(plan, cluster)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
@@ -112,7 +383,7 @@ def _grouped(plan: Plan, rules: PlanRules) -> Iterable[_Group]:
     return groups.values()
 
 
-def _finding(
+def _check_finding(
     group: _Group,
     place: FilePosition | None,
     sentences: FindingSentences,

@@ -12,9 +12,9 @@ from ktui.cluster.broker import cordoned_brokers, racks_of
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
-from ktui.planning.objective import is_canary
 from ktui.planning.plan import PartitionTarget
-from ktui.planning.read.problems import ValuePath
+from ktui.planning.read.json_cursor import ValuePath
+from ktui.planning.throttle_rates import is_canary
 
 
 class Remark(msgspec.Struct, frozen=True):

@@ -2,19 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import msgspec
+
+from ktui.cluster.broker import TopicConfig, cordoned_brokers
 from ktui.cluster.clock import Clock
 from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unsupported
+from ktui.cluster.figures import topic_names
+from ktui.cluster.fresh_read import with_reassignments
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.cluster.polled import topic_names
-from ktui.cluster.ports import ClusterReader, TopicsAnswer
-from ktui.planning.check.coordinators import internal_leader_moves
-from ktui.planning.check.disks import call_each_broker
-from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.check.measure_growth import measure_inbound
+from ktui.cluster.ports import (
+    ClusterDescription,
+    ClusterReader,
+    LogDirsAnswer,
+    OffsetsAnswer,
+    Setting,
+    TopicsAnswer,
+)
+from ktui.cluster.settings import RATES, broker_resource
+from ktui.planning.check.check import internal_leader_moves
+from ktui.planning.check.findings import ClusterSnapshot, call_each_broker
+from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import Plan
+from ktui.planning.replication_factor import BrokerPool
+
+MEASURED_S = 2.0
+"""Seconds between the two reads of the log ends."""
+
+_ANY_TOPIC = TopicConfig()
+
+
+class _LogEnds(msgspec.Struct, frozen=True):
+    """One leader's log offsets, and the second of the answer."""
+
+    offsets: OffsetsAnswer
+    at_s: float
+
+
+async def measure_inbound(
+    reader: ClusterReader, plan: Plan, seen: ClusterSnapshot, clock: Clock
+) -> ClusterSnapshot:
+    """Measure the inbound rate of each partition that gains a replica, and read throttle rates.
+
+    The leaders' log ends are read twice, `MEASURED_S` apart. The inbound rate is their difference,
+    times the bytes of a message on the leader's disk. The rate stays unknown for compacted topics,
+    partitions of unknown size, and leaders that do not answer. The cost is two
+    requests to each leader and one more to each broker concerned, however many partitions.
+
+    Returns:
+        The snapshot, with `inbound` and `rates`.
+    """
+    growing = list(_growing(plan, seen))
+    led: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+    for state in growing:
+        if state.leader is not None and state.described:
+            led[state.leader].append(state.tp)
+
+    async def read_ends(broker: int, *, first: bool) -> _LogEnds:
+        tps = led[broker]
+        answer = await reader.log_offsets(broker, ends=tps, starts=tps if first else ())
+        return _LogEnds(answer, clock.monotonic())
+
+    alive = seen.online
+    begun, failed = await call_each_broker(
+        Operation.LOG_ENDS, {b: read_ends(b, first=True) for b in sorted(led) if b in alive}
+    )
+    if any(answer.offsets.ends for answer in begun.values()):
+        await clock.sleep(MEASURED_S)
+    ended, failed_later = await call_each_broker(
+        Operation.LOG_ENDS, {b: read_ends(b, first=False) for b in begun}
+    )
+    rates = {
+        tp: rate
+        for broker in ended
+        for tp in led[broker]
+        if (rate := _rate(tp, begun[broker], ended[broker], seen)) is not None
+    }
+    return msgspec.structs.replace(
+        seen,
+        inbound=rates,
+        rates=await _rates(reader, alive & seen.broker_configs.keys()),
+        failures=(*seen.failures, *failed, *failed_later),
+    )
+
+
+def _growing(plan: Plan, seen: ClusterSnapshot) -> Iterator[PartitionState]:
+    """The partitions that gain a replica."""
+    rules = PlanRules(seen)
+    for target in plan.partitions:
+        state = rules.state(target.tp)
+        if state is not None and not set(target.replicas) <= set(state.original):
+            yield state
+
+
+def _rate(tp: TopicPartition, first: _LogEnds, last: _LogEnds, seen: ClusterSnapshot) -> int | None:
+    """The inbound bytes a second, rounded up; None where not known."""
+    before, after = first.offsets.ends.get(tp), last.offsets.ends.get(tp)
+    passed_s = last.at_s - first.at_s
+    if before is None or after is None or after < before or passed_s <= 0.0:
+        return None
+    if after == before:
+        return 0
+    size, start = seen.size(tp), first.offsets.starts.get(tp)
+    if not seen.configs.get(tp.topic, _ANY_TOPIC).offsets_measure_size:
+        return None
+    if not size or start is None or before <= start:
+        return None
+    return math.ceil((after - before) / passed_s * size / (before - start))
+
+
+async def _rates(
+    reader: ClusterReader, brokers: frozenset[int]
+) -> Mapping[int, Mapping[str, Setting]]:
+    """Read the throttles of brokers; brokers that do not answer are left out."""
+    resources = [broker_resource(broker) for broker in sorted(brokers)]
+    answer = await reader.settings(resources, RATES)
+    return {int(resource.name): settings for resource, settings in answer.settings.items()}
 
 
 async def take_snapshot(
@@ -151,3 +259,107 @@ def _named_dirs(
             if state is not None and broker in state.replicas:
                 named.setdefault(broker, set()).add(target.tp)
     return named
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Every partition that may be described, with its reassignment, and the brokers."""
+
+    partitions: Mapping[TopicPartition, PartitionState]
+    pool: BrokerPool
+    brokers: frozenset[int]
+    """Every broker that is registered or has a replica, also those that are down."""
+    unregistered: frozenset[int] = frozenset()
+    """Of these, the ids that only replica lists still have: they are no brokers any more."""
+
+
+class PlacementAnswer(msgspec.Struct, frozen=True):
+    """A placement, and what the brokers answer about their log dirs."""
+
+    placement: Placement
+    log_dirs: Mapping[int, LogDirsAnswer]
+    """By broker, as far as they answered."""
+    failures: Sequence[Failure]
+
+
+async def read_with_log_dirs(
+    reader: ClusterReader, sized: Collection[TopicPartition] | None
+) -> PlacementAnswer:
+    """Read a placement, with the answers of all live brokers about their log dirs.
+
+    A broker that does not report its log dirs counts as not cordoned.
+
+    Args:
+        reader: the cluster.
+        sized: the partitions whose replicas the brokers report; None for all.
+
+    Raises:
+        ClusterError: the brokers, the topics or the reassignments cannot be read.
+    """
+    cluster, listed = await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
+    (answers, failures), states = await asyncio.gather(
+        _log_dirs(reader, cluster, sized), _partitions(reader)
+    )
+    known = {tp: moving for tp, moving in listed.items() if tp in states}
+    replicas = _count(states)
+    placement = Placement(
+        partitions=with_reassignments(states, known),
+        pool=_pool(cluster, _cordoned(answers), replicas),
+        brokers=frozenset(cluster.brokers) | replicas.keys(),
+        unregistered=cluster.unregistered(replicas),
+    )
+    return PlacementAnswer(placement, answers, failures)
+
+
+async def read_pool(reader: ClusterReader) -> BrokerPool:
+    """Read which brokers may get replicas, and how many each has.
+
+    A broker that does not report its log dirs counts as not cordoned.
+
+    Raises:
+        ClusterError: the brokers or the topics cannot be read.
+    """
+    cluster = await reader.describe_cluster()
+    (answers, _), replicas = await asyncio.gather(_log_dirs(reader, cluster, ()), _census(reader))
+    return _pool(cluster, _cordoned(answers), replicas)
+
+
+def _pool(
+    cluster: ClusterDescription, cordoned: frozenset[int], replicas: Counter[int]
+) -> BrokerPool:
+    return BrokerPool(
+        online=cluster.online,
+        cordoned=cordoned,
+        refuses_cordoned=bool(cluster.refuses_cordoned),
+        racks={broker.id: broker.rack for broker in cluster.brokers.values()},
+        replicas=replicas,
+    )
+
+
+async def _log_dirs(
+    reader: ClusterReader, cluster: ClusterDescription, sized: Collection[TopicPartition] | None
+) -> tuple[Mapping[int, LogDirsAnswer], Sequence[Failure]]:
+    return await call_each_broker(
+        Operation.LOG_DIRS, {broker: reader.log_dirs(broker, sized) for broker in cluster.online}
+    )
+
+
+def _cordoned(answers: Mapping[int, LogDirsAnswer]) -> frozenset[int]:
+    return cordoned_brokers({b: answer.log_dirs for b, answer in answers.items()})
+
+
+async def _census(reader: ClusterReader) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    async for page in reader.scan_topics():
+        counts += _count(page.partitions)
+    return counts
+
+
+async def _partitions(reader: ClusterReader) -> dict[TopicPartition, PartitionState]:
+    states: dict[TopicPartition, PartitionState] = {}
+    async for page in reader.scan_topics():
+        states.update(page.partitions)
+    return states
+
+
+def _count(states: Mapping[TopicPartition, PartitionState]) -> Counter[int]:
+    return Counter(broker for state in states.values() for broker in state.replicas)

@@ -8,9 +8,8 @@ from copy import copy
 
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.planning.intents.arguments import check_wishes
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import Internal, Left, MadePlan, Why, Wishes
+from ktui.planning.intents.made_plan import Internal, Left, MadePlan, Why, Wishes, check_wishes
 from ktui.planning.plan import PartitionTarget, Plan
 
 

@@ -13,15 +13,13 @@ import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.inputfile import FileProblem, Unreadable, expand_home
-from ktui.planning.intents.arguments import check_targets
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.leaders import LeaderFlow, leads_possible
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
+from ktui.planning.intents.leader_flow import LeaderFlow, leads_possible
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes, check_targets
 from ktui.planning.intents.placing import Placer, racks_lacking, repair
 from ktui.planning.intents.shares import Band, weighted_shares
-from ktui.planning.names import join_all, join_named
-from ktui.planning.plan import PlanNumber, ReplicaList
+from ktui.planning.plan import PlanNumber, ReplicaList, join_all, join_named
 from ktui.yamlfile import YamlFile, read_yaml
 
 

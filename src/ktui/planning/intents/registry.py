@@ -19,20 +19,24 @@ import msgspec
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.inputfile import FileProblem
 from ktui.planning.check.findings import Allowances
-from ktui.planning.intents.arguments import check_brokers, check_targets, check_topics
 from ktui.planning.intents.draft import Draft
-from ktui.planning.intents.drain import drain, swap
-from ktui.planning.intents.fill import fill
+from ktui.planning.intents.drain import bytes_above, drain, shed, swap
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.leaders import demote, leaders
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Wishes
+from ktui.planning.intents.leader_flow import demote, leaders
+from ktui.planning.intents.made_plan import (
+    CannotMake,
+    MadePlan,
+    Wishes,
+    check_brokers,
+    check_targets,
+    check_topics,
+)
 from ktui.planning.intents.placement import Rule, Strategy, placement, read_rules
 from ktui.planning.intents.placing import rack_repair
-from ktui.planning.intents.replication_factor import replication_factor
-from ktui.planning.intents.shed import bytes_above, shed
+from ktui.planning.intents.rack_repair import replication_factor
+from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
-from ktui.planning.names import join_all, join_named, join_some, shortened
-from ktui.planning.plan import LARGEST
+from ktui.planning.plan import LARGEST, join_all, join_named, join_some, shortened
 from ktui.quantities import as_bytes, as_count
 from ktui.units import Share, Size, parse_quantity
 

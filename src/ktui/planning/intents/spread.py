@@ -10,11 +10,17 @@ from itertools import islice
 from math import inf
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.intents.arguments import check_brokers, check_tolerance
 from ktui.planning.intents.draft import Draft, ReplicaOn
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.leaders import even_leaders
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
+from ktui.planning.intents.leader_flow import even_leaders
+from ktui.planning.intents.made_plan import (
+    CannotMake,
+    MadePlan,
+    Why,
+    Wishes,
+    check_brokers,
+    check_tolerance,
+)
 from ktui.planning.intents.shares import Band, BySize, weighted_shares
 
 Move = tuple[TopicPartition, int, int]

@@ -1,17 +1,257 @@
-"""Reading of a plan's file: fast if the file is valid, with every mistake reported if not."""
+"""The slow pass over a plan's text, which finds every mistake and its position."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from ktui.inputfile import TooLarge, Unreadable, read_input
-from ktui.planning.names import log_dir_problem, topic_name_problem
-from ktui.planning.plan import MOST_BYTES, MOST_PARTITIONS, PartitionTarget, Plan
-from ktui.planning.read.diagnose import PlanText
-from ktui.planning.read.problems import BadPlan, FilePosition, Problem, Problems
+from ktui.planning.plan import (
+    ANY_LOG_DIR,
+    LARGEST,
+    MOST_BYTES,
+    MOST_PARTITIONS,
+    VERSION,
+    PartitionTarget,
+    Plan,
+    closest_names,
+    join_all,
+    log_dir_problem,
+    shortened,
+    topic_name_problem,
+)
+from ktui.planning.read.json_cursor import (
+    NOT_NUMBERS,
+    BadPlan,
+    FilePosition,
+    JsonText,
+    NotJson,
+    Problem,
+    Problems,
+    decoded,
+)
+
+_FORM = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}'
+_WHOLE = re.compile(r"-?[0-9]+")
+_COMPARED = 100
+"""The most characters of an unknown key that are compared with known ones."""
+_DIGITS = len(str(LARGEST))
+_NEEDED = {
+    "version": f'add "version": {VERSION}',
+    "partitions": "name the partitions to move",
+    "topic": "name the topic",
+    "partition": "add the partition's number",
+    "replicas": "name the brokers for the replicas",
+}
+
+Handler = Callable[[], object]
+
+
+class _Fields:
+    """The keys of an object with their offsets, and the values that could be read."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, int] = {}
+        self.values: dict[str, object] = {}
+
+
+class PlanText:
+    """Parses a plan's text, and adds every mistake to `problems`."""
+
+    def __init__(self, text: str, problems: Problems) -> None:
+        self._json = JsonText(text, problems)
+        self._problems = problems
+        self._seen: dict[tuple[object, object], tuple[int, int]] = {}
+        """The line and index at which each partition was first seen."""
+        self._top = {"version": self._version, "partitions": self._partitions}
+        self._of_partition: Mapping[str, Handler] = {
+            "topic": self._topic,
+            "partition": lambda: self._number("a partition's number"),
+            "replicas": self._brokers,
+            "log_dirs": self._log_dirs,
+            "original_replicas": self._brokers,
+        }
+
+    def check(self) -> None:
+        """Parse the whole text, as far as it can be read."""
+        try:
+            if self._opens("{", f"an object such as {_FORM}"):
+                self._fields(self._top, optional=())
+            self._json.end()
+        except NotJson as stop:
+            self._json.complain(stop.at, stop.problem)
+
+    def _opens(self, mark: str, expected: str) -> bool:
+        """Whether the value begins with `mark`; otherwise complain and skip the value."""
+        if self._json.peek() == mark:
+            return True
+        at, raw = self._scalar()
+        self._json.complain(at, f"expected {expected}, {_but_found(raw)}")
+        return False
+
+    def _fields(self, handlers: Mapping[str, Handler], optional: tuple[str, ...]) -> _Fields:
+        start = self._json.at
+        found = _Fields()
+        for key, at in self._json.members():
+            handler = handlers.get(key)
+            if handler is None:
+                self._json.complain(at, _unknown(key[:_COMPARED], tuple(handlers)))
+                self._json.skip()
+                continue
+            if key in found.at:
+                first = self._problems.line(found.at[key])
+                self._json.complain(at, f'"{key}" is given twice, first on line {first}; keep one')
+            found.at[key] = at
+            found.values[key] = handler()
+        for key in handlers:
+            if key not in found.at and key not in optional:
+                self._json.complain(start, f'"{key}" is missing: {_NEEDED[key]}')
+        return found
+
+    def _version(self) -> None:
+        at, raw = self._scalar()
+        if raw != str(VERSION):
+            self._json.complain(
+                at, f"the version must be the number {VERSION}, {_but_found(raw)}; write {VERSION}"
+            )
+
+    def _partitions(self) -> None:
+        if not self._opens("[", "a list of partitions"):
+            return
+        start = self._json.at
+        count = 0
+        for count, at in enumerate(self._json.elements(), start=1):
+            if count > MOST_PARTITIONS:
+                raise NotJson(at, f"more than {MOST_PARTITIONS:,} partitions: split the plan")
+            self._partition(count - 1, at)
+        if not count:
+            self._json.complain(start, "the plan is empty: name at least one partition to move")
+
+    def _partition(self, index: int, at: int) -> None:
+        form = 'an object, {"topic": ..., "partition": ..., "replicas": [...]}'
+        if not self._opens("{", form):
+            return
+        found = self._fields(self._of_partition, optional=("log_dirs", "original_replicas"))
+        values = found.values
+        self._compare_lengths(values.get("replicas"), values.get("log_dirs"), found.at)
+        key = (values.get("topic"), values.get("partition"))
+        if None not in key:
+            self._note_duplicate(key, index, at)
+
+    def _compare_lengths(self, replicas: object, log_dirs: object, at: Mapping[str, int]) -> None:
+        if isinstance(replicas, int) and isinstance(log_dirs, int) and replicas != log_dirs:
+            self._problems.add(
+                at["log_dirs"],
+                [*self._json.path, "log_dirs"],
+                f"log_dirs has {log_dirs}, replicas has {replicas}: "
+                f'write "{ANY_LOG_DIR}" once for each, or leave log_dirs out',
+            )
+
+    def _note_duplicate(self, key: tuple[object, object], index: int, at: int) -> None:
+        line, first = self._seen.setdefault(key, (self._problems.line(at), index))
+        if first != index:
+            self._json.complain(
+                at,
+                f"{shortened(str(key[0]))}-{key[1]} is in the plan twice, "
+                f"first on line {line} as partitions[{first}]; keep one",
+            )
+
+    def _topic(self) -> str | None:
+        at, raw = self._scalar()
+        if not raw.startswith('"'):
+            self._json.complain(at, f"expected a topic's name in double quotes, {_but_found(raw)}")
+            return None
+        name = decoded(raw)
+        problem = topic_name_problem(name)
+        if problem is not None:
+            self._json.complain(at, problem)
+        return name
+
+    def _brokers(self) -> int | None:
+        """Parse a list of broker ids, and return its length."""
+        if not self._opens("[", "a list of broker ids, such as [1, 2, 3]"):
+            return None
+        start = self._json.at
+        first: dict[int, int] = {}
+        count = 0
+        for count, at in enumerate(self._json.elements(), start=1):
+            broker = self._number("a broker's id")
+            if broker is None:
+                continue
+            if first.setdefault(broker, count - 1) != count - 1:
+                self._json.complain(
+                    at, f"broker {broker} is named twice, first at [{first[broker]}]; keep one"
+                )
+        if not count:
+            self._json.complain(start, "the list is empty: name at least one broker")
+        return count
+
+    def _log_dirs(self) -> int | None:
+        """Parse a list of log dirs, and return its length."""
+        if not self._opens("[", f'a list, "{ANY_LOG_DIR}" or a path for each replica'):
+            return None
+        return sum(self._log_dir() for _ in self._json.elements())
+
+    def _log_dir(self) -> int:
+        """Parse one log dir; always 1, for the count."""
+        at, raw = self._scalar()
+        if not raw.startswith('"'):
+            self._json.complain(
+                at, f'expected "{ANY_LOG_DIR}" or a path in double quotes, {_but_found(raw)}'
+            )
+        elif problem := log_dir_problem(decoded(raw)):
+            self._json.complain(at, problem)
+        return 1
+
+    def _number(self, what: str) -> int | None:
+        at, raw = self._scalar()
+        if _WHOLE.fullmatch(raw) and len(raw) <= _DIGITS and 0 <= int(raw) <= LARGEST:
+            return int(raw)
+        self._json.complain(
+            at, f"{what} is a whole number from 0 to {LARGEST}, {_but_found(raw)}{_hint(raw)}"
+        )
+        return None
+
+    def _scalar(self) -> tuple[int, str]:
+        """Read a value that should be a scalar; return its offset and its text."""
+        mark = self._json.peek()
+        at = self._json.at
+        if mark in "{[":
+            self._json.skip()
+            return at, mark
+        return at, self._json.scalar()
+
+
+@lru_cache(maxsize=100)
+def _unknown(key: str, known: tuple[str, ...]) -> str:
+    """Describe an unknown key. Cached: the same mistake tends to occur in every partition."""
+    near = closest_names(key, known)
+    hint = f'did you mean "{near[0]}"?' if near else f"known are {join_all(known)}"
+    return f'unknown key "{shortened(key)}"; {hint}'
+
+
+def _but_found(raw: str) -> str:
+    """Describe the value found where another was expected."""
+    if raw.startswith('"'):
+        return f"not the text {shortened(raw)}"
+    if raw in NOT_NUMBERS:
+        return f"not {raw}, which JSON does not have"
+    return {"{": "not an object", "[": "not a list"}.get(raw, f"not {shortened(raw)}")
+
+
+def _hint(raw: str) -> str:
+    if raw.startswith('"') and _WHOLE.fullmatch(raw[1:-1]):
+        return "; remove the quotes"
+    whole, _, rest = raw.partition(".")
+    if rest and not rest.strip("0"):
+        return f"; write {shortened(whole)}"
+    return ""
+
 
 _BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")

@@ -10,16 +10,19 @@ from msgspec.structs import replace
 from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.simulated.controller import rules
+from ktui.simulated.controller import configs
 from ktui.simulated.controller.altering import (
     Assignable,
+    DecisionContext,
+    Election,
+    RequestedChange,
+    decide,
     first_record,
     new_partitions,
     request_cancel,
     request_move,
 )
-from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
-from ktui.simulated.controller.configs import Configs
+from ktui.simulated.controller.configs import Configs, rules_of
 from ktui.simulated.controller.records import (
     Membership,
     NextRecord,
@@ -28,7 +31,6 @@ from ktui.simulated.controller.records import (
     Registration,
     TopicRecords,
 )
-from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.controller.schema import MIN_ISR
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
@@ -78,7 +80,7 @@ class Controller:
         that no assignment may name any more.
         """
         if spec.name in self.topics:
-            return rules.refused(
+            return configs.refused(
                 KafkaError.TOPIC_ALREADY_EXISTS, f"Topic '{spec.name}' already exists."
             )
         brokers = self._assignable()
@@ -87,7 +89,7 @@ class Controller:
         partitions = []
         for number, replicas in enumerate(spec.replicas):
             if not was_there and (problem := brokers.problem(replicas)):
-                return rules.refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, problem)
+                return configs.refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, problem)
             first = first_record(spec, number, brokers)
             if isinstance(first, WriteResult):
                 return first
@@ -111,12 +113,12 @@ class Controller:
         """
         topic = self.topics.get(name)
         if topic is None:
-            return rules.NO_SUCH_TOPIC_TO_EXTEND
+            return configs.NO_SUCH_TOPIC_TO_EXTEND
         made = new_partitions(topic, count, assignment, self._assignable())
         if isinstance(made, WriteResult):
             return made
         self._records.extend(name, made)
-        return rules.DONE
+        return configs.DONE
 
     def _assignable(self) -> Assignable:
         """Return the brokers, and which of them have all their working log dirs cordoned."""
@@ -125,10 +127,10 @@ class Controller:
 
     def delete_topic(self, name: str) -> WriteResult:
         if name not in self.topics:
-            return rules.NO_SUCH_TOPIC
+            return configs.NO_SUCH_TOPIC
         self._records.delete(name)
         self.configs.forget(name)
-        return rules.DONE
+        return configs.DONE
 
     @property
     def fenced(self) -> frozenset[int]:
@@ -168,10 +170,10 @@ class Controller:
         The broker leaves every ISR, but partitions keep it among their replicas.
         """
         if broker not in self._members.registered:
-            return rules.not_registered(broker)
+            return configs.not_registered(broker)
         self._members.unregister(broker)
         self._remove_from_isrs(broker)
-        return rules.DONE
+        return configs.DONE
 
     def controlled_shutdown(self, broker: int) -> None:
         """Begin a broker's proper shutdown: remove it from every ISR, and elect other leaders."""
@@ -242,9 +244,9 @@ class Controller:
             if isinstance(outcome, WriteResult):
                 results[tp] = outcome
             elif outcome is not None and len(decisions) == RECORDS:
-                results[tp] = rules.TOO_MANY
+                results[tp] = configs.TOO_MANY
             else:
-                results[tp] = rules.DONE
+                results[tp] = configs.DONE
                 if outcome is not None:
                     decisions.append((tp, outcome))
         self._records.commit(decisions)
@@ -255,7 +257,7 @@ class Controller:
     ) -> Registration | WriteResult | None:
         known = self.get(tp)
         if known is None:
-            return rules.nothing_to_alter(tp, topic_there=tp.topic in self.topics)
+            return configs.nothing_to_alter(tp, topic_there=tp.topic in self.topics)
         if target is None:
             wish = request_cancel(tp, known, unclean=self.configs.unclean(tp.topic))
         else:
@@ -267,18 +269,18 @@ class Controller:
         outcomes = {tp: self._elect(tp) for tp in partitions}
         decisions = [(tp, o) for tp, o in outcomes.items() if isinstance(o, Registration)]
         if len(decisions) > RECORDS:
-            return dict.fromkeys(outcomes, rules.TOO_LARGE)
+            return dict.fromkeys(outcomes, configs.TOO_LARGE)
         self._records.commit(decisions)
-        return {tp: o if isinstance(o, WriteResult) else rules.DONE for tp, o in outcomes.items()}
+        return {tp: o if isinstance(o, WriteResult) else configs.DONE for tp, o in outcomes.items()}
 
     def _elect(self, tp: TopicPartition) -> Registration | WriteResult:
         known = self.get(tp)
         if known is None:
-            return rules.nothing_to_elect(tp, topic_there=tp.topic in self.topics)
+            return configs.nothing_to_elect(tp, topic_there=tp.topic in self.topics)
         if known.leader == known.replicas[0]:
-            return rules.NOT_NEEDED
+            return configs.NOT_NEEDED
         after = self._decide(tp, known, RequestedChange(election=Election.PREFERRED))
-        return rules.NOT_AVAILABLE if after is None else after
+        return configs.NOT_AVAILABLE if after is None else after
 
     def alter_isr(self, tp: TopicPartition, isr: Brokers, leader: int) -> str | None:
         """Change the ISR on behalf of a partition's leader (AlterPartition, KIP-497).

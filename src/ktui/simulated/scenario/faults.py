@@ -20,10 +20,9 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.text import clean
 from ktui.inputfile import unknown_key
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.controller import schema
-from ktui.simulated.events import OutsideEvent, ScheduledEvent
-from ktui.simulated.layout import TopicSpec, TopicStart
+from ktui.simulated.layout import OutsideEvent, ScheduledEvent, TopicSpec, TopicStart
 from ktui.simulated.scenario.file import (
     BrokerId,
     CaptionPart,
@@ -149,29 +148,29 @@ def _call(make: Callable[[str], OutsideEvent]) -> FaultReader:
 
 def _slow(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, SlowPart)
-    return (events.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
+    return (layout.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
 
 
 def _fill_disk(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, FillDiskPart)
-    return (events.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
+    return (layout.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
 
 
 def _set_inbound(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, InboundPart)
     topic = world.topic(place.at("topic"), part.topic)
-    return (events.SetInbound(topic.name, float(part.inbound)),)
+    return (layout.SetInbound(topic.name, float(part.inbound)),)
 
 
 def _create_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, NewTopicPart)
-    return (events.CreateTopic(topic_of(place, part.name, part, world)),)
+    return (layout.CreateTopic(topic_of(place, part.name, part, world)),)
 
 
 def _delete_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     topic = world.topic(place, place.convert(value, str))
     world.remove(topic)
-    return (events.DeleteTopic(topic.name),)
+    return (layout.DeleteTopic(topic.name),)
 
 
 def _recreate_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
@@ -180,12 +179,12 @@ def _recreate_topic(place: FieldPlace, value: Any, world: World) -> tuple[Outsid
     empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0, sizes=(), start=TopicStart())
     world.remove(topic)
     world.add(place, empty)
-    return (events.DeleteTopic(topic.name), events.CreateTopic(empty))
+    return (layout.DeleteTopic(topic.name), layout.CreateTopic(empty))
 
 
 def _alter(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     targets = targets_of(place, place.convert(value, TargetsPart), world)
-    return (events.Alter(dict(targets)),)
+    return (layout.Alter(dict(targets)),)
 
 
 def _cancel(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
@@ -193,11 +192,11 @@ def _cancel(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, 
         partitions = tuple(world.all_partitions(world.topics.values()))
     else:
         partitions = world.partitions(place, place.convert(value, list[str]))
-    return (events.Alter(dict.fromkeys(partitions)),)
+    return (layout.Alter(dict.fromkeys(partitions)),)
 
 
 def _elect(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
-    return (events.ElectLeaders(world.partitions(place, place.convert(value, list[str]))),)
+    return (layout.ElectLeaders(world.partitions(place, place.convert(value, list[str]))),)
 
 
 def _configure(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
@@ -205,7 +204,7 @@ def _configure(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEven
     changes = tuple(_change(place.at(i), each, world) for i, each in enumerate(entries))
     if not changes:
         raise place.problem("expected at least one setting")
-    return (events.AlterConfigs(changes),)
+    return (layout.AlterConfigs(changes),)
 
 
 def _change(place: FieldPlace, value: Any, world: World) -> ConfigChange:
@@ -234,18 +233,18 @@ def _resource(place: FieldPlace, part: SettingPart, world: World) -> ConfigResou
 
 def _delay_request(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     del world
-    return (events.DelayRequest(float(place.convert(value, Seconds))),)
+    return (layout.DelayRequest(float(place.convert(value, Seconds))),)
 
 
 FAULTS: Mapping[str, FaultReader] = {
-    "kill": _broker(events.Kill),
-    "shutdown": _broker(events.Shutdown),
-    "start": _broker(events.Start),
-    "hang": _broker(events.Hang),
-    "resume": _broker(events.Resume),
+    "kill": _broker(layout.Kill),
+    "shutdown": _broker(layout.Shutdown),
+    "start": _broker(layout.Start),
+    "hang": _broker(layout.Hang),
+    "resume": _broker(layout.Resume),
     "slow": _slow,
     "fill-disk": _fill_disk,
-    "change-controller": _plain(events.ChangeController()),
+    "change-controller": _plain(layout.ChangeController()),
     "set-inbound": _set_inbound,
     "create-topic": _create_topic,
     "delete-topic": _delete_topic,
@@ -254,11 +253,11 @@ FAULTS: Mapping[str, FaultReader] = {
     "cancel": _cancel,
     "elect": _elect,
     "configure": _configure,
-    "lose-request": _plain(events.LoseRequest()),
-    "lose-answer": _plain(events.LoseAnswer()),
+    "lose-request": _plain(layout.LoseRequest()),
+    "lose-answer": _plain(layout.LoseAnswer()),
     "delay-request": _delay_request,
-    "deny": _call(events.Deny),
-    "allow": _call(events.Allow),
+    "deny": _call(layout.Deny),
+    "allow": _call(layout.Allow),
 }
 
 

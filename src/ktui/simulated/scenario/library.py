@@ -11,9 +11,15 @@ from ktui.cluster.text import clean
 from ktui.pacing.limits import Limits
 from ktui.simulated.layout import MIB
 from ktui.simulated.scenario.faults import read_captions, read_faults
-from ktui.simulated.scenario.file import FieldPlace, ScenarioPart, SnapshotPart
+from ktui.simulated.scenario.file import (
+    FieldPlace,
+    Scenario,
+    ScenarioPart,
+    SnapshotInfo,
+    SnapshotPart,
+    SnapshotRates,
+)
 from ktui.simulated.scenario.plan import plan_of
-from ktui.simulated.scenario.record import Scenario, SnapshotInfo, SnapshotRates
 from ktui.simulated.scenario.topics import add_topics
 from ktui.simulated.scenario.world import (
     World,

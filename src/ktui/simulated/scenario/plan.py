@@ -6,8 +6,7 @@ from typing import Any
 
 from ktui.inputfile import unknown_key
 from ktui.pacing.limits import CHOICES, NUMBERS, PACE, Limits, LimitsProblem, parse_limits
-from ktui.simulated.scenario.file import FieldPlace, PlanPart, TargetsPart
-from ktui.simulated.scenario.record import ScenarioPlan
+from ktui.simulated.scenario.file import FieldPlace, PlanPart, ScenarioPlan, TargetsPart
 from ktui.simulated.scenario.targets import (
     ScenarioTargets,
     TooFewBrokers,

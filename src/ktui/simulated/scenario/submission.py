@@ -21,7 +21,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, broker_resource, topic_resource
 from ktui.simulated.layout import ClusterSpec
-from ktui.simulated.scenario.record import ScenarioPlan
+from ktui.simulated.scenario.file import ScenarioPlan
 
 _CHUNK = 5_000
 """Partitions per request. Brokers write at most 10,000 records for one request."""

@@ -11,10 +11,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict
 from ktui.cluster.settings import broker_resource
 from ktui.inputfile import unknown_key
-from ktui.planning.names import topic_name_problem
+from ktui.planning.plan import topic_name_problem
 from ktui.simulated.controller import schema
-from ktui.simulated.controller.configs import Configs
-from ktui.simulated.controller.rules import rules_of
+from ktui.simulated.controller.configs import Configs, rules_of
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
 from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text
 from ktui.units import Size

@@ -19,11 +19,11 @@ from ktui.cluster.settings import (
     topic_resource,
 )
 from ktui.insights.prior import Prior
-from ktui.planning.check.disks import disk_of
+from ktui.planning.check.findings import disk_of
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
-from ktui.simulated.scenario.record import RatesFrom, SnapshotRates
+from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.speed.capacity import Capacity, share_of_throttle
 from ktui.speed.copies import HALF_AT, SENDING
 

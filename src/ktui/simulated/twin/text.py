@@ -10,7 +10,7 @@ from datetime import UTC
 from ktui.cluster.partition import Brokers, Replica
 from ktui.quantities import as_size
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from ktui.simulated.scenario.record import SnapshotInfo
+from ktui.simulated.scenario.file import SnapshotInfo
 from ktui.simulated.twin.make import ClusterTwin
 
 _WIDTH = 100

@@ -10,7 +10,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, LogDirsAnswer, OffsetsAnswer
-from ktui.planning.check.disks import call_each_broker
+from ktui.planning.check.findings import call_each_broker
 from ktui.planning.intents.layout import UNKNOWN_BYTES
 from ktui.simulated.layout import TopicSpec, TopicStart
 from ktui.simulated.scenario.topics import mean_rate

@@ -49,8 +49,16 @@ from ktui.tui.draw.themes import (
     role_defaults,
     theme_problems,
 )
-from ktui.tui.poll.overview import ClusterOutage, DownBrokers, Overview, StaleThrottles
-from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
+from ktui.tui.poll.polling import (
+    ClusterOutage,
+    DownBrokers,
+    Overview,
+    Polled,
+    Polling,
+    PollLoop,
+    StaleThrottles,
+    unite,
+)
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInView, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
@@ -62,7 +70,7 @@ from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_groups
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
-from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen

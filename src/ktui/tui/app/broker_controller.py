@@ -20,8 +20,12 @@ from ktui.planning.intents.registry import INTENTS
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_request import PlanRequest
-from ktui.tui.screens.brokers.manage import BrokerAct, BrokerChoice, ManageBrokerScreen
-from ktui.tui.screens.brokers.status import BrokerStatusScreen
+from ktui.tui.screens.brokers.status import (
+    BrokerAct,
+    BrokerChoice,
+    BrokerStatusScreen,
+    ManageBrokerScreen,
+)
 from ktui.tui.screens.run.questions import ConfirmScreen
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ktui.execution.host.catalog import OtherRun, RunState
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.overview import Overview
+from ktui.tui.poll.polling import Overview
 from ktui.tui.run_view.attached import RunStatus
 
 KEEP_TITLE, RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"

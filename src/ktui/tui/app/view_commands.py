@@ -18,14 +18,14 @@ from ktui.execution.journal.commands import (
     SetThrottle,
 )
 from ktui.planning.intents.registry import INTENTS
-from ktui.planning.names import closest_names
+from ktui.planning.plan import closest_names
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import BadCommand, OpenGate, RehearsalInView, RunChange, RunVerbs
 from ktui.tui.run_view.plan_request import parse_plan_words
 from ktui.tui.screens.command_line import Action, last_word
 from ktui.tui.screens.watch.columns import SORTS, Ordering
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
-from ktui.tui.screens.watch.views import View
+from ktui.tui.screens.watch.rule import View
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp

@@ -5,23 +5,103 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 
+import msgspec
 from textual.message import Message
 
 from ktui.cluster.clock import wait_for_first
+from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir
 from ktui.progress.timeline import Progress
-from ktui.recording.replay_tape import ReplayClock, Tape
-from ktui.rehearsal.branch.point import BranchPoint
+from ktui.recording.replay_tape import RecordedPeriod, ReplayClock, Tape
+from ktui.rehearsal.branch.compare import BranchPoint
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.overview import Outages, Overview, overview
-from ktui.tui.replay.branching import branch_point
-from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, ReplayPosition, Surveyed
-from ktui.tui.replay.run_stage import RunStage
-from ktui.tui.replay.survey import Survey
-from ktui.tui.replay.walk import Walk
+from ktui.tui.poll.polling import Outages, Overview, overview
+from ktui.tui.replay.walk import RunStage, Survey, SurveyMark, Walk
+
+
+class ReplayPosition(msgspec.Struct, frozen=True):
+    """The position of a replay, for the line on the screens."""
+
+    from_s: float
+    until_s: float
+    at_s: float
+    at: datetime
+    surveyed_s: float
+    """The second up to which the events are known."""
+    stretches: Sequence[RecordedPeriod]
+    marks: Sequence[SurveyMark]
+    speed: float
+    paused: bool
+    goes_to_s: float | None = None
+    """The second that the replay is going to and has not reached yet; None without one."""
+    reached_s: float = 0.0
+    """The second reached so far on the way there."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the replay has come to the end."""
+        return self.at_s >= self.until_s
+
+
+class ReplayAdvanced(Message):
+    """The replay has advanced; the player has the progress."""
+
+    def __init__(self, run: RunDir | None, *, jumped: bool) -> None:
+        super().__init__()
+        self.run = run
+        """The run that began last."""
+        self.jumped = jumped
+        """Whether this does not continue from the previous message."""
+
+
+class Surveyed(Message):
+    """More events are known, or a seek has come further on its way."""
+
+
+class ReplayNotice(Message):
+    """A notice for the operator."""
+
+    def __init__(self, words: str, severity: str = "information", *, instead: bool = False) -> None:
+        super().__init__()
+        self.words = words
+        self.severity = severity
+        self.instead = instead
+        """Whether it replaces the previous notice, however severe that was."""
+
+
+NOTHING_POLLED = "Nothing was polled before this moment, so there is no twin of it."
+
+
+def branch_point(recording: str, tape: Tape, survey: Survey, at_s: float) -> BranchPoint | None:
+    """Return a moment of a recording; None where nothing was polled before it.
+
+    Args:
+        recording: the recording's name, cleaned for the terminal.
+        tape: the recording.
+        survey: the survey of the whole recording, which is over.
+        at_s: the second of the tape.
+    """
+    walk = Walk(tape, survey.before(at_s))
+    walk.to(at_s)
+    last = walk.progress.last
+    if last is None:
+        return None
+    return BranchPoint(
+        recording=recording,
+        cluster=clean(tape.cluster or tape.cluster_id),
+        at=last.at,
+        at_s=walk.at_s - tape.from_s,
+        clock_s=last.monotonic_s,
+        progress=walk.progress,
+        runs=tuple(run for run in survey.runs if run.entries[0].at <= last.at),
+        happened=tuple(survey.happened),
+        prior=survey.rates.prior,
+    )
+
 
 FRAME_S = 0.1
 """Real seconds between two frames; all that was recorded in between is in the second one."""

@@ -4,24 +4,172 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import reduce
+from operator import attrgetter
+from pathlib import Path
 
 import msgspec
 
+from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
+from ktui.execution.host.ownership import Holder, Ownership, own_run
+from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry, decode
+from ktui.execution.run.run import Run
 from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.progress.fold import fold
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress
-from ktui.recording.lines import LostPollLine, RunLine
-from ktui.recording.playing import Damage
+from ktui.recording.lines import LostPollLine, RunLine, from_wall_ms
+from ktui.recording.reading import Damage
 from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
-from ktui.tui.poll.overview import ClusterOutage, Outages
-from ktui.tui.replay.run_stage import RecordedRun
-from ktui.tui.run_view.run_events import shown_events
+from ktui.rehearsal.branch.compare import Happening, RecordedEntries, ShownRates
+from ktui.tui.poll.polling import ClusterOutage, Outages
+from ktui.tui.run_view.attached import shown_events
+
+
+class RecordedRun:
+    """One run, as far as its events have been played.
+
+    The run is followed from its first event on, or not at all.
+
+    Args:
+        name: the run's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.run = Run(name)
+        self.entries: list[JournalEntry] = []
+        self.problem = run_name_problem(name)
+        """Why the run is not followed any further; None while it is."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything of the run to show."""
+        return self.run.started is not None
+
+    @property
+    def owned(self) -> bool:
+        """Whether an engine owned the run, or was just being started for it."""
+        return self.run.left is None and not self.run.ended
+
+    def take(self, line: RunLine) -> JournalEntry | None:
+        """Apply an event, and return it.
+
+        Returns:
+            The event; None where it is not new, or where events before it are missing.
+        """
+        if self.problem is not None or line.entry <= self.run.seq:
+            return None
+        if line.entry > self.run.seq + 1:
+            missing = f"events {self.run.seq + 1} to {line.entry - 1}"
+            self.problem = f"{missing} of run {self.name} are not in the recording"
+            return None
+        try:
+            entry = JournalEntry(line.entry, from_wall_ms(line.at), decode(bytes(line.event)))
+            self.run.apply(entry)
+        except (msgspec.MsgspecError, LookupError) as error:
+            what = f"event {line.entry} of run {self.name}"
+            self.problem = f"{what} is none that this ktui can follow: {error}"
+            return None
+        self.entries.append(entry)
+        return entry
+
+
+class _Staged(msgspec.Struct):
+    folder: RunDir
+    journal: Journal
+    written: list[JournalEntry]
+    ownership: Ownership | None = None
+
+
+class RunStage:
+    """Writes runs into a state directory of its own, and owns those that were owned.
+
+    Args:
+        folder: an empty folder, which the caller deletes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.state_dir = StateDir(folder)
+        self._clock: Clock = SystemClock()
+        self._runs: dict[str, _Staged] = {}
+
+    def show(self, runs: Iterable[RecordedRun]) -> RunDir | None:
+        """Write these runs as they are, and remove all others.
+
+        Returns:
+            The folder of the run that began last; None where no run has begun.
+
+        Raises:
+            RunProblem: the folder cannot be written.
+        """
+        begun = {each.name: each for each in runs if each.begun}
+        for name in self._runs.keys() - begun.keys():
+            self._remove(name)
+        for name, each in begun.items():
+            self._put(self._runs.get(name), each)
+        last = max(begun.values(), key=lambda each: each.entries[0].at, default=None)
+        return None if last is None else self._runs[last.name].folder
+
+    def close(self) -> None:
+        """Close all journals, and release all runs; the folder stays."""
+        for staged in self._runs.values():
+            _release(staged)
+        self._runs.clear()
+
+    def _put(self, staged: _Staged | None, run: RecordedRun) -> None:
+        if staged is None:
+            folder = self.state_dir.create_run(run.name)
+            staged = _Staged(folder, Journal.create(folder.journal, self._clock), [])
+            self._runs[run.name] = staged
+        elif not _continues(staged.written, run.entries):
+            staged.journal.close()
+            staged.journal = Journal.create_replacement(staged.folder.journal, self._clock)
+            staged.written = []
+        new = run.entries[len(staged.written) :]
+        staged.journal.copy(new)
+        staged.written.extend(new)
+        _own(staged, run)
+
+    def _remove(self, name: str) -> None:
+        """Remove a run that has not begun yet at the moment played."""
+        staged = self._runs.pop(name)
+        _release(staged)
+        for file in staged.folder.path.iterdir():
+            file.unlink()
+        staged.folder.path.rmdir()
+
+
+def _continues(written: list[JournalEntry], entries: list[JournalEntry]) -> bool:
+    """Whether the entries continue those that are written; entries are never changed."""
+    count = len(written)
+    return count <= len(entries) and (not count or written[-1] == entries[count - 1])
+
+
+def _own(staged: _Staged, run: RecordedRun) -> None:
+    if run.owned and staged.ownership is None:
+        staged.ownership = own_run(staged.folder, _owner(run.run))
+    elif not run.owned and staged.ownership is not None:
+        staged.ownership.release()
+        staged.ownership = None
+
+
+def _owner(run: Run) -> Holder | None:
+    owner = run.owner
+    return None if owner is None else Holder(owner.pid, owner.host, owner.user, owner.since)
+
+
+def _release(staged: _Staged) -> None:
+    staged.journal.close()
+    if staged.ownership is not None:
+        staged.ownership.release()
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -169,3 +317,100 @@ def _new_events(before: Progress, after: Progress) -> Iterable[Event]:
             break
         new.append(event)
     return reversed(new)
+
+
+AT_ONCE_S = 0.1
+"""Real seconds after which the survey can be stopped."""
+SPACING = 30
+"""Lines between two checkpoints at first; the spacing grows with the recording."""
+MOST_CHECKPOINTS = 400
+MOST_TIMELINES = 20_000
+"""The most timelines kept in all checkpoints together."""
+
+
+class SurveyMark(msgspec.Struct, frozen=True):
+    """A second of the recording with an event worth going to."""
+
+    at_s: float
+    severity: int
+    words: str
+    """The text of the most severe event of that second."""
+
+
+class Survey:
+    """Folds a whole recording as fast as possible, and keeps what a replay needs of it."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._walk = Walk(tape, note=self._note)
+        self._spacing, self._since = SPACING, 0
+        self.checkpoints = [self._walk.checkpoint]
+        self.marks: list[SurveyMark] = []
+        """The marks found so far, by their seconds."""
+        self.happened: list[Happening] = []
+        """What has happened to brokers so far, whatever the cause; missing figures are left out."""
+        self.rates = ShownRates()
+        """How fast brokers copied."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the survey has come to the end."""
+        return self._walk.following is None
+
+    @property
+    def at_s(self) -> float:
+        """The second up to which everything is known."""
+        return self._walk.at_s
+
+    @property
+    def runs(self) -> Sequence[RecordedEntries]:
+        """The events of each run, up to there."""
+        runs = self._walk.runs.values()
+        return [RecordedEntries(run.name, tuple(run.entries)) for run in runs if run.begun]
+
+    def go_on(self, most_s: float = AT_ONCE_S) -> None:
+        """Survey for at most so many real seconds."""
+        began = time.monotonic()
+        while not self.over and time.monotonic() - began < most_s:
+            self._walk.step()
+            self.rates.note(self._walk.progress)
+            self._since += 1
+            if self._since >= self._spacing:
+                self._keep()
+
+    def before(self, at_s: float) -> Checkpoint:
+        """Return the last checkpoint at or before a second; the first one where there is none."""
+        number = bisect_right(self.checkpoints, at_s, key=attrgetter("at_s"))
+        return self.checkpoints[max(0, number - 1)]
+
+    def mark_after(self, at_s: float) -> SurveyMark | None:
+        """Return the next mark after a second; None where none is known."""
+        number = bisect_right(self.marks, at_s, key=attrgetter("at_s"))
+        return self.marks[number] if number < len(self.marks) else None
+
+    def mark_before(self, at_s: float) -> SurveyMark | None:
+        """Return the last mark before a second; None where there is none."""
+        number = bisect_left(self.marks, at_s, key=attrgetter("at_s"))
+        return self.marks[number - 1] if number else None
+
+    def _keep(self) -> None:
+        """Keep where the walk is. Where the checkpoints become too many, drop every other one."""
+        self._since = 0
+        self.checkpoints.append(self._walk.checkpoint)
+        timelines = sum(len(checkpoint.progress.timelines) for checkpoint in self.checkpoints)
+        if len(self.checkpoints) > MOST_CHECKPOINTS or timelines > MOST_TIMELINES:
+            self.checkpoints = self.checkpoints[::2]
+            self._spacing *= 2
+
+    def _note(self, at_s: float, event: Event) -> None:
+        """Mark trouble and warnings, and events that are not about one partition alone."""
+        missing = event.severity == EventSeverity.WARNING
+        if event.broker is not None and event.tp is None and not missing:
+            self.happened.append(Happening(event.at, event.what))
+        if event.severity == 0 and event.tp is not None:
+            return
+        words = event.what if event.tp is None else f"{event.tp}: {event.what}"
+        mark = SurveyMark(at_s, event.severity, words)
+        if not self.marks or self.marks[-1].at_s < at_s:
+            self.marks.append(mark)
+        elif self.marks[-1].severity < mark.severity:
+            self.marks[-1] = mark

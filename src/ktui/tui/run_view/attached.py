@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
@@ -28,15 +29,96 @@ from ktui.execution.host.process import engine_death
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.journal import Journal, RunFollower
-from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.events import (
+    Answered,
+    AnyRunEvent,
+    CancelAsked,
+    CancelGate,
+    Configured,
+    EngineLeft,
+    EventCommandFailed,
+    JournalEntry,
+    Outage,
+    Paused,
+    PlannedPart,
+    Recording,
+    Recovered,
+    SettingChanged,
+    SettingsGivenUp,
+    StateEntered,
+    StepGate,
+    StepOver,
+)
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.text import describe_event
 from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.pacing.limits import Limits, LimitsProblem, Mode
+from ktui.progress import timeline
+from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.run_view.run_events import cancel_events, shown_events
 from ktui.tui.run_view.throttle import Inflows, ThrottleNews, ThrottleNow, run_inflows, throttle_now
+
+_STATES = {
+    **dict.fromkeys((State.FAILED, State.STALLED), EventSeverity.TROUBLE),
+    **dict.fromkeys(
+        (State.BLOCKED, State.REFUSED, State.CHANGED_ELSEWHERE, State.FOREIGN, State.TOPIC_GONE),
+        EventSeverity.WARNING,
+    ),
+}
+
+
+def shown_events(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
+    """Yield the events worth showing: no requests that Kafka accepted, and no parts of the plan."""
+    for entry in entries:
+        event = entry.event
+        answer = event.verdict if isinstance(event, Answered | Configured) else None
+        if answer is not Verdict.ACCEPTED and not isinstance(event, PlannedPart):
+            tp = getattr(event, "tp", None)
+            what = f"run {run}: {describe_event(event)}"
+            yield timeline.Event(entry.at, what, tp, severity=_severity(event))
+
+
+def cancel_events(
+    run: str, entries: Iterable[JournalEntry]
+) -> Iterator[tuple[frozenset[TopicPartition], timeline.Event]]:
+    """Yield the partitions of each cancel, with the event that reports it."""
+    for entry in entries:
+        if isinstance(entry.event, CancelAsked):
+            (event,) = shown_events(run, [entry])
+            yield frozenset(entry.event.partitions), event
+
+
+def _severity(event: AnyRunEvent) -> EventSeverity:
+    match event:
+        case StateEntered(state=state):
+            return _STATES.get(state, EventSeverity.NEWS)
+        case Recovered():
+            return EventSeverity.TROUBLE
+        case SettingsGivenUp(reason="") | Recording(reason=""):
+            return EventSeverity.NEWS
+        case (
+            CancelAsked()
+            | Paused()
+            | EngineLeft()
+            | EventCommandFailed()
+            | Answered()
+            | Configured()
+            | SettingsGivenUp()
+            | SettingChanged()
+        ):
+            return EventSeverity.WARNING
+        case (
+            StepOver(reached=False)
+            | StepGate(shut=True)
+            | CancelGate(shut=True)
+            | Outage(lost=True)
+            | Recording()
+        ):
+            return EventSeverity.WARNING
+    return EventSeverity.NEWS
+
 
 MOST_EVENTS = 10_000
 MOST_BOUNDED, BOUNDED_EVERY = 1_000, timedelta(seconds=10)

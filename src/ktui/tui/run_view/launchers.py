@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -216,3 +217,27 @@ class EngineLauncher(Protocol):
             ClusterError: the cluster cannot be asked.
         """
         ...
+
+
+_OLD_S = 30.0
+"""The age, in seconds, from which it is read again."""
+
+
+class RecentLayout:
+    """Reads the layout of the cluster, though not for every key: that asks all brokers."""
+
+    def __init__(self, engines: EngineLauncher) -> None:
+        self._engines = engines
+        self._answer: LayoutAnswer | None = None
+        self._read_at_s = 0.0
+
+    async def read(self) -> LayoutAnswer:
+        """Return the layout, read again once it is old.
+
+        Raises:
+            ClusterError: the cluster cannot be asked.
+        """
+        if self._answer is None or time.monotonic() - self._read_at_s > _OLD_S:
+            self._answer = await self._engines.read_layout()
+            self._read_at_s = time.monotonic()
+        return self._answer

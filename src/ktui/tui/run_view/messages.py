@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.foreign import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.catalog import OtherRun, RunState
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
 

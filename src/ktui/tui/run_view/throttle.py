@@ -23,7 +23,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.text import describe_event
 from ktui.execution.run.throttle_ledger import SetByRun, ThrottleLedger
 from ktui.execution.run.throttle_status import prior_value_text
-from ktui.planning.names import join_named
+from ktui.planning.plan import join_named
 from ktui.planning.throttle_rates import KB, ThrottleRates
 from ktui.progress.flows import BrokerFlow, Flows
 from ktui.progress.memory import STALLED_AFTER_S

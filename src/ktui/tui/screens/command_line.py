@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from ktui.tui.run_view.launchers import BadCommand
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.text_field import HistoryField
+from ktui.tui.widgets.fields import HistoryField
 
 Action = Callable[[], Awaitable[None]]
 """What a command does, once its line is closed."""

@@ -25,7 +25,7 @@ from ktui.tui.screens.watch.row import row_pieces
 from ktui.tui.screens.watch.row_model import widest
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.text_field import Route, clipboard_route, load_tmux_buffer
+from ktui.tui.widgets.fields import Route, clipboard_route, load_tmux_buffer
 
 _ROW_CELLS = 200
 """The width of a row as text: every column is in it."""

@@ -28,14 +28,13 @@ from ktui.progress.timeline import Event
 from ktui.tui.draw.cells import Piece, cut, partition_text
 from ktui.tui.draw.format import as_count
 from ktui.tui.draw.paint import content, titled_rule
-from ktui.tui.screens.event_rows import Choice, EventFilter, EventRow, EventRows, splice
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.screens.event_list import Choice, EventFilter, EventRow, EventRows, splice
+from ktui.tui.widgets.bindings import give_ids, key_names
+from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
-from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
-from ktui.tui.widgets.text_field import TextField
 
 SIGNS = ("·", "!", "‼")
 """News, warning, trouble: the sign beside the colour."""

@@ -20,9 +20,8 @@ from ktui.execution.run.states import CancelKind
 from ktui.progress.timeline import Mark
 from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
 from ktui.tui.draw.paint import content
-from ktui.tui.screens.brokers.manage import ManageBrokerScreen
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
-from ktui.tui.screens.brokers.status import BrokerStatusScreen
+from ktui.tui.screens.brokers.status import BrokerStatusScreen, ManageBrokerScreen
 from ktui.tui.screens.copy import CopyScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
@@ -34,16 +33,14 @@ from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
 from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import HelpGroup, give_ids, help_group
-from ktui.tui.widgets.live_keys import key_names
-from ktui.tui.widgets.text_field import TextField
+from ktui.tui.widgets.bindings import HelpGroup, give_ids, help_group, key_names
+from ktui.tui.widgets.fields import TextField
 
 _INDENT, _SIGN_WIDTH = 2, 12
 _FOUND, _CURRENT = "bold underline $warning", "bold reverse $warning"

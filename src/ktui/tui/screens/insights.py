@@ -18,8 +18,7 @@ from textual.widgets import Static
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import FileProblem
-from ktui.insights.insights import Insights, insights_in
-from ktui.insights.sections import NOTHING, Section, sections
+from ktui.insights.insights import NOTHING, Insights, Section, insights_in, sections
 from ktui.quantities import as_count
 from ktui.tui.draw.paint import panel_title, titled_rule
 from ktui.tui.widgets.bindings import give_ids

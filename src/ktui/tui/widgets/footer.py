@@ -11,7 +11,7 @@ from textual.geometry import Offset
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ktui.tui.widgets.live_keys import LiveKey, fit_keys, gap_after, live_keys
+from ktui.tui.widgets.bindings import LiveKey, fit_keys, gap_after, live_keys
 from ktui.tui.widgets.services import Notification, services
 
 _LEFT_OUT_FIRST = (

@@ -12,15 +12,15 @@ from textual.widget import Widget
 
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
-from ktui.progress.health import HealthCounts
+from ktui.progress.memory import HealthCounts
 from ktui.progress.summary import Totals
 from ktui.speed.answer import Span
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.overview import Overview
+from ktui.tui.poll.polling import Overview
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.widgets.live_keys import key_names
+from ktui.tui.widgets.bindings import key_names
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import fit_troubles, troubles
 

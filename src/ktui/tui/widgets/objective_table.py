@@ -10,7 +10,7 @@ from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReaso
 from ktui.execution.run.text import reason_text
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import BAND
-from ktui.planning.objective import Objective
+from ktui.planning.throttle_rates import Objective
 from ktui.quantities import as_count, as_rate
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.bars import BAR_CELLS, BELOW, band_cells, objective_bar

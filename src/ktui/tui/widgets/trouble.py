@@ -9,7 +9,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.run_view.attached import RunStatus

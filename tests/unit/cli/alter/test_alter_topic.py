@@ -15,9 +15,9 @@ from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.ownership import own_run
-from ktui.planning.check.placement import read_pool
+from ktui.planning.check.snapshot import read_pool
 from ktui.planning.replication_factor import BrokerPool
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.writer import SimulatedWriter
 from support.cli.alter_sandbox import ORDERS, AlterSandbox
@@ -154,7 +154,7 @@ def test_an_unknown_topic_is_refused_with_the_one_probably_meant(sandbox: AlterS
 
 def test_a_topic_whose_partitions_count_for_kafka_keeps_their_number(sandbox: AlterSandbox) -> None:
     name = "__consumer_offsets"
-    sandbox.simulated.do(events.CreateTopic(TopicSpec(name=name, replicas=((1,),))))
+    sandbox.simulated.do(layout.CreateTopic(TopicSpec(name=name, replicas=((1,),))))
 
     assert "and would lose them" in sandbox.alter_refusal(name, "--partitions", "2")
     assert_started(sandbox.alter(name, "--replication-factor", "3"))
@@ -169,7 +169,7 @@ def test_a_missing_permission_is_named_before_anyone_is_asked(sandbox: AlterSand
 
 
 def test_a_permission_that_was_withdrawn_meanwhile_is_named_as_well(sandbox: AlterSandbox) -> None:
-    sandbox.simulated.do(events.Deny("create_partitions"))
+    sandbox.simulated.do(layout.Deny("create_partitions"))
 
     assert "Alter on the topic" in sandbox.alter_refusal(*SIX, "--yes")
 
@@ -239,7 +239,7 @@ def test_a_higher_factor_gives_new_replicas_to_the_emptiest_brokers_in_a_run(
 def test_a_lower_factor_drops_the_last_replicas_but_keeps_a_live_one_for_a_dead(
     sandbox: AlterSandbox,
 ) -> None:
-    sandbox.simulated.do(events.Kill(3))
+    sandbox.simulated.do(layout.Kill(3))
     wait(sandbox.simulated, 20.0)
 
     assert_started(sandbox.alter("orders", "--replication-factor", "1"))
@@ -302,7 +302,7 @@ def test_an_assignment_places_every_partition_as_kafka_topics_would(sandbox: Alt
 
 
 def test_a_broker_that_is_down_gets_no_replica_but_may_keep_one(sandbox: AlterSandbox) -> None:
-    sandbox.simulated.do(events.Kill(3))
+    sandbox.simulated.do(layout.Kill(3))
     wait(sandbox.simulated, 20.0)
 
     refusal = sandbox.alter_refusal("orders", "--replica-assignment", "1:3,2:3,3:1")
@@ -335,11 +335,11 @@ def test_a_broker_that_comes_up_meanwhile_may_get_all_of_a_new_partition(
     sandbox: AlterSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.use(a_cluster({"orders": [(1,), (2,), (3,)]}, brokers=range(1, 5)))
-    sandbox.simulated.do(events.Kill(4))
+    sandbox.simulated.do(layout.Kill(4))
     wait(sandbox.simulated, 20.0)
 
     async def read_later(reader: ClusterReader) -> BrokerPool:
-        sandbox.simulated.do(events.Start(4))
+        sandbox.simulated.do(layout.Start(4))
         wait(sandbox.simulated, 20.0)
         return await read_pool(reader)
 
@@ -443,9 +443,9 @@ def test_a_change_during_the_question_is_noticed(sandbox: AlterSandbox) -> None:
     assert sandbox.runs == []
 
 
-@pytest.mark.parametrize("fault", [events.LoseAnswer(), events.DelayRequest(by_s=40.0)])
+@pytest.mark.parametrize("fault", [layout.LoseAnswer(), layout.DelayRequest(by_s=40.0)])
 def test_a_lost_answer_is_settled_by_counting_the_partitions(
-    sandbox: AlterSandbox, fault: events.LoseAnswer | events.DelayRequest
+    sandbox: AlterSandbox, fault: layout.LoseAnswer | layout.DelayRequest
 ) -> None:
     def meanwhile(_: str) -> bool:
         sandbox.simulated.do(fault)
@@ -460,7 +460,7 @@ def test_a_lost_answer_is_settled_by_counting_the_partitions(
 
 def test_a_lost_request_is_not_repeated_and_no_run_is_made(sandbox: AlterSandbox) -> None:
     def meanwhile(_: str) -> bool:
-        sandbox.simulated.do(events.LoseRequest())
+        sandbox.simulated.do(layout.LoseRequest())
         return True
 
     sandbox.asked(meanwhile)

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cli.context.config import Context
 from ktui.cluster.settings import CORDONED
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import BrokerSpec
 from support.cli.broker_sandbox import BrokerSandbox
 
@@ -58,7 +58,7 @@ def test_log_dirs_are_cordoned_one_after_the_other_and_no_cordon_lifts_another(
 def test_a_cordon_or_its_end_that_is_there_already_sends_nothing(sandbox: BrokerSandbox) -> None:
     assert sandbox.lines("uncordon", "3") == ["nothing to do: broker 3 has no cordon"]
     sandbox.cordon(3, "*")
-    sandbox.do(events.Deny("alter_configs"))
+    sandbox.do(layout.Deny("alter_configs"))
 
     assert sandbox.lines("cordon", "3")[0].startswith("nothing to do: broker 3 is cordoned already")
 
@@ -140,23 +140,23 @@ def test_a_log_dir_that_the_broker_does_not_have_is_refused(sandbox: BrokerSandb
 
 
 def test_a_broker_that_is_down_is_refused(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.Kill(3))
+    sandbox.do(layout.Kill(3))
     sandbox.wait(30.0)
 
     assert "broker 3 is not up" in sandbox.refusal("cordon", "3")
 
 
 def test_a_refusal_of_kafka_is_repeated(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.Deny("alter_configs"))
+    sandbox.do(layout.Deny("alter_configs"))
 
     assert "CLUSTER_AUTHORIZATION_FAILED" in sandbox.refusal("cordon", "3")
 
 
 def test_an_answer_that_was_lost_is_found_by_reading_back(sandbox: BrokerSandbox) -> None:
-    sandbox.simulated.do(events.LoseAnswer())
+    sandbox.simulated.do(layout.LoseAnswer())
     assert sandbox.lines("cordon", "3")[-1].endswith(FIRST)
 
-    sandbox.simulated.do(events.LoseRequest())
+    sandbox.simulated.do(layout.LoseRequest())
     error = sandbox.refusal("uncordon", "3")
 
     assert "the answer was lost" in error

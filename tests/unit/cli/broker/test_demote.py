@@ -9,7 +9,7 @@ import pytest
 from ktui.cli.context.errors import BadInput
 from ktui.execution.errors import RunRefused
 from ktui.ops.broker.runs import made_run
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.cli.removal_sandbox import RemovalSandbox
 from support.simulated.moving_clusters import move
 
@@ -20,7 +20,7 @@ SOME_NOT = 3
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemovalSandbox:
     """A cluster without the topic that broker 3 alone has."""
     sandbox = RemovalSandbox(tmp_path, monkeypatch)
-    sandbox.do(events.DeleteTopic("audit"))
+    sandbox.do(layout.DeleteTopic("audit"))
     return sandbox
 
 

@@ -13,8 +13,8 @@ from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.execution.errors import RunProblem
-from ktui.planning.objective import canary_topic
-from ktui.simulated import events
+from ktui.planning.throttle_rates import canary_topic
+from ktui.simulated import layout
 from ktui.simulated.layout import BrokerSpec, TopicSpec
 from support.cli.broker_sandbox import BrokerSandbox
 from support.simulated.moving_clusters import move
@@ -91,7 +91,7 @@ def test_a_broker_is_empty_only_once_the_last_move_has_ended(sandbox: BrokerSand
 
 
 def test_a_canary_is_named_and_counts(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.CreateTopic(TopicSpec(name=canary_topic("drain"), replicas=((5, 4),))))
+    sandbox.do(layout.CreateTopic(TopicSpec(name=canary_topic("drain"), replicas=((5, 4),))))
 
     assert not_empty(sandbox, "5").endswith("1 left by the canary of run drain")
 
@@ -116,7 +116,7 @@ def test_a_topic_that_was_created_in_this_moment_is_found(sandbox: BrokerSandbox
     sandbox.cluster(metadata_lag_s=3.0)
     assert sandbox.call("empty", "5").exit_code == 0
 
-    sandbox.simulated.do(events.CreateTopic(TopicSpec(name="new", replicas=((5, 1),))))
+    sandbox.simulated.do(layout.CreateTopic(TopicSpec(name="new", replicas=((5, 1),))))
 
     assert "holds 1 replica of 1 topic" in not_empty(sandbox, "5")
 
@@ -124,7 +124,7 @@ def test_a_topic_that_was_created_in_this_moment_is_found(sandbox: BrokerSandbox
 def test_a_cluster_that_does_not_report_the_age_of_its_metadata_proves_nothing(
     sandbox: BrokerSandbox,
 ) -> None:
-    sandbox.do(events.Deny("describe_quorum"))
+    sandbox.do(layout.Deny("describe_quorum"))
 
     assert "not supported by this cluster" in not_known(sandbox, "5")
 
@@ -147,7 +147,7 @@ def test_a_topic_that_cannot_be_described_leaves_it_unknown(sandbox: BrokerSandb
 
 
 def test_a_broker_that_is_down_is_not_known_to_be_empty(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.Kill(5))
+    sandbox.do(layout.Kill(5))
     sandbox.wait(30.0)
 
     assert "describing log dirs (broker 5)" in not_known(sandbox, "5")
@@ -158,7 +158,7 @@ def test_a_broker_whose_log_dir_is_offline_is_not_known_to_be_empty(
 ) -> None:
     sandbox.cluster(log_dirs=2)
     path = BrokerSpec(id=5, log_dirs=2).log_dir_paths[1]
-    sandbox.do(events.FailLogDir(5, path))
+    sandbox.do(layout.FailLogDir(5, path))
 
     assert f"log dir {path} is offline" in not_known(sandbox, "5")
 
@@ -166,10 +166,10 @@ def test_a_broker_whose_log_dir_is_offline_is_not_known_to_be_empty(
 def test_a_principal_that_may_not_see_the_topics_or_the_log_dirs_gets_no_empty_broker(
     sandbox: BrokerSandbox,
 ) -> None:
-    sandbox.do(events.Deny("scan_topics"))
+    sandbox.do(layout.Deny("scan_topics"))
     assert "4 only on its disk, unknown to the metadata" in not_empty(sandbox, "3")
 
-    sandbox.do(events.Deny("log_dirs"))
+    sandbox.do(layout.Deny("log_dirs"))
     assert "not authorized" in not_known(sandbox, "3")
 
 

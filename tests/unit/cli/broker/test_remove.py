@@ -13,7 +13,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import MIB, TopicSpec
 from support.cli.removal_sandbox import RemovalSandbox
 from support.journals.journals import written
@@ -53,7 +53,7 @@ def refusal(sandbox: RemovalSandbox, *words: str) -> str:
 
 
 def create_on_3(sandbox: RemovalSandbox, name: str = "new") -> None:
-    sandbox.do(events.CreateTopic(TopicSpec(name=name, replicas=((3, 1),), bytes_each=MIB)))
+    sandbox.do(layout.CreateTopic(TopicSpec(name=name, replicas=((3, 1),), bytes_each=MIB)))
 
 
 def test_a_broker_is_cordoned_demoted_and_drained_and_once_stopped_unregistered(
@@ -187,7 +187,7 @@ def test_what_landed_just_before_the_stop_is_drained_once_the_cluster_knows_of_t
     sandbox.cluster(version="4.1")
     stages(sandbox, "--skip-cordon", "--until-empty")
     create_on_3(sandbox)
-    sandbox.simulated.do(events.Kill(3))
+    sandbox.simulated.do(layout.Kill(3))
 
     stages(sandbox, "--skip-cordon", "--unregister")
 
@@ -316,7 +316,7 @@ def test_a_broker_that_keeps_what_is_left_out_is_not_unregistered(
 
 def test_the_preview_calls_no_broker_empty_on_which_replicas_stay(sandbox: RemovalSandbox) -> None:
     for broker in (4, 5):
-        sandbox.do(events.Kill(broker))
+        sandbox.do(layout.Kill(broker))
     sandbox.wait(30.0)
 
     lines = stages(sandbox, "--dry-run")
@@ -333,7 +333,7 @@ def test_without_the_demote_nothing_but_the_drain_is_run(sandbox: RemovalSandbox
 
 
 def test_a_broker_that_is_down_is_drained_from_its_other_replicas(sandbox: RemovalSandbox) -> None:
-    sandbox.do(events.DeleteTopic("audit"))
+    sandbox.do(layout.DeleteTopic("audit"))
     sandbox.stop()
 
     lines = stages(sandbox, "--unregister")
@@ -370,7 +370,7 @@ def test_what_somebody_else_moves_to_the_broker_is_left_to_them(sandbox: Removal
 def test_a_broker_whose_log_dir_is_offline_is_never_called_empty(sandbox: RemovalSandbox) -> None:
     sandbox.cluster(log_dirs=2)
     stages(sandbox, "--until-empty")
-    sandbox.do(events.FailLogDir(3, "/var/lib/kafka/data-2"))
+    sandbox.do(layout.FailLogDir(3, "/var/lib/kafka/data-2"))
 
     error = sandbox.remove("--until-empty").exception
 
@@ -532,9 +532,9 @@ class TestUndo:
     def test_a_leader_that_was_not_the_preferred_one_leads_again(
         self, sandbox: RemovalSandbox
     ) -> None:
-        sandbox.do(events.Kill(3))
+        sandbox.do(layout.Kill(3))
         sandbox.wait(30.0)
-        sandbox.do(events.Start(3))
+        sandbox.do(layout.Start(3))
         sandbox.wait(60.0)
         before = sandbox.layout
         assert before["orders-2"] == ((3, 1, 2), 1)

@@ -14,7 +14,7 @@ from ktui.cluster.ownership import OwnerUnknown
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.states import State
 from ktui.ops.broker.runs import made_run
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import MIB, TopicSpec
 from support.cli.removal_sandbox import RemovalSandbox
 
@@ -50,7 +50,7 @@ def places(lines: list[str]) -> list[str]:
 
 def create_on_3(sandbox: RemovalSandbox) -> None:
     new = TopicSpec(name="new", replicas=((3, 1, 2),), bytes_each=MIB)
-    sandbox.do(events.CreateTopic(new))
+    sandbox.do(layout.CreateTopic(new))
 
 
 def test_the_broker_is_drained_first_and_then_cordoned(sandbox: RemovalSandbox) -> None:
@@ -117,7 +117,7 @@ def test_a_broker_that_somebody_has_cordoned_is_drained_without_a_demote(
 def test_a_demote_that_a_cordon_has_cut_off_is_called_off_and_the_broker_is_drained(
     sandbox: RemovalSandbox,
 ) -> None:
-    sandbox.do(events.CreateTopic(TopicSpec(name="led", replicas=((3, 1, 2),) * 6, bytes_each=1)))
+    sandbox.do(layout.CreateTopic(TopicSpec(name="led", replicas=((3, 1, 2),) * 6, bytes_each=1)))
     before = sandbox.layout
     sandbox.until_s = 0.5
     stages(sandbox, "--partitions", "1", exit_code=LEFT)

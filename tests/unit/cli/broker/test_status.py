@@ -8,8 +8,8 @@ import pytest
 
 from ktui.cli.context.errors import BadInput
 from ktui.execution.host.ownership import own_run
-from ktui.planning.objective import canary_topic
-from ktui.simulated import events
+from ktui.planning.throttle_rates import canary_topic
+from ktui.simulated import layout
 from ktui.simulated.layout import MIB, BrokerSpec, TopicSpec
 from support.cli.broker_sandbox import BrokerSandbox
 from support.journals.journals import step
@@ -81,7 +81,7 @@ def test_a_run_that_brings_a_replica_keeps_it(sandbox: BrokerSandbox) -> None:
 def test_the_canary_of_a_run_is_named_and_whether_the_run_still_has_it(
     sandbox: BrokerSandbox,
 ) -> None:
-    sandbox.do(events.CreateTopic(TopicSpec(name=canary_topic("drain"), replicas=((5, 4),))))
+    sandbox.do(layout.CreateTopic(TopicSpec(name=canary_topic("drain"), replicas=((5, 4),))))
 
     before = sandbox.lines("status", "5")
     sandbox.a_run(1)
@@ -96,7 +96,7 @@ def test_the_canary_of_a_run_is_named_and_whether_the_run_still_has_it(
 def test_a_broker_that_is_down_is_fenced_and_what_it_holds_is_shown_all_the_same(
     sandbox: BrokerSandbox,
 ) -> None:
-    sandbox.do(events.Kill(3))
+    sandbox.do(layout.Kill(3))
     sandbox.wait(30.0)
 
     result = sandbox.json("3")
@@ -113,7 +113,7 @@ def test_cordoned_and_offline_log_dirs_are_shown(sandbox: BrokerSandbox) -> None
     sandbox.cluster(log_dirs=3)
     paths = BrokerSpec(id=3, log_dirs=3).log_dir_paths
     sandbox.cordon(3, paths[2])
-    sandbox.do(events.FailLogDir(3, paths[1]))
+    sandbox.do(layout.FailLogDir(3, paths[1]))
 
     lines = sandbox.lines("status", "3")
 
@@ -125,7 +125,7 @@ def test_cordoned_and_offline_log_dirs_are_shown(sandbox: BrokerSandbox) -> None
 def test_the_first_topics_are_shown_and_the_others_counted(sandbox: BrokerSandbox) -> None:
     for n in range(30):
         topic = TopicSpec(name=f"small-{n:02}", replicas=((3, 1),), bytes_each=MIB // 2)
-        sandbox.simulated.do(events.CreateTopic(topic))
+        sandbox.simulated.do(layout.CreateTopic(topic))
     sandbox.wait(1.0)
 
     short, every = sandbox.lines("status", "3"), sandbox.lines("status", "3", "--all")

@@ -14,7 +14,7 @@ from ktui.cluster.settings import CORDONED, FOLLOWER_RATE, broker_resource
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import CancelAsked
 from ktui.execution.run.states import CancelKind
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import TopicSpec
 from support.cli.broker_sandbox import BrokerSandbox
 from support.journals.journals import accepted, over, step
@@ -33,7 +33,7 @@ GONE = "broker 5 is no longer registered"
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BrokerSandbox:
     """A cluster whose broker 5 holds nothing and is stopped for good."""
     sandbox = BrokerSandbox(tmp_path, monkeypatch)
-    sandbox.do(events.Shutdown(5))
+    sandbox.do(layout.Shutdown(5))
     sandbox.wait(30.0)
     return sandbox
 
@@ -62,7 +62,7 @@ def test_a_broker_that_is_up_is_not_unregistered(sandbox: BrokerSandbox) -> None
 
 
 def test_a_broker_that_a_partition_names_is_not_unregistered(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.Kill(3))
+    sandbox.do(layout.Kill(3))
     sandbox.wait(30.0)
 
     error = refusal(sandbox, "3", "--yes")
@@ -75,8 +75,8 @@ def test_a_replica_that_is_only_on_its_way_to_the_broker_counts_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox = BrokerSandbox(tmp_path, monkeypatch)
-    sandbox.do(events.Alter({TopicPartition("orders", 0): (1, 2, 5)}))
-    sandbox.do(events.Kill(5))
+    sandbox.do(layout.Alter({TopicPartition("orders", 0): (1, 2, 5)}))
+    sandbox.do(layout.Kill(5))
     sandbox.wait(30.0)
 
     assert "the replicas of 1 partition of topic orders" in refusal(sandbox, "5", "--yes")
@@ -100,7 +100,7 @@ def test_a_broker_that_an_unfinished_run_brings_replicas_to_is_not_unregistered(
     cancels = () if cancel is None else (CancelAsked(kind=cancel, partitions=partitions),)
     steps = [event for n in range(2) for event in (step(n), accepted(n), over(n))]
     sandbox.a_run(2, *steps, *cancels)
-    sandbox.do(events.Shutdown(broker))
+    sandbox.do(layout.Shutdown(broker))
     sandbox.wait(30.0)
 
     if brings:
@@ -117,7 +117,7 @@ def test_the_next_broker_of_the_id_inherits_neither_throttle_nor_cordon(
 ) -> None:
     for key, value in ((FOLLOWER_RATE, "1000"), (CORDONED, "*"), ("num.io.threads", "9")):
         change = ConfigChange(broker_resource(5), key, ConfigOp.SET, value)
-        sandbox.do(events.AlterConfigs((change,)))
+        sandbox.do(layout.AlterConfigs((change,)))
 
     sandbox.lines("unregister", "5", "--yes")
 
@@ -127,7 +127,7 @@ def test_the_next_broker_of_the_id_inherits_neither_throttle_nor_cordon(
 def test_settings_that_no_controller_deletes_are_named_with_what_they_would_do(
     sandbox: BrokerSandbox,
 ) -> None:
-    sandbox.do(events.Deny("delete_broker_settings"))
+    sandbox.do(layout.Deny("delete_broker_settings"))
 
     result = sandbox.call("unregister", "5", "--yes")
 
@@ -141,7 +141,7 @@ def test_settings_that_no_controller_deletes_are_named_with_what_they_would_do(
 
 
 def test_without_proof_that_the_metadata_is_current_nothing_is_sent(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.Deny("describe_quorum"))
+    sandbox.do(layout.Deny("describe_quorum"))
 
     assert "Describe on the cluster" in refusal(sandbox, "5", "--yes")
 
@@ -175,7 +175,7 @@ def test_a_broker_that_comes_up_during_the_question_is_left_alone(
     sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asks() -> bool:
-        sandbox.do(events.Start(5))
+        sandbox.do(layout.Start(5))
         sandbox.wait(60.0)
         return True
 
@@ -188,7 +188,7 @@ def test_a_broker_that_comes_up_during_the_question_is_left_alone(
 
 
 def test_a_denied_request_names_the_permission(sandbox: BrokerSandbox) -> None:
-    sandbox.do(events.Deny("unregister_broker"))
+    sandbox.do(layout.Deny("unregister_broker"))
 
     error = refusal(sandbox, "5", "--yes")
 
@@ -197,7 +197,7 @@ def test_a_denied_request_names_the_permission(sandbox: BrokerSandbox) -> None:
     assert "Grant Alter on the cluster" in error
 
 
-def losing(sandbox: BrokerSandbox, patch: pytest.MonkeyPatch, loss: events.OutsideEvent) -> None:
+def losing(sandbox: BrokerSandbox, patch: pytest.MonkeyPatch, loss: layout.OutsideEvent) -> None:
     """Let the unregistration, or its answer, get lost; what is sent before it arrives."""
 
     class Losing(PassingWriter):
@@ -213,11 +213,11 @@ def losing(sandbox: BrokerSandbox, patch: pytest.MonkeyPatch, loss: events.Outsi
 def test_an_answer_that_was_lost_is_found_by_reading_back(
     sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    losing(sandbox, monkeypatch, events.LoseRequest())
+    losing(sandbox, monkeypatch, layout.LoseRequest())
     error = refusal(sandbox, "5", "--yes")
     assert error.startswith("the answer was lost, and broker 5 is still registered")
 
-    losing(sandbox, monkeypatch, events.LoseAnswer())
+    losing(sandbox, monkeypatch, layout.LoseAnswer())
     assert sandbox.lines("unregister", "5", "--yes") == [DOWN, FIRST, DELETED, GONE]
 
 
@@ -231,7 +231,7 @@ def test_a_broker_that_comes_back_without_its_settings_is_not_said_to_be_untouch
             result = await super().delete_broker_settings(
                 broker, names, leaves_within_s=leaves_within_s
             )
-            sandbox.do(events.Start(broker))
+            sandbox.do(layout.Start(broker))
             sandbox.wait(30.0)
             return result
 
@@ -254,11 +254,11 @@ def test_before_4_0_kafka_decides_whether_the_broker_is_registered(
     sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.cluster(version="3.9")
-    sandbox.do(events.Shutdown(5))
+    sandbox.do(layout.Shutdown(5))
     sandbox.wait(30.0)
 
     with monkeypatch.context() as patched:
-        losing(sandbox, patched, events.LoseAnswer())
+        losing(sandbox, patched, layout.LoseAnswer())
         assert "repeat the command" in str(sandbox.call("unregister", "5", "--yes").exception)
 
     error = str(sandbox.call("unregister", "5", "--yes").exception)

@@ -14,7 +14,7 @@ from ktui.cluster.errors import ClusterError, Unreachable
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.states import CancelKind, State
-from ktui.simulated.events import Kill
+from ktui.simulated.layout import Kill
 from support.cli.cancelled_run import MOVED, THREE, CancelledRun
 from support.simulated.moving_clusters import tp
 

@@ -10,7 +10,7 @@ import pytest
 
 from ktui.cli.context.errors import BadInput
 from ktui.execution.errors import RunProblem
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
 from support.simulated.moving_clusters import move, tp
 
@@ -184,11 +184,11 @@ def test_a_cancel_that_would_drop_the_last_in_sync_replica_is_refused_with_the_r
     sandbox: CancelSandbox,
 ) -> None:
     for slow in (5, 6):
-        sandbox.cluster.do(events.Slow(slow, 0.01))
+        sandbox.cluster.do(layout.Slow(slow, 0.01))
     sandbox.others_move("orders-0", target=(4, 5, 6))
     sandbox.clock.pass_time(25.0)
     for broker in (1, 2, 3):
-        sandbox.cluster.do(events.Kill(broker))
+        sandbox.cluster.do(layout.Kill(broker))
         sandbox.clock.pass_time(15.0)
 
     answer = parsed(sandbox.cancel("--stop", "--partition", "orders:0", "--json"), 3)
@@ -206,7 +206,7 @@ def test_a_cancel_below_min_isr_warns_and_proceeds(
     configs = {"min.insync.replicas": "3"}
     sandbox = CancelSandbox(tmp_path, monkeypatch, configs=configs, messages=100_000)
     sandbox.others_move("orders-0", target=(1, 2, 4))
-    sandbox.cluster.do(events.Kill(3))
+    sandbox.cluster.do(layout.Kill(3))
     sandbox.clock.pass_time(20.0)
 
     result = sandbox.cancel("--stop", "--partition", "orders:0")
@@ -229,13 +229,13 @@ def test_a_reassignment_that_completes_before_the_cancel_is_reported_as_complete
 
 
 @pytest.mark.parametrize(
-    "act", [events.LoseAnswer(), events.LoseRequest(), events.DelayRequest(20.0)]
+    "act", [layout.LoseAnswer(), layout.LoseRequest(), layout.DelayRequest(20.0)]
 )
 def test_a_lost_answer_to_a_cancel_is_settled_by_polling_again(
-    sandbox: CancelSandbox, act: events.OutsideEvent
+    sandbox: CancelSandbox, act: layout.OutsideEvent
 ) -> None:
     sandbox.others_move("orders-0", target=(5, 6, 7))
-    sandbox.cluster.do(events.Slow(5, 0.01))
+    sandbox.cluster.do(layout.Slow(5, 0.01))
     sandbox.cluster.do(act)
 
     answer = parsed(sandbox.cancel("--stop", "--all", "--json"))
@@ -249,7 +249,7 @@ def test_reassignments_that_others_start_meanwhile_are_reported_and_left_alone(
 ) -> None:
     sandbox.others_move("orders-0")
     sandbox.schedule(4.0, move("orders-1", 4, 2, 3))
-    sandbox.cluster.do(events.LoseAnswer())
+    sandbox.cluster.do(layout.LoseAnswer())
 
     result = sandbox.cancel("--stop", "--topic", "orders")
 
@@ -265,8 +265,8 @@ def test_losing_the_cluster_during_a_cancel_leaves_its_outcome_unknown(
     sandbox: CancelSandbox,
 ) -> None:
     sandbox.others_move("orders-0", target=(5, 6, 7))
-    sandbox.cluster.do(events.LoseRequest())
-    sandbox.schedule(5.0, *map(events.Kill, range(1, 10)))
+    sandbox.cluster.do(layout.LoseRequest())
+    sandbox.schedule(5.0, *map(layout.Kill, range(1, 10)))
 
     result = sandbox.cancel("--stop", "--all")
 
@@ -278,7 +278,7 @@ def test_an_interrupt_warns_that_sent_cancels_still_take_effect(
     sandbox: CancelSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.others_move("orders-0", "orders-1")
-    sandbox.cluster.do(events.DelayRequest(50.0))
+    sandbox.cluster.do(layout.DelayRequest(50.0))
     sleep, naps = sandbox.clock.sleep, []
 
     async def interrupted(seconds: float) -> None:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from ktui.cli.context.claim import ClusterHold, claim_request
-from ktui.cli.watch.launcher import ProcessEngines
+from ktui.cli.watch.command import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
@@ -26,7 +26,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir, ensure_id
 from ktui.execution.run.events import AnyRunEvent, Configure
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.cancel_sandbox import CancelSandbox
@@ -316,7 +316,7 @@ async def test_the_live_view_cancels_no_reassignment_on_someone_elses_cluster(
     tmp_path: Path,
 ) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(events.Alter({tp("orders-0"): (4, 2, 3)}))
+    cluster.do(layout.Alter({tp("orders-0"): (4, 2, 3)}))
     named: Any = NamedCluster(
         reader=cluster.reader, writer=cluster.writer, groups=cluster.memberships
     )

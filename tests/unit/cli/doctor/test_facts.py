@@ -10,7 +10,7 @@ from ktui.cli.doctor.command import gather_facts
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import TopicConfigsAnswer
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.reader import SimulatedReader
@@ -40,7 +40,7 @@ async def test_topics_with_different_numbers_of_replicas_at_rest_are_counted() -
         "payments": [(2, 3, 1), (2, 3, 1)],
     }
     cluster = a_cluster(topics)
-    cluster.do(events.Alter({TopicPartition("payments", 1): (2, 3, 4)}))
+    cluster.do(layout.Alter({TopicPartition("payments", 1): (2, 3, 4)}))
     assert isinstance(cluster.clock, VirtualClock)
     cluster.clock.pass_time(1.0)
 

@@ -17,7 +17,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.run_progress import RunProgress
 from ktui.execution.host.catalog import RunState
-from ktui.progress.health import Health
+from ktui.progress.memory import Health
 
 ORDERS_0 = TopicPartition("orders", 0)
 HEALTHY = DoctorFacts(

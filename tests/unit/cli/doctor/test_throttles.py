@@ -16,7 +16,7 @@ from ktui.cluster.settings import (
 )
 from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import EngineLeft
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.cli.throttle_sandbox import (
     BROKER_3,
     BROKER_4,
@@ -200,7 +200,7 @@ async def test_a_throttle_of_log_dir_moves_is_noted_as_ktui_cannot_see_such_move
 async def test_a_broker_that_does_not_return_its_settings_is_named(
     sandbox: ThrottleSandbox,
 ) -> None:
-    sandbox.patient.do(events.Hang(4))
+    sandbox.patient.do(layout.Hang(4))
 
     (found,) = await sandbox.findings()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.pipeline import sql
-from ktui.pipeline.sql.duck_lake import DuckLake, Result
+from ktui.pipeline.sql import DuckLake, Result
 from support.cli.call_ktui import Done, call_ktui
 from support.pipeline.report_facts import a_run
 from support.pipeline.report_lake import rows_of, write_lake

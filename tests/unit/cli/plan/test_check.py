@@ -14,7 +14,7 @@ from ktui.cli.main import ktui
 from ktui.cli.plan.command import check as check_command
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.cli.plan_sandbox import PlanSandbox, answer, check, found
 from support.simulated.moving_clusters import a_cluster, throttle
 
@@ -235,7 +235,7 @@ def test_topics_that_may_not_be_described_are_problems_of_unreadable_topics(
     plan_sandbox: PlanSandbox,
 ) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(events.Deny("describe_topics"))
+    cluster.do(layout.Deny("describe_topics"))
     plan_sandbox.cluster(cluster)
 
     output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json", "--steps"), 2)
@@ -249,7 +249,7 @@ def test_an_unknown_topic_is_reported_even_without_permission_to_list_topics(
     plan_sandbox: PlanSandbox,
 ) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(events.Deny("scan_topics"))
+    cluster.do(layout.Deny("scan_topics"))
     plan_sandbox.cluster(cluster)
 
     output = answer(check(plan_sandbox.plan(order_0=(4, 2, 3)), "--json"), 2)
@@ -295,7 +295,7 @@ def test_the_throttle_of_a_broker_is_the_rate_into_it(plan_sandbox: PlanSandbox)
 
 def test_unreadable_log_dirs_leave_the_time_and_bytes_unknown(plan_sandbox: PlanSandbox) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(events.Deny("log_dirs"))
+    cluster.do(layout.Deny("log_dirs"))
     plan_sandbox.cluster(cluster)
     plan = plan_sandbox.plan(orders_0=(4, 2, 3))
 
@@ -312,7 +312,7 @@ def test_unreadable_log_dirs_leave_the_time_and_bytes_unknown(plan_sandbox: Plan
 
 def test_a_disk_that_would_be_full_is_a_warning(plan_sandbox: PlanSandbox) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(events.FillDisk(4, leave=SIZE // 2))
+    cluster.do(layout.FillDisk(4, leave=SIZE // 2))
     plan_sandbox.cluster(cluster)
 
     output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json"))

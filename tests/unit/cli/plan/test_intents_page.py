@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.plan.intents import COMMANDS
+from ktui.cli.plan.make import COMMANDS
 from support.cli.made_plan import cluster, plan
 from support.cli.plan_sandbox import PlanSandbox
 

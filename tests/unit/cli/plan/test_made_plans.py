@@ -9,7 +9,7 @@ import pytest
 
 from ktui.planning.intents.layout import read_layout
 from ktui.planning.read.read import read_plan
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.made_plan import (
     GIB,
@@ -317,7 +317,7 @@ def test_a_full_disk_gets_no_replica_and_the_findings_say_what_that_costs(
     plan_sandbox: PlanSandbox,
 ) -> None:
     full = cluster()
-    full.do(events.FillDisk(6, leave=GIB // 2))
+    full.do(layout.FillDisk(6, leave=GIB // 2))
     plan_sandbox.cluster(full)
 
     output = made_json("drain", "3")
@@ -330,7 +330,7 @@ def test_a_full_disk_gets_no_replica_and_the_findings_say_what_that_costs(
 def test_what_fits_on_no_disk_is_left_and_named(plan_sandbox: PlanSandbox) -> None:
     full = cluster()
     for broker in (1, 2, 4, 5, 6):
-        full.do(events.FillDisk(broker, leave=GIB + GIB // 2))
+        full.do(layout.FillDisk(broker, leave=GIB + GIB // 2))
     plan_sandbox.cluster(full)
 
     result = plan("drain", "3")
@@ -344,7 +344,7 @@ def test_brokers_that_do_not_report_their_log_dirs_are_named_with_the_reason(
     plan_sandbox: PlanSandbox,
 ) -> None:
     silent = cluster()
-    silent.do(events.Deny("log_dirs"))
+    silent.do(layout.Deny("log_dirs"))
     plan_sandbox.cluster(silent)
 
     result, output = plan("drain", "3"), plan("drain", "3", "--json")

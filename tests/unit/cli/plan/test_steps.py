@@ -7,7 +7,7 @@ import pytest
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.cli.plan_sandbox import PlanSandbox, answer, check, found
 from support.simulated.moving_clusters import a_cluster, wait
 
@@ -68,7 +68,7 @@ def test_a_broker_that_is_down_is_a_warning_and_the_steps_are_still_shown(
     plan_sandbox: PlanSandbox,
 ) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
-    cluster.do(events.Shutdown(4))
+    cluster.do(layout.Shutdown(4))
     wait(cluster, 5.0)
     plan_sandbox.cluster(cluster)
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.main import ktui
 from ktui.execution.errors import RunRefused
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.start_sandbox import StartSandbox
@@ -64,7 +64,7 @@ def test_what_others_have_changed_since_is_named_with_the_reason_and_left_out(
     sandbox: StartSandbox, cluster: SimulatedCluster
 ) -> None:
     cluster.do(move("orders-0", 3, 2, 1))
-    cluster.do(events.DeleteTopic("audit"))
+    cluster.do(layout.DeleteTopic("audit"))
     cluster.do(move("orders-1", 4, 3, 5))
     wait(cluster, 0.5)
 
@@ -81,7 +81,7 @@ def test_what_others_have_changed_since_is_named_with_the_reason_and_left_out(
 def test_a_plan_that_leaves_something_out_has_an_exit_code_of_its_own(
     sandbox: StartSandbox, cluster: SimulatedCluster
 ) -> None:
-    cluster.do(events.DeleteTopic("audit"))
+    cluster.do(layout.DeleteTopic("audit"))
     wait(cluster, 0.5)
 
     assert [*planned(undo(sandbox), exit_code=3)] == ["orders-0", "orders-1"]

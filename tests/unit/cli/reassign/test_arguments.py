@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cli.reassign.command_line import LONG, Arguments, BadArguments, check, parse
+from ktui.cli.reassign.command import LONG, Arguments, BadArguments, check, parse
 from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action
 
 WITH_VALUE = sorted(

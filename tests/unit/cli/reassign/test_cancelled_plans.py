@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.reassign.command import command
 from ktui.cluster.partition import Reassignment
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster
 from support.simulated.moving_clusters import a_cluster, tp, wait
@@ -56,7 +56,7 @@ def test_a_broker_that_is_down_is_named_since_it_may_keep_its_throttles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = a_cluster({"orders": [(4, 2, 3)]})
-    cluster.do(events.Kill(7))
+    cluster.do(layout.Kill(7))
     wait(cluster, 15.0)
 
     done = Tool(tmp_path, monkeypatch, cluster).call("--verify")
@@ -69,7 +69,7 @@ def test_a_broker_that_does_not_say_what_moves_between_its_log_dirs_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = a_cluster({"orders": [(4, 2, 3)]})
-    cluster.do(events.Kill(4))
+    cluster.do(layout.Kill(4))
     wait(cluster, 15.0)
     tool = Tool(tmp_path, monkeypatch, cluster)
 

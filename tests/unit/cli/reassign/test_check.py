@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign.command_line import BadArguments, check, help_text, parse
+from ktui.cli.reassign.command import BadArguments, check, help_text, parse
 from ktui.cli.reassign.options import OPTIONS, Action
 
 SERVER = "--bootstrap-server localhost:1234"

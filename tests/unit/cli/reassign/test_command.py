@@ -12,8 +12,7 @@ from man_pages import page
 
 from ktui import __version__
 from ktui.cli.main import ktui
-from ktui.cli.reassign.command import command
-from ktui.cli.reassign.command_line import Arguments, help_text
+from ktui.cli.reassign.command import Arguments, command, help_text
 from ktui.cli.reassign.options import OPTIONS, Action, Group
 
 ONE_ACTION = (

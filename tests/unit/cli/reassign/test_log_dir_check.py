@@ -10,7 +10,7 @@ from ktui.cli.reassign.log_dirs import check_moves
 from ktui.cluster.partition import Replica
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunRefused
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.simulated.clusters import wait
 from support.simulated.moving_log_dirs import FIRST, SECOND, SIZE, MovingDirs, on
 
@@ -102,7 +102,7 @@ async def test_a_replica_that_its_broker_gets_needs_the_bytes_of_its_leader(
 async def test_a_log_dir_that_is_offline_takes_no_replica(
     dirs: MovingDirs, *, full_dirs: bool
 ) -> None:
-    dirs.cluster.do(events.FailLogDir(1, SECOND))
+    dirs.cluster.do(layout.FailLogDir(1, SECOND))
     wait(dirs.cluster, 1.0)
 
     with pytest.raises(RunRefused) as refused:
@@ -129,7 +129,7 @@ async def test_a_log_dir_that_is_cordoned_takes_no_further_replica(dirs: MovingD
 
 
 async def test_a_replica_cannot_leave_a_log_dir_that_is_offline(dirs: MovingDirs) -> None:
-    dirs.cluster.do(events.FailLogDir(1, SECOND))
+    dirs.cluster.do(layout.FailLogDir(1, SECOND))
     wait(dirs.cluster, 1.0)
 
     problem, _ = await refusal(dirs, {on(1, 1): FIRST})
@@ -142,7 +142,7 @@ async def test_a_replica_cannot_leave_a_log_dir_that_is_offline(dirs: MovingDirs
 
 async def test_another_log_dir_that_is_offline_is_no_matter() -> None:
     dirs = MovingDirs(log_dirs=3)
-    dirs.cluster.do(events.FailLogDir(1, f"{FIRST}-3"))
+    dirs.cluster.do(layout.FailLogDir(1, f"{FIRST}-3"))
     wait(dirs.cluster, 1.0)
 
     await check(dirs, {on(1, 0): SECOND})

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
+from ktui.cli.reassign.log_dirs import LogDirThrottle
 from ktui.cli.reassign.printed import ReassignProblem
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.settings import LOG_DIR_RATE
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.contract.world import setting
 from support.runs.throttle_rules import settings_in
@@ -51,7 +51,7 @@ class Throttled:
     def somebody_sets(self, broker: int, rate: str | None) -> None:
         op = ConfigOp.DELETE if rate is None else ConfigOp.SET
         change = setting(ConfigScope.BROKER, str(broker), LOG_DIR_RATE, op, rate)
-        self.cluster.do(events.AlterConfigs((change,)))
+        self.cluster.do(layout.AlterConfigs((change,)))
 
     async def set(self, rate: int, *brokers: int) -> None:
         await self.throttle.set(self.cluster.reader(), self.cluster.writer(), brokers, rate)
@@ -120,12 +120,12 @@ async def test_nothing_is_put_back_where_nothing_was_set(throttled: Throttled) -
 
 async def test_a_broker_that_is_down_keeps_its_note_until_it_is_back(throttled: Throttled) -> None:
     await throttled.set(5_000, 1, 2)
-    throttled.cluster.do(events.Kill(2))
+    throttled.cluster.do(layout.Kill(2))
 
     assert await throttled.put_back() == [1]
     assert throttled.noted == {2}
 
-    throttled.cluster.do(events.Start(2))
+    throttled.cluster.do(layout.Start(2))
     wait(throttled.cluster, 15.0)
     assert await throttled.put_back() == [2]
     assert throttled.rates == {}
@@ -134,7 +134,7 @@ async def test_a_broker_that_is_down_keeps_its_note_until_it_is_back(throttled: 
 async def test_a_broker_that_does_not_answer_is_named_and_nothing_is_sent(
     throttled: Throttled,
 ) -> None:
-    throttled.cluster.do(events.Kill(2))
+    throttled.cluster.do(layout.Kill(2))
 
     with pytest.raises(ReassignProblem, match=r"^broker 2: "):
         await throttled.set(5_000, 1, 2)
@@ -143,7 +143,7 @@ async def test_a_broker_that_does_not_answer_is_named_and_nothing_is_sent(
 
 
 async def test_rates_are_noted_before_they_are_sent(throttled: Throttled) -> None:
-    throttled.cluster.do(events.LoseAnswer())
+    throttled.cluster.do(layout.LoseAnswer())
 
     with pytest.raises(ReassignProblem, match=r"^broker 1: "):
         await throttled.set(5_000, 1)
@@ -154,10 +154,10 @@ async def test_rates_are_noted_before_they_are_sent(throttled: Throttled) -> Non
 
 
 async def test_a_refused_rate_leaves_nothing_to_put_back(throttled: Throttled) -> None:
-    throttled.cluster.do(events.Deny("alter_configs"))
+    throttled.cluster.do(layout.Deny("alter_configs"))
     with pytest.raises(ReassignProblem, match=r"^broker 1: "):
         await throttled.set(5_000, 1)
-    throttled.cluster.do(events.Allow("alter_configs"))
+    throttled.cluster.do(layout.Allow("alter_configs"))
 
     assert await throttled.put_back() == []
     assert throttled.noted == set()
@@ -166,10 +166,10 @@ async def test_a_refused_rate_leaves_nothing_to_put_back(throttled: Throttled) -
 async def test_a_rate_whose_change_was_refused_is_still_put_back(throttled: Throttled) -> None:
     throttled.somebody_sets(1, "700")
     await throttled.set(5_000, 1)
-    throttled.cluster.do(events.Deny("alter_configs"))
+    throttled.cluster.do(layout.Deny("alter_configs"))
     with pytest.raises(ReassignProblem):
         await throttled.set(9_000, 1)
-    throttled.cluster.do(events.Allow("alter_configs"))
+    throttled.cluster.do(layout.Allow("alter_configs"))
 
     assert await throttled.put_back() == [1]
     assert throttled.rates == {1: "700"}
@@ -177,7 +177,7 @@ async def test_a_rate_whose_change_was_refused_is_still_put_back(throttled: Thro
 
 async def test_a_rate_that_cannot_be_put_back_stays_noted(throttled: Throttled) -> None:
     await throttled.set(5_000, 1)
-    throttled.cluster.do(events.Deny("alter_configs"))
+    throttled.cluster.do(layout.Deny("alter_configs"))
 
     with pytest.raises(ReassignProblem, match=r"^broker 1: "):
         await throttled.put_back()

@@ -8,7 +8,7 @@ from ktui.cli.reassign.log_dirs import ReplicaDirs, begin_moves, known_dirs, rea
 from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, TopicSpec
 from support.simulated.clusters import a_cluster, wait
@@ -69,7 +69,7 @@ async def test_a_replica_in_its_log_dir_already_counts_as_begun() -> None:
 
 async def test_a_move_is_asked_for_again_until_the_broker_hosts_the_replica() -> None:
     cluster = two_log_dirs()
-    cluster.schedule(events.ScheduledEvent(3.0, events.Alter({T0: (1, 2, 3)})))
+    cluster.schedule(layout.ScheduledEvent(3.0, layout.Alter({T0: (1, 2, 3)})))
 
     printed = await begin(cluster, {ON_3: SECOND, ON_1: SECOND})
 
@@ -81,7 +81,7 @@ async def test_a_move_is_asked_for_again_until_the_broker_hosts_the_replica() ->
 
 async def test_a_lost_answer_is_asked_for_again() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.LoseAnswer())
+    cluster.do(layout.LoseAnswer())
 
     assert await begin(cluster, {ON_1: SECOND}, timeout_s=120.0) == [started(SECOND, ON_1)]
 
@@ -122,7 +122,7 @@ async def test_an_unknown_log_dir_is_refused_in_kafkas_words() -> None:
 
 async def test_a_move_without_permission_is_refused() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.Deny("alter_log_dirs"))
+    cluster.do(layout.Deny("alter_log_dirs"))
 
     with pytest.raises(ReassignProblem, match=r"^Failed to alter dir for orders-0-1: .+"):
         await begin(cluster, {ON_1: SECOND})
@@ -130,7 +130,7 @@ async def test_a_move_without_permission_is_refused() -> None:
 
 async def test_a_broker_that_is_down_ends_the_attempt() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.Kill(1))
+    cluster.do(layout.Kill(1))
 
     with pytest.raises(ClusterError):
         await begin(cluster, {ON_1: SECOND})
@@ -138,7 +138,7 @@ async def test_a_broker_that_is_down_ends_the_attempt() -> None:
 
 async def test_a_replica_that_is_in_no_live_log_dir_has_none() -> None:
     cluster = two_log_dirs()
-    cluster.do(events.FailLogDir(1, SECOND))
+    cluster.do(layout.FailLogDir(1, SECOND))
     every = [ON_1, Replica(T1, 1), ON_3]
 
     dirs = await read_dirs(cluster.reader(), every, {1, 2, 3})
@@ -150,7 +150,7 @@ async def test_a_replica_that_is_in_no_live_log_dir_has_none() -> None:
 @pytest.mark.parametrize("online", [{1}, {1, 2}], ids=["known to be down", "not known yet"])
 async def test_replicas_on_a_broker_that_does_not_answer_are_left_out(online: set[int]) -> None:
     cluster = two_log_dirs()
-    cluster.do(events.Kill(2))
+    cluster.do(layout.Kill(2))
     wait(cluster, 1.0)
 
     assert (await read_dirs(cluster.reader(), [ON_1, ON_2], online)).current == {ON_1: FIRST}

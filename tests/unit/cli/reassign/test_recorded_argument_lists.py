@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign.command_line import help_text
+from ktui.cli.reassign.command import help_text
 from ktui.lab.layout import DEFAULT_VERSION
 from support.contract.release_page import tool_differences
 from support.reassign_tool.answer import Answer

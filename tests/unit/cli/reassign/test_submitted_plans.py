@@ -20,7 +20,7 @@ from ktui.cluster.settings import LONGEST_LIST
 from ktui.execution.engine.leaving import Submitted
 from ktui.ops.start import CheckedRun
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.simulated.events import LoseAnswer, LoseRequest
+from ktui.simulated.layout import LoseAnswer, LoseRequest
 from support.cli.named_cluster import NamedCluster
 from support.runs.pacing import WHOLE
 from support.runs.stories import Story, refuses

@@ -26,7 +26,7 @@ from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.recording.stored import Retention
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster
@@ -128,7 +128,7 @@ async def test_a_cluster_that_is_unreachable_at_first_is_an_error_and_leaves_no_
     recorded_cluster: RecordedCluster,
 ) -> None:
     for machine in recorded_cluster.cluster.machines:
-        recorded_cluster.cluster.do(events.Kill(machine))
+        recorded_cluster.cluster.do(layout.Kill(machine))
 
     with pytest.raises(ClusterError):
         await recorded_cluster.record(idle=True)
@@ -142,10 +142,10 @@ async def test_a_recording_waits_for_a_lost_cluster_and_records_the_lost_polls(
         recorded_cluster.reports.append(recorded)
         if recorded.looks == 2 and not recorded.lost:
             for machine in recorded_cluster.cluster.machines:
-                recorded_cluster.cluster.do(events.Kill(machine))
+                recorded_cluster.cluster.do(layout.Kill(machine))
         elif recorded.lost == 3:
             for machine in recorded_cluster.cluster.machines:
-                recorded_cluster.cluster.do(events.Start(machine))
+                recorded_cluster.cluster.do(layout.Start(machine))
 
     recorded_cluster.tell = break_and_mend  # type: ignore[method-assign]  # a test's own
 

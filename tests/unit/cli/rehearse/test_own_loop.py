@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ktui.cli.twin.rehearser import on_own_loop
+from ktui.cli.twin.report import on_own_loop
 
 
 async def test_the_result_comes_from_another_thread() -> None:

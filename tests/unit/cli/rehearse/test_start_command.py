@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ktui.cli.context.config import Context
 from ktui.cli.options.limits import complete_limits
-from ktui.cli.rehearse.options import StartCommand
+from ktui.cli.rehearse.command import StartCommand
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir
 from ktui.execution.run.options import NO_SCHEDULE, Schedule
 from ktui.pacing.limits import Limits, default_limits, parse_broker_limits

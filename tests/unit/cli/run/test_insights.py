@@ -11,9 +11,8 @@ import msgspec
 import pytest
 
 from ktui.cli.run.insights import insights_text
-from ktui.insights.insights import NAME, ClusterInsights, Insights, encode
+from ktui.insights.insights import NAME, NOTHING, ClusterInsights, Insights, encode, sections
 from ktui.insights.prior import Prior, RateCurve
-from ktui.insights.sections import NOTHING, sections
 from support.cli.call_ktui import Done, call_ktui
 from support.pipeline.insights import AT, RATE, insights, of_cluster
 

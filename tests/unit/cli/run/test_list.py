@@ -10,7 +10,7 @@ from ktui.cli.main import ktui
 from ktui.cli.run.list import _print_table
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import TopicSpec
@@ -30,7 +30,7 @@ def test_a_partition_that_may_not_be_described_has_an_unknown_leader(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cluster = a_cluster(moving=["orders-0"])
-    cluster.do(events.Deny("describe_topics"))
+    cluster.do(layout.Deny("describe_topics"))
 
     (_, row) = table(capsys, cluster)
 
@@ -40,7 +40,7 @@ def test_a_partition_that_may_not_be_described_has_an_unknown_leader(
 def test_a_partition_without_a_leader_has_leader_none(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = a_cluster({"orders": [(1,)]}, version="3.9")
     cluster.do(move("orders-0", 4))
-    cluster.do(events.Shutdown(1))
+    cluster.do(layout.Shutdown(1))
     wait(cluster, 1.0)
 
     (_, row) = table(capsys, cluster)
@@ -50,7 +50,7 @@ def test_a_partition_without_a_leader_has_leader_none(capsys: pytest.CaptureFixt
 
 def test_a_target_that_is_down_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = a_cluster(moving=["orders-0"])
-    cluster.do(events.Shutdown(4))
+    cluster.do(layout.Shutdown(4))
     wait(cluster, 1.0)
 
     (header, row) = table(capsys, cluster)
@@ -93,8 +93,8 @@ def test_a_topic_that_brokers_have_yet_to_learn_of_is_asked_for_again_and_not_ca
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], denied: str
 ) -> None:
     cluster = SimulatedCluster(a_cluster().spec, VirtualClock(leaping=True))
-    cluster.do(events.CreateTopic(TopicSpec(name="new", replicas=((1, 2, 3),))))
-    cluster.do(events.Deny(denied))  # without it a cluster does not prove how old metadata is
+    cluster.do(layout.CreateTopic(TopicSpec(name="new", replicas=((1, 2, 3),))))
+    cluster.do(layout.Deny(denied))  # without it a cluster does not prove how old metadata is
     name_cluster(monkeypatch, cluster)
 
     found = CliRunner().invoke(ktui, ["list", *words], catch_exceptions=False)

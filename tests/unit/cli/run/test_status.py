@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.run.status_text import status_text
+from ktui.cli.run.status import status_text
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.forecast.run_details import run_details

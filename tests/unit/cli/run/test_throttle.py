@@ -20,7 +20,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from support.cli.named_cluster import NamedCluster
 from support.cli.owned_run import owned_run
@@ -211,7 +211,7 @@ def test_the_throttle_shows_what_others_have_set_since_the_run_last_looked(
 ) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]})
     theirs = ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, "300000")
-    cluster.do(events.AlterConfigs((theirs,)))
+    cluster.do(layout.AlterConfigs((theirs,)))
     named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
     monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
     begun, *more = throttled()

@@ -13,12 +13,12 @@ from ktui.cli.main import ktui
 from ktui.cluster.errors import NotAuthorized
 from ktui.cluster.partition import TopicPartition
 from ktui.insights.insights import encode
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
+from ktui.simulated.scenario.file import RatesFrom, Scenario
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.record import RatesFrom, Scenario
 from ktui.speed.capacity import THROTTLED
 from ktui.speed.copies import HALF_AT
 from support.cli.named_cluster import NamedCluster
@@ -165,7 +165,7 @@ def test_the_fewer_runs_showed_the_rate_the_wider_its_range(
 
 
 def test_a_reassignment_under_way_goes_on_in_the_twin(named: Named) -> None:
-    named.cluster.do(events.Alter({TopicPartition("orders", 0): (1, 2, 4)}))
+    named.cluster.do(layout.Alter({TopicPartition("orders", 0): (1, 2, 4)}))
 
     twin = named.twin("--measure", "0")
 
@@ -206,7 +206,7 @@ def test_a_cluster_with_too_many_brokers_has_no_twin(named: Named) -> None:
 
 
 def test_without_the_right_to_read_sizes_there_is_no_twin(named: Named) -> None:
-    named.cluster.do(events.Deny("log_dirs"))
+    named.cluster.do(layout.Deny("log_dirs"))
 
     refusal = named.refusal(NotAuthorized, "--measure", "0")
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.watch.demo import Playing, command
-from ktui.cli.watch.demo_launcher import UnhurriedClock
+from ktui.cli.watch.demo import Playing, UnhurriedClock, command
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
-from ktui.tui.app.demo import PlayNext
+from ktui.tui.app.simulated import PlayNext
 from support.cli.call_ktui import Done, call_ktui
 
 

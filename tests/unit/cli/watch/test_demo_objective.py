@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.demo import SimulatedEngines
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir

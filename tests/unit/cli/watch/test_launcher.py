@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cli.watch.launcher import ProcessEngines
+from ktui.cli.watch.command import ProcessEngines
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun

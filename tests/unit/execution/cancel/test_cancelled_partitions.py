@@ -10,7 +10,7 @@ from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated.events import Kill, Start
+from ktui.simulated.layout import Kill, Start
 from support.runs.stories import Story
 from support.simulated.moving_clusters import tp
 

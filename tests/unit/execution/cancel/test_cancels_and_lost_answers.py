@@ -11,7 +11,7 @@ from ktui.execution.run.events import Cancel
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated.events import Alter, DelayRequest, LoseAnswer, LoseRequest
+from ktui.simulated.layout import Alter, DelayRequest, LoseAnswer, LoseRequest
 from support.runs.cancel_stories import CalledOffStory, altered, begun, done, nth
 from support.simulated.moving_clusters import tp
 

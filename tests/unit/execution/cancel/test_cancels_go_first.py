@@ -14,7 +14,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
-from ktui.simulated.events import Alter, Hang, Kill
+from ktui.simulated.layout import Alter, Hang, Kill
 from support.chaos.interposed import Call, Interposed
 from support.runs.cancel_stories import CalledOffStory, altered, begun, nth
 from support.runs.engine_runs import OWNER

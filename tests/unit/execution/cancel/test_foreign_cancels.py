@@ -28,7 +28,7 @@ from ktui.execution.cancel.foreign import (
 )
 from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.state_dir import StateDir
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import TopicSpec
 from support.simulated.moving_clusters import TARGET, a_cluster, cancel, move, tp
@@ -57,7 +57,7 @@ class Scene:
         return await self.observer.poll(Interest(partitions=self.partitions, fresh=True))
 
     async def cancelled(
-        self, *between: events.OutsideEvent, then: float = 70.0
+        self, *between: layout.OutsideEvent, then: float = 70.0
     ) -> dict[str, Settled]:
         """Cancel what is listed, after some events, and watch it for some seconds."""
         shown = listed_reassignments(await self.observe())
@@ -74,7 +74,7 @@ class Scene:
         await self.observer.aclose()
         return {str(each): settled for each, settled in cancelling.settled.items()}
 
-    def outcomes(self, *between: events.OutsideEvent, then: float = 70.0) -> list[ForeignOutcome]:
+    def outcomes(self, *between: layout.OutsideEvent, then: float = 70.0) -> list[ForeignOutcome]:
         settled = asyncio.run(self.cancelled(*between, then=then))
         return [settled[name].outcome for name in ("orders-0", "orders-1")]
 
@@ -139,11 +139,11 @@ def test_a_move_cancelled_by_someone_else_meanwhile_counts_as_stopped(scene: Sce
 
 def test_a_topic_deleted_or_recreated_meanwhile_is_not_touched(tmp_path: Path) -> None:
     gone = Scene(tmp_path / "gone")
-    assert gone.outcomes(events.DeleteTopic("orders")) == [ForeignOutcome.GONE] * 2
+    assert gone.outcomes(layout.DeleteTopic("orders")) == [ForeignOutcome.GONE] * 2
 
     recreated = Scene(tmp_path / "anew")
     topic = TopicSpec(name="orders", replicas=((1, 2, 3),) * 2, bytes_each=10**9)
-    again = (events.DeleteTopic("orders"), events.CreateTopic(topic), move("orders-0", *TARGET))
+    again = (layout.DeleteTopic("orders"), layout.CreateTopic(topic), move("orders-0", *TARGET))
     assert recreated.outcomes(*again) == [ForeignOutcome.GONE] * 2
     assert recreated.cluster.controller.reassigning.keys() == {tp("orders-0")}
 
@@ -151,14 +151,14 @@ def test_a_topic_deleted_or_recreated_meanwhile_is_not_touched(tmp_path: Path) -
 @pytest.mark.parametrize(
     "act",
     [
-        events.LoseAnswer(),
-        events.LoseRequest(),
-        events.DelayRequest(25.0),
-        events.DelayRequest(5.0),
+        layout.LoseAnswer(),
+        layout.LoseRequest(),
+        layout.DelayRequest(25.0),
+        layout.DelayRequest(5.0),
     ],
 )
 def test_lost_requests_and_answers_are_settled_by_polling(
-    scene: Scene, act: events.OutsideEvent
+    scene: Scene, act: layout.OutsideEvent
 ) -> None:
     assert scene.outcomes(act) == [ForeignOutcome.STOPPED] * 2
     assert not scene.cluster.controller.reassigning
@@ -166,7 +166,7 @@ def test_lost_requests_and_answers_are_settled_by_polling(
 
 def test_metadata_of_unknown_age_has_to_last_before_a_cancel_is_settled(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "state", metadata_lag_s=0.8)
-    scene.cluster.do(events.Deny("describe_quorum"))
+    scene.cluster.do(layout.Deny("describe_quorum"))
 
     assert scene.outcomes() == [ForeignOutcome.STOPPED] * 2
 
@@ -237,9 +237,9 @@ def test_a_cancel_for_which_no_time_was_left_is_reported_as_not_sent(
 
 
 def test_a_cancel_that_nobody_answers_ends_as_unknown(scene: Scene) -> None:
-    scene.cluster.do(events.Deny("describe_quorum"))
+    scene.cluster.do(layout.Deny("describe_quorum"))
     for _ in range(10):
-        scene.cluster.do(events.LoseRequest())
+        scene.cluster.do(layout.LoseRequest())
 
     assert scene.outcomes(then=5.0) == [ForeignOutcome.UNKNOWN] * 2
     assert scene.lines[-1] == (1, "unknown")

@@ -14,7 +14,7 @@ from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.parts import MOST_TRIES
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated.events import DeleteTopic, Kill, Start
+from ktui.simulated.layout import DeleteTopic, Kill, Start
 from support.runs.cancel_stories import CalledOffStory, altered, begun, done, nth, step_over
 from support.runs.engine_runs import Replicas
 from support.simulated.moving_clusters import tp

@@ -14,7 +14,7 @@ from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import Cancel, JournalEntry, Outage
 from ktui.execution.run.run import ClusterLost, Run
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from support.journals.journals import a_start, owned
 from support.runs.stories import Story
 

@@ -12,7 +12,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.events import Paused, PauseOrigin
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.stories import Story
 from support.simulated.moving_clusters import tp
 
@@ -28,7 +28,7 @@ def test_a_run_that_loses_permission_is_paused_and_left_and_no_partition_fails(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=2))
-    story.schedule(0.0, events.Deny("alter_reassignments"))
+    story.schedule(0.0, layout.Deny("alter_reassignments"))
 
     run = story.played()
 
@@ -41,7 +41,7 @@ def test_a_run_that_loses_permission_is_paused_and_left_and_no_partition_fails(
 
 def test_steps_in_flight_finish_before_the_run_is_left(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=1))
-    story.schedule(3.0, events.Deny("alter_reassignments"))
+    story.schedule(3.0, layout.Deny("alter_reassignments"))
 
     run = story.played()
 
@@ -52,13 +52,13 @@ def test_steps_in_flight_finish_before_the_run_is_left(tmp_path: Path) -> None:
 
 def test_a_run_can_be_resumed_however_often_it_was_denied(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.schedule(0.0, events.Deny("alter_reassignments"))
+    story.schedule(0.0, layout.Deny("alter_reassignments"))
     story.played()
     for _ in range(6):
         assert set(story.resumed().pauses.whole) == {PauseOrigin.FAILURE}
     assert story.folded.tracks[tp("orders-0")].refusals == 0
 
-    story.cluster.do(events.Allow("alter_reassignments"))
+    story.cluster.do(layout.Allow("alter_reassignments"))
 
     assert story.resumed().ended
     assert story.at_target(*TWO)
@@ -66,14 +66,14 @@ def test_a_run_can_be_resumed_however_often_it_was_denied(tmp_path: Path) -> Non
 
 def test_a_denied_election_pauses_the_run_too(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3)), "orders-1": (RF3, (4, 2, 3))})
-    story.schedule(0.0, events.Deny("elect_preferred_leaders"))
+    story.schedule(0.0, layout.Deny("elect_preferred_leaders"))
 
     run = story.played()
 
     assert run.left == MISSING
     assert story.state("orders-0") is not State.FAILED
     assert story.begun_at("orders-1") == []
-    story.cluster.do(events.Allow("elect_preferred_leaders"))
+    story.cluster.do(layout.Allow("elect_preferred_leaders"))
     assert story.resumed().ended
     assert story.at_target("orders-0", "orders-1")
 

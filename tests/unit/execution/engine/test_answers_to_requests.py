@@ -15,7 +15,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Answered, AnyRunEvent, JournalEntry, Paused, Request
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from support.chaos.interposed import Call, Interposed
 from support.runs.stories import Story, of_request, refuses
 from support.runs.witnessed import WitnessedJournal

@@ -14,7 +14,7 @@ from ktui.execution.run.events import Cancel, Elect, JournalEntry, Request
 from ktui.execution.run.notices import NoticeFilter, NoticeKind
 from ktui.execution.run.states import State
 from ktui.pacing.limits import SHAPES, Limits, Shape
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.reader import SimulatedReader
@@ -28,8 +28,8 @@ def test_a_partition_whose_target_is_down_holds_no_place_and_resumes_by_itself(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))})
-    story.already(events.Shutdown(4))
-    story.schedule(60.0, events.Start(4))
+    story.already(layout.Shutdown(4))
+    story.schedule(60.0, layout.Start(4))
 
     assert story.played().ended
 
@@ -47,7 +47,7 @@ def test_blocked_partitions_are_reported_with_the_reason_at_the_start(tmp_path: 
         "orders-2": ((9,), (1,)),
     }
     story = Story(tmp_path, ways)
-    story.already(events.Shutdown(9), events.Shutdown(5))
+    story.already(layout.Shutdown(9), layout.Shutdown(5))
 
     story.played(until_s=0.5)
 
@@ -62,7 +62,7 @@ def test_a_dead_broker_can_be_drained(tmp_path: Path, version: str, shape: Shape
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": ((2, 1, 3), (2, 5, 3))}
     limits = Limits(replicas=1, partitions=2, shape=shape)
     story = Story(tmp_path, ways, limits, {"version": version})
-    story.already(events.Kill(1))
+    story.already(layout.Kill(1))
 
     assert story.played().ended
 
@@ -72,8 +72,8 @@ def test_a_dead_broker_can_be_drained(tmp_path: Path, version: str, shape: Shape
 
 def test_a_step_onto_a_broker_that_dies_stalls_and_resumes_when_it_is_back(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    story.schedule(5.0, events.Kill(4))
-    story.schedule(400.0, events.Start(4))
+    story.schedule(5.0, layout.Kill(4))
+    story.schedule(400.0, layout.Start(4))
 
     assert story.played().ended
 
@@ -85,7 +85,7 @@ def test_a_step_onto_a_broker_that_dies_stalls_and_resumes_when_it_is_back(tmp_p
 def test_ready_partitions_do_not_wait_to_be_cut_with_a_stalled_one(tmp_path: Path) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
-    story.schedule(5.0, events.Kill(5))
+    story.schedule(5.0, layout.Kill(5))
 
     story.played(until_s=100.0)
 
@@ -98,8 +98,8 @@ def test_a_step_onto_a_dead_broker_is_cancelled_after_the_timeout_if_configured(
 ) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=120.0)
-    story.schedule(5.0, events.Kill(4))
-    story.schedule(300.0, events.Start(4))
+    story.schedule(5.0, layout.Kill(4))
+    story.schedule(300.0, layout.Start(4))
 
     assert story.played().ended
 
@@ -122,7 +122,7 @@ def test_a_step_that_keeps_a_dead_broker_is_cancelled_and_the_next_one_drops_it(
         on_stall="cancel",
         stall_timeout_s=60.0,
     )
-    story.schedule(2.0, events.Kill(1))
+    story.schedule(2.0, layout.Kill(1))
 
     assert story.played().ended
 
@@ -145,9 +145,9 @@ def test_a_step_is_never_cancelled_when_only_the_replicas_it_adds_are_in_sync(
         on_stall="cancel",
         stall_timeout_s=30.0,
     )
-    story.schedule(2.0, events.Kill(5))
-    story.schedule(14.0, events.Shutdown(1))
-    story.schedule(400.0, events.Start(5), events.Start(1))
+    story.schedule(2.0, layout.Kill(5))
+    story.schedule(14.0, layout.Shutdown(1))
+    story.schedule(400.0, layout.Start(5), layout.Start(1))
 
     assert story.played().ended
 
@@ -170,10 +170,10 @@ def test_a_lost_cancel_is_not_resent_once_only_added_replicas_are_in_sync(
         on_stall="cancel",
         stall_timeout_s=30.0,
     )
-    story.schedule(2.0, events.Kill(5))
-    story.schedule(20.0, events.LoseRequest())
-    story.schedule(50.0, events.Shutdown(1))
-    story.schedule(400.0, events.Start(5), events.Start(1))
+    story.schedule(2.0, layout.Kill(5))
+    story.schedule(20.0, layout.LoseRequest())
+    story.schedule(50.0, layout.Shutdown(1))
+    story.schedule(400.0, layout.Start(5), layout.Start(1))
 
     assert story.played().ended
 
@@ -194,10 +194,10 @@ def test_an_election_refused_for_half_a_minute_frees_its_place_and_is_held_later
     def falls(_: object) -> None:
         if not fell:
             fell.append(story.cluster.now_s)
-            story.schedule(0.0, events.Shutdown(2))
+            story.schedule(0.0, layout.Shutdown(2))
 
     story.witness.watchers.append(falls)
-    story.schedule(90.0, events.Start(2))
+    story.schedule(90.0, layout.Start(2))
 
     assert story.played().ended
 
@@ -216,8 +216,8 @@ def test_an_election_refused_for_half_a_minute_frees_its_place_and_is_held_later
 def test_a_removal_that_waits_for_a_replica_is_not_polled_constantly(tmp_path: Path) -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3, 4), (1, 2, 3))}, limits, {"inbound_s": 100.0})
-    story.already(events.Kill(2))
-    story.already(events.Slow(2, 0.0001), events.Start(2))
+    story.already(layout.Kill(2))
+    story.already(layout.Slow(2, 0.0001), layout.Start(2))
 
     story.played(until_s=100.0)
 
@@ -229,8 +229,8 @@ def test_a_cluster_lost_for_minutes_costs_a_run_only_time(tmp_path: Path) -> Non
     brokers = range(1, 6)
     ways = {f"orders-{n}": (RF3, (4, 5, 3)) for n in range(3)}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), {"brokers": brokers})
-    story.schedule(8.0, *(events.Hang(broker) for broker in brokers))
-    story.schedule(300.0, *(events.Resume(broker) for broker in brokers))
+    story.schedule(8.0, *(layout.Hang(broker) for broker in brokers))
+    story.schedule(300.0, *(layout.Resume(broker) for broker in brokers))
 
     assert story.played().ended
 
@@ -283,13 +283,13 @@ def test_no_replica_is_added_to_a_broker_that_is_shutting_down_but_counts_as_ali
 
     def falls(change: RecordChange) -> None:
         if change.after is not None and change.before is not None and change.before.adding:
-            story.schedule(0.0, events.Shutdown(5))
+            story.schedule(0.0, layout.Shutdown(5))
             story.witness.watchers.clear()
 
     story.witness.watchers.append(
         lambda change: falls(change) if change.tp.partition == 0 else None
     )
-    story.schedule(60.0, events.Start(5))
+    story.schedule(60.0, layout.Start(5))
 
     assert story.played().ended
 
@@ -301,8 +301,8 @@ def test_no_replica_is_added_to_a_broker_that_is_shutting_down_but_counts_as_ali
 def test_steps_onto_a_broker_that_is_down_name_it_from_the_next_poll_on(tmp_path: Path) -> None:
     ways = {f"orders-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(3)}
     story = Story(tmp_path, ways, Limits(partitions=3), {"messages": 100_000})
-    story.schedule(6.0, events.Kill(4))
-    story.schedule(25.0, events.Start(4))
+    story.schedule(6.0, layout.Kill(4))
+    story.schedule(25.0, layout.Start(4))
 
     story.played(until_s=45.0)
 
@@ -316,8 +316,8 @@ def test_steps_onto_a_broker_that_is_down_name_it_from_the_next_poll_on(tmp_path
 def test_a_broker_that_restarts_during_its_steps_rings_no_alarm(tmp_path: Path) -> None:
     ways = {f"orders-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(3)}
     story = Story(tmp_path, ways, Limits(partitions=3), {"messages": 100_000})
-    story.schedule(5.0, events.Kill(4))
-    story.schedule(20.0, events.Start(4))
+    story.schedule(5.0, layout.Kill(4))
+    story.schedule(20.0, layout.Start(4))
 
     story.played()
 
@@ -339,8 +339,8 @@ def test_a_partition_far_back_begins_once_it_needs_less_since_a_broker_of_its_ta
     }
     limits = Limits(partitions=2, replica_movements=1, shape=Shape.KIP_435)
     story = Story(tmp_path, ways, limits, {"messages": 100_000})
-    story.schedule(3.0, events.Kill(6))
-    story.schedule(8.0, events.Kill(5))
+    story.schedule(3.0, layout.Kill(6))
+    story.schedule(8.0, layout.Kill(5))
 
     story.played(until_s=150.0)
 

@@ -13,7 +13,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Elect, LimitsChanged, StepBegun
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.engine_runs import Replicas
 from support.runs.killed import Killed
 from support.runs.stories import Story
@@ -258,7 +258,7 @@ def test_replicas_others_add_count_against_the_replica_movement_limit(tmp_path: 
     ways = {**_many(2), "zebra-0": (RF3, (7, 2, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, replica_movements=1))
     del story.targets[tp("zebra-0")]
-    story.already(events.Slow(7, 0.1), move("zebra-0", 7, 2, 3))
+    story.already(layout.Slow(7, 0.1), move("zebra-0", 7, 2, 3))
 
     assert story.played().ended
 

@@ -18,7 +18,7 @@ from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.events import Answered
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from ktui.simulated.clock import FIRST_MOMENT
 from support.runs.engine_runs import Replicas
 from support.runs.stories import Story

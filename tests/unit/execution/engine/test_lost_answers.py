@@ -10,7 +10,7 @@ import pytest
 from ktui.execution.journal.commands import Continue, Pause, SetLimits
 from ktui.execution.run.events import Answered, Cancel, Request, StepOver
 from ktui.execution.run.unanswered import MAY_COME_S
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.stories import Story, of_request
 from support.simulated.moving_clusters import tp
 
@@ -23,7 +23,7 @@ LATE_S = 40.7
 
 def test_a_step_whose_answer_was_lost_is_settled_by_polling(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.schedule(0.0, events.LoseAnswer())
+    story.schedule(0.0, layout.LoseAnswer())
 
     assert story.played().ended
 
@@ -36,7 +36,7 @@ def test_a_step_whose_answer_was_lost_is_settled_by_polling(tmp_path: Path) -> N
 
 def test_a_step_that_never_arrived_is_sent_again(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.schedule(0.0, events.LoseRequest())
+    story.schedule(0.0, layout.LoseRequest())
 
     assert story.played().ended
 
@@ -49,7 +49,7 @@ def test_a_step_that_never_arrived_is_sent_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by_s", [0.05, 3.0, 9.9])
 def test_a_step_that_arrives_late_is_not_sent_twice(tmp_path: Path, by_s: float) -> None:
     story = Story(tmp_path, TWO)
-    story.schedule(0.0, events.DelayRequest(by_s))
+    story.schedule(0.0, layout.DelayRequest(by_s))
 
     assert story.played().ended
 
@@ -118,8 +118,8 @@ def test_a_resuming_process_sends_no_other_step_while_one_may_be_in_flight(tmp_p
 
 def test_a_step_that_arrives_twice_meets_no_later_step(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE)
-    story.schedule(0.0, events.LoseAnswer())
-    story.schedule(30.0, events.Alter({tp("orders-0"): (1, 2, 3, 4)}))  # the broker resends it
+    story.schedule(0.0, layout.LoseAnswer())
+    story.schedule(30.0, layout.Alter({tp("orders-0"): (1, 2, 3, 4)}))  # the broker resends it
 
     assert story.played().ended
 
@@ -132,7 +132,7 @@ def test_a_lost_answer_is_not_waited_for_when_no_step_follows(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (1, 3, 2))})
-    story.schedule(0.0, events.LoseAnswer())
+    story.schedule(0.0, layout.LoseAnswer())
 
     assert story.played(until_s=20.0).ended
 
@@ -143,9 +143,9 @@ def test_a_cancel_that_arrives_twice_meets_no_later_step(tmp_path: Path) -> None
     story = Story(
         tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
     )
-    story.schedule(2.0, events.Kill(1))
-    story.schedule(20.0, events.LoseAnswer())
-    story.schedule(90.0, events.Alter({tp("orders-0"): None}))
+    story.schedule(2.0, layout.Kill(1))
+    story.schedule(20.0, layout.LoseAnswer())
+    story.schedule(90.0, layout.Alter({tp("orders-0"): None}))
 
     assert story.played().ended
 
@@ -160,7 +160,7 @@ def test_an_answered_cancel_delays_nothing(tmp_path: Path) -> None:
     story = Story(
         tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
     )
-    story.schedule(2.0, events.Kill(1))
+    story.schedule(2.0, layout.Kill(1))
 
     assert story.played().ended
 
@@ -173,7 +173,7 @@ def test_a_run_continues_from_a_step_whose_request_was_presumed_lost(tmp_path: P
     story.late(75.0)
     story.asked(5.0, Pause())
     story.asked(120.0, Continue())
-    story.schedule(119.0, events.LoseRequest())
+    story.schedule(119.0, layout.LoseRequest())
 
     assert story.played().ended
 
@@ -187,7 +187,7 @@ def test_an_election_whose_answer_was_lost_is_settled_by_polling(tmp_path: Path)
 
     def loses(_: object) -> None:
         if not story.witness.elections:
-            story.cluster.mishaps.append(events.LoseAnswer())
+            story.cluster.mishaps.append(layout.LoseAnswer())
             story.witness.watchers.clear()
 
     story.witness.watchers.append(loses)

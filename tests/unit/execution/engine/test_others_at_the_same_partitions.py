@@ -10,7 +10,7 @@ from ktui.execution.journal.commands import CancelMoves, Continue
 from ktui.execution.run.events import Paused, PauseOrigin, Replanned
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Shape
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import TopicSpec
 from support.runs.stories import Story
 from support.simulated.moving_clusters import cancel, move, tp
@@ -74,7 +74,7 @@ def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) ->
 
 def test_a_foreign_cancel_is_recognized_even_if_the_steps_answer_was_lost(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, cluster={"messages": 60_000})
-    story.schedule(0.0, events.LoseAnswer())
+    story.schedule(0.0, layout.LoseAnswer())
     story.schedule(20.5, cancel("orders-0"))
     story.asked(60.0, Continue())
 
@@ -99,8 +99,8 @@ def test_a_step_retargeted_by_someone_else_is_left_to_them(tmp_path: Path) -> No
 def test_an_election_by_someone_else_does_not_change_where_a_run_ends(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (2, 3, 4))}, limits)
-    story.schedule(8.0, events.ElectLeaders((tp("orders-0"),)))
-    story.schedule(12.0, events.Shutdown(1), events.Start(1))
+    story.schedule(8.0, layout.ElectLeaders((tp("orders-0"),)))
+    story.schedule(12.0, layout.Shutdown(1), layout.Start(1))
 
     assert story.played().ended
 
@@ -109,7 +109,7 @@ def test_an_election_by_someone_else_does_not_change_where_a_run_ends(tmp_path: 
 
 def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_continues(tmp_path: Path) -> None:
     story = Story(tmp_path, {**TWO, "audit-0": ((1, 2, 3), (4, 2, 3))})
-    story.schedule(5.5, events.DeleteTopic("audit"))
+    story.schedule(5.5, layout.DeleteTopic("audit"))
 
     assert story.played().ended
 
@@ -122,7 +122,7 @@ def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_continues(tmp_p
 def test_a_topic_recreated_under_its_name_is_not_touched(tmp_path: Path, topic: str) -> None:
     story = Story(tmp_path, {**TWO, f"{topic}-0": ((1, 2, 3), (4, 2, 3))})
     again = TopicSpec(name=topic, replicas=((1, 2, 3),))
-    story.schedule(5.5, events.DeleteTopic(topic), events.CreateTopic(again))
+    story.schedule(5.5, layout.DeleteTopic(topic), layout.CreateTopic(again))
 
     assert story.played().ended
 
@@ -136,7 +136,7 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     late = {"metadata_lag_s": 1.4}
     story = Story(tmp_path, TWO, limits, late, poll_s=0.3)
-    story.schedule(0.0, events.Deny("describe_quorum"))
+    story.schedule(0.0, layout.Deny("describe_quorum"))
 
     assert story.played().ended
 
@@ -148,7 +148,7 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
 def test_late_metadata_does_not_make_a_cancelled_step_look_complete(tmp_path: Path) -> None:
     late = {"metadata_lag_s": 1.4, "version": "4.2"}
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 1, 2, 3))}, cluster=late, poll_s=0.3)
-    story.schedule(0.0, events.Deny("describe_quorum"), events.Kill(3))
+    story.schedule(0.0, layout.Deny("describe_quorum"), layout.Kill(3))
     story.schedule(20.5, cancel("orders-0"))
 
     assert story.played().ended
@@ -161,7 +161,7 @@ def test_a_foreign_change_is_accepted_without_fresh_metadata_once_it_has_lasted(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO)
-    story.schedule(0.0, events.Deny("describe_quorum"))
+    story.schedule(0.0, layout.Deny("describe_quorum"))
     story.schedule(5.5, cancel("orders-0"))
     story.asked(30.0, Continue())
 
@@ -269,7 +269,7 @@ def test_a_deleted_topic_and_cancels_of_the_operator_are_no_cancels_of_others(
 ) -> None:
     audit = {f"audit-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(4)}
     story = Story(tmp_path, {**audit, **TWO}, Limits(partitions=4))
-    story.schedule(3.5, events.DeleteTopic("audit"))
+    story.schedule(3.5, layout.DeleteTopic("audit"))
     story.asked(12.0, CancelMoves(CancelKind.STOP, topics=("orders",)))
 
     assert story.played().ended

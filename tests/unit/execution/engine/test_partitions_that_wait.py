@@ -14,7 +14,7 @@ from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLim
 from ktui.execution.run.events import StateEntered, StepBegun, StepOver
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Mode, Shape
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.chaos import stories
 from support.runs.stories import Story
 from support.simulated.moving_clusters import tp
@@ -33,7 +33,7 @@ def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> 
         left = {each: to for each, to in targets.items() if each not in lost}
         del coming[: tp(name) in targets]
         if lost:
-            story.cluster.do(events.Kill(broker))
+            story.cluster.do(layout.Kill(broker))
         results = await sending(left, **how) if left else {}
         return {**results, **dict.fromkeys(lost, WriteResult(Verdict.UNKNOWN, node=broker))}
 
@@ -57,7 +57,7 @@ def test_ready_partitions_do_not_wait_to_be_cut_with_a_cancelled_step(tmp_path: 
 
 def test_a_blocked_partition_with_an_open_request_reports_one_reason(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    story.schedule(40.0, events.Kill(4))
+    story.schedule(40.0, layout.Kill(4))
 
     with dies_with_request(story, 1, "orders-0"):
         story.played(until_s=60.0)
@@ -128,7 +128,7 @@ def test_a_step_in_flight_counts_at_the_leader_that_has_taken_over(tmp_path: Pat
     story = Story(
         tmp_path, ways, Limits(per_leader=1, per_broker=1, partitions=1), {"messages": 30_000}
     )
-    story.schedule(5.0, events.Kill(1))
+    story.schedule(5.0, layout.Kill(1))
     story.asked(20.0, SetLimits({"partitions": None}))
     story.played(until_s=25.0)
     assert story.folded.tracks[tp("orders-0")].step is not None
@@ -141,10 +141,10 @@ def test_a_partition_called_off_in_its_pause_is_not_judged_by_how_it_stood_befor
 ) -> None:
     ways = {"orders-0": ((1, 2), (3, 2)), "orders-1": ((4, 5), (6, 5))}
     story = Story(tmp_path, ways, GENTLE)
-    story.schedule(1.0, events.Slow(6, 0.0001))
-    story.schedule(20.0, events.Kill(1), events.Kill(2), events.Kill(3))
+    story.schedule(1.0, layout.Slow(6, 0.0001))
+    story.schedule(20.0, layout.Kill(1), layout.Kill(2), layout.Kill(3))
     story.asked(30.0, Pause(partitions=(tp("orders-0"),)))
-    story.schedule(40.0, events.Start(1), events.Start(2), events.Start(3))
+    story.schedule(40.0, layout.Start(1), layout.Start(2), layout.Start(3))
     story.asked(60.0, CancelMoves(CancelKind.TRIM, partitions=(tp("orders-0"),)))
 
     story.played(until_s=80.0)

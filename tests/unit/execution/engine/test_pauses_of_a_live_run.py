@@ -25,7 +25,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.speed.capacity import ASSUMED
 from support.runs.engine_runs import OWNER, Replicas
@@ -205,7 +205,7 @@ def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: 
 
 def test_a_run_whose_time_is_up_is_left_even_if_all_that_remains_is_blocked(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1, (4, 2, 3)))
-    story.already(events.Kill(4))
+    story.already(layout.Kill(4))
     until = story.clock.now() + timedelta(seconds=60)
 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
@@ -217,7 +217,7 @@ def test_a_run_whose_time_is_up_is_left_even_if_all_that_remains_is_blocked(tmp_
 def test_a_run_whose_time_is_up_is_left_even_if_the_gate_is_shut(tmp_path: Path) -> None:
     story = Story(tmp_path, {**_many(1), "zebra-0": ((9,), (9,))}, most_offline=0)
     del story.targets[tp("zebra-0")]
-    story.already(events.Kill(9))
+    story.already(layout.Kill(9))
     until = story.clock.now() + timedelta(seconds=60)
 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
@@ -298,8 +298,8 @@ def test_the_health_gate_shuts_while_others_are_unhealthy_and_opens_by_itself(
     ways = {**_many(3), "zebra-0": ((9,), (9,))}
     story = Story(tmp_path, ways, most_offline=0)
     del story.targets[tp("zebra-0")]
-    story.schedule(5.0, events.Kill(9))
-    story.schedule(120.0, events.Start(9))
+    story.schedule(5.0, layout.Kill(9))
+    story.schedule(120.0, layout.Start(9))
 
     assert story.played().ended
 
@@ -316,7 +316,7 @@ def test_the_health_gate_waits_for_the_settings_it_judges_by(tmp_path: Path) -> 
     two = {"configs": {"min.insync.replicas": "2"}}
     story = Story(tmp_path, ways, cluster=two, most_under_min_isr=0)
     del story.targets[tp("zebra-0")]
-    story.already(events.Kill(9))
+    story.already(layout.Kill(9))
     reader = story.reader
 
     class SlowWithSettings:

@@ -14,7 +14,7 @@ from ktui.execution.run.throttle_status import throttle_status
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.throttle_rates import ThrottleRates, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
-from ktui.simulated.events import SetInbound
+from ktui.simulated.layout import SetInbound
 from support.runs.engine_runs import Replicas
 from support.runs.throttle_rules import settings_in
 from support.runs.throttled import RF3, ThrottledStory

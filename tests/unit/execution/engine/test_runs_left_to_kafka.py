@@ -26,7 +26,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Mode
-from ktui.simulated.events import Append, DeleteTopic, Kill, ScheduledEvent, Slow, Start
+from ktui.simulated.layout import Append, DeleteTopic, Kill, ScheduledEvent, Slow, Start
 from support.runs.added_stories import AddingStory
 from support.runs.killed import Killed
 from support.runs.pacing import WHOLE

@@ -12,9 +12,8 @@ from ktui.execution.run.text import held_text
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import Figure
 from ktui.pacing.limits import default_limits
-from ktui.planning.objective import Objective
-from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from ktui.simulated.events import SetInbound
+from ktui.planning.throttle_rates import NO_THROTTLE, Objective, parse_throttle_rates
+from ktui.simulated.layout import SetInbound
 from support.runs.engine_runs import Replicas
 from support.runs.throttle_rules import settings_in
 from support.runs.throttled import ThrottledStory

@@ -10,7 +10,7 @@ from ktui.execution.run.events import StepBegun, UrgencyChanged
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
 from ktui.pacing.situation import Urgency
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.stories import Story
 from support.simulated.moving_clusters import tp
 
@@ -42,7 +42,7 @@ def test_partitions_of_a_dead_broker_overtake_the_rest_and_the_copy_in_flight(
 ) -> None:
     limits = Limits(replicas=1, partitions=1, mode=mode)
     story = a_story(tmp_path, limits, min_isr, urgent_first=True)
-    story.schedule(DIES_S, events.Kill(9))
+    story.schedule(DIES_S, layout.Kill(9))
 
     assert story.played(until_s=5_000.0).ended
 
@@ -61,7 +61,7 @@ def test_partitions_of_a_dead_broker_overtake_the_rest_and_the_copy_in_flight(
 
 def test_without_the_option_they_wait_for_their_turn(tmp_path: Path) -> None:
     story = a_story(tmp_path)
-    story.schedule(DIES_S, events.Kill(9))
+    story.schedule(DIES_S, layout.Kill(9))
 
     assert story.played(until_s=5_000.0).ended
 
@@ -71,8 +71,8 @@ def test_without_the_option_they_wait_for_their_turn(tmp_path: Path) -> None:
 
 def test_partitions_go_back_to_their_place_when_the_broker_is_back(tmp_path: Path) -> None:
     story = a_story(tmp_path, urgent_first=True)
-    story.schedule(DIES_S, events.Kill(9))
-    story.schedule(30.0, events.Start(9))
+    story.schedule(DIES_S, layout.Kill(9))
+    story.schedule(30.0, layout.Start(9))
 
     story.played(until_s=50.0)
 
@@ -83,7 +83,7 @@ def test_partitions_go_back_to_their_place_when_the_broker_is_back(tmp_path: Pat
 
 def test_a_resumed_run_knows_which_steps_were_urgent(tmp_path: Path) -> None:
     story = a_story(tmp_path, urgent_first=True)
-    story.schedule(DIES_S, events.Kill(9))
+    story.schedule(DIES_S, layout.Kill(9))
     story.played(until_s=30.0)
     assert begun(story) == ["orders-0", "orders-4"]
 

@@ -24,7 +24,7 @@ from ktui.execution.run.unanswered import MAY_COME_S, Unanswered
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.reader import SimulatedReader
 from support.chaos.interposed import Call, Interposed

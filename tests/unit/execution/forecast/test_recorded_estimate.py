@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.demo import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Observer
 from ktui.execution.forecast.estimate import CopiedBytes, Estimate

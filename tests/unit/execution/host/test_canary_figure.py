@@ -11,7 +11,7 @@ from ktui.execution.host.figures import CanaryFigure
 from ktui.execution.throttle.objective import Figure
 from ktui.kafka.canary import Canary
 from ktui.kafka.connection.connection import Connection
-from ktui.planning.objective import parse_objective
+from ktui.planning.throttle_rates import parse_objective
 
 
 class _Measured(Canary):

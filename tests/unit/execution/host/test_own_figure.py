@@ -25,7 +25,7 @@ from ktui.execution.host.figures import (
 )
 from ktui.execution.run.options import RunOptions
 from ktui.execution.throttle.objective import Figure
-from ktui.planning.objective import parse_objective
+from ktui.planning.throttle_rates import parse_objective
 
 
 def _printing(code: str) -> str:

@@ -26,7 +26,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.states import CancelKind, State
 from ktui.planning.throttle_rates import NO_THROTTLE
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals.owners import owner
 from support.runs.stories import of_request
@@ -226,7 +226,7 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     story = OwnedStory(tmp_path)
     coordinator = story.cluster.groups.coordinator(f"ktui-{story.cluster.spec.name}")
     assert coordinator is not None
-    story.schedule(3.0, events.Hang(coordinator))
+    story.schedule(3.0, layout.Hang(coordinator))
     story.asked(4.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)))
     story.deny(12.0, 300.0)  # nor does anybody else answer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal import recovery
+from ktui.execution.journal import tables
 from ktui.execution.journal.commands import Answer, Continue, Pause
 from ktui.execution.journal.file import write_tail_marker
 from ktui.execution.journal.journal import Journal
@@ -252,7 +252,7 @@ def test_a_crash_during_a_recovery_loses_nothing_more(
         for name in ("unlink", "rename", "replace"):
             patch.setattr(Path, name, cut(getattr(Path, name)))
         patch.setattr(os, "link", cut(os.link))
-        patch.setattr(recovery, "write_tail_marker", cut(write_tail_marker))
+        patch.setattr(tables, "write_tail_marker", cut(write_tail_marker))
         with pytest.raises(_PowerCut):
             Journal.recover(path, VirtualClock())
     assert read(path)[1] is not None, "it no longer says that it is damaged"

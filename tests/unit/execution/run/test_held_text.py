@@ -7,7 +7,7 @@ import pytest
 from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
 from ktui.execution.run.text import held_text, reason_text
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.planning.objective import parse_objective
+from ktui.planning.throttle_rates import parse_objective
 
 MB = 1_000_000
 P99 = parse_objective("p99<150ms")

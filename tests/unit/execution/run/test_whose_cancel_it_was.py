@@ -14,7 +14,7 @@ from ktui.execution.run.events import Answered, AnyRunEvent, Cancel, JournalEntr
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.unanswered import left_open
-from ktui.simulated import events as acts
+from ktui.simulated import layout as acts
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals.journals import a_start, step
 from support.runs.stories import Story

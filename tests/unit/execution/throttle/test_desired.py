@@ -35,8 +35,8 @@ from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.throttle.desired import ThrottleChanges, throttle_resources
-from ktui.pacing.decision import Move
 from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Move
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.runs.throttled import broker, change_list, many_entries, set_rate, topic
 from support.simulated.moving_clusters import tp

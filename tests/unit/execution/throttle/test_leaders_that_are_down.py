@@ -9,7 +9,7 @@ from typing import Any
 from ktui.cluster.ports import ConfigChange, Verdict, WriteResult
 from ktui.cluster.settings import LEADER_REPLICAS
 from ktui.execution.run.events import StepOver
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.throttled import ThrottledStory, broker
 
 OFF_BROKER_3 = {"orders-0": ((1, 2, 3), (1, 2, 4))}
@@ -17,7 +17,7 @@ OFF_BROKER_3 = {"orders-0": ((1, 2, 3), (1, 2, 4))}
 
 def test_a_replica_is_moved_off_a_broker_that_is_down_for_good(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, OFF_BROKER_3, throttle_leaders=True)
-    story.already(events.Kill(3))
+    story.already(layout.Kill(3))
 
     story.to_the_end()
 
@@ -27,8 +27,8 @@ def test_a_replica_is_moved_off_a_broker_that_is_down_for_good(tmp_path: Path) -
 
 def test_a_leader_that_comes_back_is_throttled_before_it_may_lead(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, OFF_BROKER_3, throttle_leaders=True)
-    story.already(events.Kill(3))
-    story.schedule(5.0, events.Start(3))
+    story.already(layout.Kill(3))
+    story.schedule(5.0, layout.Start(3))
 
     story.played(until_s=15.0)
 

@@ -10,15 +10,15 @@ from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import LeaveThrottles
 from ktui.execution.run.events import Ended, SettingsGivenUp
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.throttled import ThrottledStory, broker, set_rate
 
 
 def _waiting(folder: Path) -> ThrottledStory:
     """Kill broker 4 while it is throttled, and delete the topic that moves to it soon after."""
     story = ThrottledStory(folder)
-    story.schedule(5.0, events.Kill(4))
-    story.schedule(15.0, events.DeleteTopic("orders"))
+    story.schedule(5.0, layout.Kill(4))
+    story.schedule(15.0, layout.DeleteTopic("orders"))
     return story
 
 
@@ -39,7 +39,7 @@ def test_a_run_whose_partitions_have_ended_waits_for_a_broker_and_reports_it(
 
 def test_a_broker_without_changed_settings_is_not_waited_for(tmp_path: Path) -> None:
     story = _waiting(tmp_path)
-    story.already(events.AlterConfigs((set_rate(4, 500_000),)))
+    story.already(layout.AlterConfigs((set_rate(4, 500_000),)))
 
     assert story.played(until_s=60.0).ended
     assert story.rates == {4: "500000"}

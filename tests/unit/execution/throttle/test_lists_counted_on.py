@@ -9,7 +9,7 @@ import pytest
 from ktui.cluster.ports import ConfigOp
 from ktui.execution.run.events import Configure
 from ktui.pacing.limits import Limits
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.throttled import TWO, ThrottledStory, change_list
 from support.simulated.moving_clusters import tp
 
@@ -27,7 +27,7 @@ def test_a_replica_is_listed_once_a_list_of_others_no_longer_binds_it(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(ConfigOp.SET, theirs)])
-    story.schedule(5.0, events.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
+    story.schedule(5.0, layout.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
 
     story.to_the_end()
 
@@ -37,8 +37,8 @@ def test_a_replica_is_listed_once_a_list_of_others_no_longer_binds_it(
 
 def test_a_replica_is_listed_once_a_wildcard_list_set_midway_is_gone(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, FOUR)
-    story.schedule(5.0, events.AlterConfigs((change_list(ConfigOp.SET, "*"),)))
-    story.schedule(30.0, events.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
+    story.schedule(5.0, layout.AlterConfigs((change_list(ConfigOp.SET, "*"),)))
+    story.schedule(30.0, layout.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
 
     story.to_the_end()
 
@@ -49,8 +49,8 @@ def test_a_replica_is_listed_once_a_wildcard_list_set_midway_is_gone(tmp_path: P
 def test_no_step_is_sent_while_a_list_it_relies_on_cannot_be_read(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=1))
     story.cluster.configure([change_list(ConfigOp.SET, "*")])
-    story.schedule(3.0, events.Deny("topic_configs"))
-    story.schedule(100.0, events.Allow("topic_configs"))
+    story.schedule(3.0, layout.Deny("topic_configs"))
+    story.schedule(100.0, layout.Allow("topic_configs"))
 
     story.played(until_s=90.0)
 

@@ -9,7 +9,7 @@ import pytest
 from ktui.cluster.ports import ConfigOp
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.events import SettingsGivenUp
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.throttled import ONE, ThrottledStory, change_list, set_rate
 from support.simulated.witness import Arrival
 
@@ -23,7 +23,7 @@ def test_a_run_reports_that_somebody_has_removed_its_rate(
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([set_rate(4, before)])
-    story.schedule(5.0, events.AlterConfigs((set_rate(4, before),)))
+    story.schedule(5.0, layout.AlterConfigs((set_rate(4, before),)))
 
     story.to_the_end()
 
@@ -33,7 +33,7 @@ def test_a_run_reports_that_somebody_has_removed_its_rate(
 @pytest.mark.parametrize("at_s", [0.0, 15.0])
 def test_nobody_is_blamed_when_only_answers_were_lost(at_s: float, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
-    story.schedule(at_s, *[events.LoseAnswer()] * 4)
+    story.schedule(at_s, *[layout.LoseAnswer()] * 4)
 
     story.to_the_end()
 
@@ -54,7 +54,7 @@ def test_nobody_is_blamed_when_a_rate_is_put_back_late(late_s: float, tmp_path: 
 
 def test_no_step_relies_on_a_rate_that_was_removed_a_moment_ago(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": ONE["orders-0"]}, poll_s=0.3)
-    story.schedule(0.5, events.AlterConfigs((set_rate(4, None),)))
+    story.schedule(0.5, layout.AlterConfigs((set_rate(4, None),)))
     # A broker has a second to apply the run's own change: the deletion falls into it.
     story.asked(0.6, SetLimits({"partitions": 2}))
     rates: list[str | None] = []
@@ -72,7 +72,7 @@ def test_no_step_relies_on_a_rate_that_was_removed_a_moment_ago(tmp_path: Path) 
 def test_a_list_that_its_owners_have_emptied_is_not_left_behind_empty(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([change_list(ConfigOp.SET, "7:9")])
-    story.schedule(5.0, events.AlterConfigs((change_list(ConfigOp.SUBTRACT, "7:9"),)))
+    story.schedule(5.0, layout.AlterConfigs((change_list(ConfigOp.SUBTRACT, "7:9"),)))
 
     story.to_the_end()
 

@@ -14,7 +14,7 @@ from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import SettingsFound
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.throttled import ONE, TWO, ThrottledStory, broker, change_list, set_rate
 
 
@@ -26,7 +26,7 @@ def test_a_rate_set_while_the_engine_was_dead_is_put_back(
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([set_rate(4, before)])
     story.killed("after writing SettingsFound")
-    story.schedule(12.0, events.AlterConfigs((set_rate(4, after),)))
+    story.schedule(12.0, layout.AlterConfigs((set_rate(4, after),)))
 
     story.to_the_end(dead_s=30.0)
 
@@ -39,7 +39,7 @@ def test_a_rate_somebody_changed_while_it_was_the_wanted_one_is_put_back(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([set_rate(4, 500_000)])
-    story.schedule(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
+    story.schedule(5.0, layout.AlterConfigs((set_rate(4, 800_000),)))
     story.asked(8.0, SetThrottle(parse_throttle_rates("600kB")))
 
     story.to_the_end()
@@ -64,7 +64,7 @@ def test_a_list_that_nobody_changes_is_journalled_once_however_long_steps_rely_o
 def test_a_list_that_is_read_again_is_journalled_as_others_have_changed_it(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(ConfigOp.SET, "0:4,1:5")])
-    story.schedule(5.0, events.AlterConfigs((change_list(ConfigOp.SET, "0:4,1:5,7:7"),)))
+    story.schedule(5.0, layout.AlterConfigs((change_list(ConfigOp.SET, "0:4,1:5,7:7"),)))
 
     story.to_the_end()
 
@@ -100,7 +100,7 @@ def test_a_rate_that_is_changed_again_was_read_for_that_however_slow_the_read_of
     monkeypatch.setattr(story.sending, "alter_configs", refusing)
     story.asked(8.0, SetThrottle(parse_throttle_rates("500kB,4=600kB")))
     story.asked(11.0, SetThrottle(parse_throttle_rates("500kB,4=600kB,5=700kB")))
-    story.schedule(14.0, events.AlterConfigs((set_rate(5, 800_000),)))
+    story.schedule(14.0, layout.AlterConfigs((set_rate(5, 800_000),)))
 
     story.to_the_end()
 

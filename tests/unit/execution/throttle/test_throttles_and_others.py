@@ -21,7 +21,7 @@ from ktui.execution.run.events import SettingsGivenUp
 from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.killed import Killed
 from support.runs.throttled import IN_5_S, IN_10_S, ONE, TWO, ThrottledStory, change_list, set_rate
 
@@ -130,7 +130,7 @@ def test_a_setting_somebody_changes_while_a_replica_is_copied_stays(
     if rate_before is not None:
         story.cluster.configure([set_rate(4, rate_before), change_list(SET, "0:9")])
     for change in MEANWHILE[what]:
-        story.schedule(5.0, events.AlterConfigs((change,)))
+        story.schedule(5.0, layout.AlterConfigs((change,)))
 
     story.to_the_end()
 
@@ -143,7 +143,7 @@ def test_a_setting_somebody_changes_between_two_steps_stays(what: str, tmp_path:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     story.asked(3.0, Pause())
     for change in MEANWHILE[what]:
-        story.schedule(15.0, events.AlterConfigs((change,)))
+        story.schedule(15.0, layout.AlterConfigs((change,)))
     story.asked(20.0, Continue())
 
     story.to_the_end()
@@ -158,7 +158,7 @@ def test_a_setting_somebody_changes_while_the_run_has_no_engine_stays(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     for change in MEANWHILE[what]:
-        story.schedule(3.0, events.AlterConfigs((change,)))
+        story.schedule(3.0, layout.AlterConfigs((change,)))
     story.killed("after writing Answered")
 
     story.to_the_end(dead_s=15.0)
@@ -169,7 +169,7 @@ def test_a_setting_somebody_changes_while_the_run_has_no_engine_stays(
 
 def test_a_run_reports_the_value_of_somebody_else_that_it_has_left(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
-    story.schedule(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
+    story.schedule(5.0, layout.AlterConfigs((set_rate(4, 800_000),)))
 
     story.to_the_end()
 
@@ -193,7 +193,7 @@ def test_a_rate_of_somebody_else_is_replaced_only_if_the_operator_asks_and_put_b
 ) -> None:
     story = ThrottledStory(tmp_path, ONE, cluster=IN_100_S)
     story.cluster.configure([set_rate(4, rate_before)])
-    story.schedule(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
+    story.schedule(5.0, layout.AlterConfigs((set_rate(4, 400_000),)))
     story.played(until_s=40.0)
     assert story.rates == {4: "400000"}
     story.asked(41.0, TAKES_OVER)
@@ -240,10 +240,10 @@ def test_a_rate_that_a_run_has_replaced_is_in_the_end_what_others_last_made_of_i
     limits = Limits(replicas=1, partitions=2)
     story = ThrottledStory(tmp_path, TWO, limits=limits, cluster=IN_100_S)
     story.cluster.configure([set_rate(4, 3_000_000)])
-    story.schedule(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
+    story.schedule(5.0, layout.AlterConfigs((set_rate(4, 400_000),)))
     theirs = {s: each for s, each in TAKEN_OVER[what].items() if isinstance(each, ConfigChange)}
     for at_s, change in theirs.items():
-        story.schedule(at_s, events.AlterConfigs((change,)))
+        story.schedule(at_s, layout.AlterConfigs((change,)))
     story.played(until_s=40.5)
     if killed:
         story.killed("after writing Configured?")
@@ -262,7 +262,7 @@ def test_a_rate_that_ktui_changes_by_itself_is_not_set_over_somebody_elses(tmp_p
     limits = Limits(replicas=1, partitions=2)
     story = ThrottledStory(tmp_path, TWO, "total=800kB", limits=limits)
     # Rates are polled every 30 s, and 4 gets the whole budget once the copy onto 5 is over.
-    story.schedule(6.0, events.AlterConfigs((set_rate(4, 900_000),)))
+    story.schedule(6.0, layout.AlterConfigs((set_rate(4, 900_000),)))
 
     story.to_the_end()
 
@@ -272,7 +272,7 @@ def test_a_rate_that_ktui_changes_by_itself_is_not_set_over_somebody_elses(tmp_p
 
 def test_a_wildcard_list_set_midway_binds_later_replicas_without_an_entry(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.schedule(5.0, events.AlterConfigs((change_list(SET, "*"),)))
+    story.schedule(5.0, layout.AlterConfigs((change_list(SET, "*"),)))
 
     story.to_the_end()
 
@@ -284,7 +284,7 @@ def test_a_wildcard_list_set_midway_binds_later_replicas_without_an_entry(tmp_pa
 def test_a_wildcard_list_removed_midway_is_followed_by_entries(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(SET, "*")])
-    story.schedule(5.0, events.AlterConfigs((change_list(DELETE, None),)))
+    story.schedule(5.0, layout.AlterConfigs((change_list(DELETE, None),)))
 
     story.to_the_end()
 

@@ -14,34 +14,34 @@ from ktui.execution.run.options import OnStall
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.throttle_rules import settings_in
 from support.runs.throttled import TWO, ThrottledStory, broker, set_rate
 
-Timed = Sequence[tuple[float, events.OutsideEvent]]
+Timed = Sequence[tuple[float, layout.OutsideEvent]]
 OUTAGES: dict[str, Timed] = {
-    "the target dies while it copies": [(5.0, events.Kill(4)), (60.0, events.Start(4))],
-    "the target dies, and is back at once": [(5.0, events.Kill(4)), (6.0, events.Start(4))],
-    "the target hangs, and goes on": [(5.0, events.Hang(4)), (12.0, events.Resume(4))],
-    "the target hangs for long": [(5.0, events.Hang(4)), (50.0, events.Resume(4))],
-    "the target shuts down, and is back": [(5.0, events.Shutdown(4)), (40.0, events.Start(4))],
-    "the target dies when it is in sync": [(20.05, events.Kill(4)), (60.0, events.Start(4))],
-    "the target hangs when it is in sync": [(20.05, events.Hang(4)), (60.0, events.Resume(4))],
-    "the target dies at the very end": [(42.0, events.Kill(5)), (42.0, events.Kill(4)),
-                                        (90.0, events.Start(4)), (90.0, events.Start(5))],
-    "the source dies, and is back": [(5.0, events.Kill(1)), (50.0, events.Start(1))],
-    "the source dies for good": [(5.0, events.Kill(1))],
-    "the source hangs": [(5.0, events.Hang(1)), (60.0, events.Resume(1))],
-    "a kept replica dies": [(5.0, events.Kill(2)), (50.0, events.Start(2))],
-    "target and source die": [(5.0, events.Kill(1)), (6.0, events.Kill(4)),
-                              (50.0, events.Start(4)), (60.0, events.Start(1))],
+    "the target dies while it copies": [(5.0, layout.Kill(4)), (60.0, layout.Start(4))],
+    "the target dies, and is back at once": [(5.0, layout.Kill(4)), (6.0, layout.Start(4))],
+    "the target hangs, and goes on": [(5.0, layout.Hang(4)), (12.0, layout.Resume(4))],
+    "the target hangs for long": [(5.0, layout.Hang(4)), (50.0, layout.Resume(4))],
+    "the target shuts down, and is back": [(5.0, layout.Shutdown(4)), (40.0, layout.Start(4))],
+    "the target dies when it is in sync": [(20.05, layout.Kill(4)), (60.0, layout.Start(4))],
+    "the target hangs when it is in sync": [(20.05, layout.Hang(4)), (60.0, layout.Resume(4))],
+    "the target dies at the very end": [(42.0, layout.Kill(5)), (42.0, layout.Kill(4)),
+                                        (90.0, layout.Start(4)), (90.0, layout.Start(5))],
+    "the source dies, and is back": [(5.0, layout.Kill(1)), (50.0, layout.Start(1))],
+    "the source dies for good": [(5.0, layout.Kill(1))],
+    "the source hangs": [(5.0, layout.Hang(1)), (60.0, layout.Resume(1))],
+    "a kept replica dies": [(5.0, layout.Kill(2)), (50.0, layout.Start(2))],
+    "target and source die": [(5.0, layout.Kill(1)), (6.0, layout.Kill(4)),
+                              (50.0, layout.Start(4)), (60.0, layout.Start(1))],
     "one broker after the other is restarted": [
         (5.0 + 25.0 * n + late, act)
         for n, b in enumerate((1, 2, 3, 4, 5))
-        for late, act in ((0.0, events.Shutdown(b)), (4.0, events.Start(b)))
+        for late, act in ((0.0, layout.Shutdown(b)), (4.0, layout.Start(b)))
     ],
     "a broker dies as the controller changes": [
-        (5.0, events.Kill(4)), (5.0, events.ChangeController()), (60.0, events.Start(4)),
+        (5.0, layout.Kill(4)), (5.0, layout.ChangeController()), (60.0, layout.Start(4)),
     ],
 }  # fmt: skip
 
@@ -102,7 +102,7 @@ def _with_a_dead_source(folder: Path) -> ThrottledStory:
     """Build a run that throttles leaders, one of which dies and is moved off all the same."""
     story = ThrottledStory(folder, TWO, throttle_leaders=True)
     story.cluster.configure([set_rate(1, 9_000_000, LEADER_RATE)])
-    story.schedule(5.0, events.Kill(1))
+    story.schedule(5.0, layout.Kill(1))
     return story
 
 
@@ -110,7 +110,7 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
     tmp_path: Path,
 ) -> None:
     story = _with_a_dead_source(tmp_path)
-    story.schedule(130.0, events.Start(1))
+    story.schedule(130.0, layout.Start(1))
 
     story.played(until_s=110.0)
     _moved(story)
@@ -140,8 +140,8 @@ def _over_but_for_broker_4(folder: Path) -> ThrottledStory:
     """Build a run that ends while the only broker with a rate of ours is down."""
     story = ThrottledStory(folder, {"orders-0": ((1, 2, 3), (4, 2, 3))})
     story.asked(10.0, SetThrottle(parse_throttle_rates("none")))
-    story.schedule(9.9, events.Hang(4))
-    story.schedule(150.0, events.Resume(4))
+    story.schedule(9.9, layout.Hang(4))
+    story.schedule(150.0, layout.Resume(4))
     return story
 
 
@@ -159,7 +159,7 @@ def test_a_throttle_on_a_broker_that_never_comes_back_can_be_left_behind_and_is_
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=20.0)
-    story.schedule(5.0, events.Kill(4), events.DeleteTopic("orders"))
+    story.schedule(5.0, layout.Kill(4), layout.DeleteTopic("orders"))
     story.played(until_s=100.0)
     assert story.rates == {4: "500000"}
     assert not story.run.ended

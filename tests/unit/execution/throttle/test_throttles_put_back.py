@@ -17,7 +17,7 @@ from ktui.execution.run.options import OnStall
 from ktui.execution.run.parts import MOST_TRIES
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
-from ktui.simulated import events
+from ktui.simulated import layout
 from ktui.simulated.layout import TopicSpec
 from support.runs.engine_runs import OWNER
 from support.runs.throttled import IN_5_S, ONE, RF3, TWO, ThrottledStory
@@ -118,23 +118,23 @@ def _moved_by_another_before(story: ThrottledStory) -> None:
 
 
 def _alter_denied(story: ThrottledStory) -> None:
-    story.schedule(0.0, events.Deny("alter_reassignments"))
+    story.schedule(0.0, layout.Deny("alter_reassignments"))
     story.played()
     assert not story.lists
     assert not story.rates
-    story.cluster.do(events.Allow("alter_reassignments"))
+    story.cluster.do(layout.Allow("alter_reassignments"))
     story.resumed()
 
 
 def _deleted(story: ThrottledStory) -> None:
-    story.schedule(5.0, events.DeleteTopic("orders"))
+    story.schedule(5.0, layout.DeleteTopic("orders"))
     story.to_the_end()
     assert story.state("orders-0") is State.TOPIC_GONE
 
 
 def _deleted_between_steps(story: ThrottledStory) -> None:
     story.asked(5.0, Pause())
-    story.schedule(60.0, events.DeleteTopic("orders"))
+    story.schedule(60.0, layout.DeleteTopic("orders"))
     story.asked(70.0, Continue())
     story.to_the_end()
     assert story.state("orders-1") is State.TOPIC_GONE
@@ -142,7 +142,7 @@ def _deleted_between_steps(story: ThrottledStory) -> None:
 
 def _recreated(story: ThrottledStory) -> None:
     again = TopicSpec(name="orders", replicas=(RF3, RF3), bytes_each=10_000_000)
-    story.schedule(5.0, events.DeleteTopic("orders"), events.CreateTopic(again))
+    story.schedule(5.0, layout.DeleteTopic("orders"), layout.CreateTopic(again))
     story.to_the_end()
     assert story.state("orders-0") is State.TOPIC_GONE
 
@@ -214,15 +214,15 @@ def _cancelled_by_another(story: ThrottledStory) -> None:
 
 
 def _another_controller(story: ThrottledStory) -> None:
-    story.schedule(3.0, events.ChangeController())
-    story.schedule(19.5, events.ChangeController())
+    story.schedule(3.0, layout.ChangeController())
+    story.schedule(19.5, layout.ChangeController())
     story.to_the_end()
     assert story.at_target("orders-0", "orders-1")
 
 
 def _cluster_lost(story: ThrottledStory) -> None:
-    story.schedule(5.0, *(events.Hang(b) for b in range(1, 10)))
-    story.schedule(8.0, *(events.Resume(b) for b in range(1, 10)))
+    story.schedule(5.0, *(layout.Hang(b) for b in range(1, 10)))
+    story.schedule(8.0, *(layout.Resume(b) for b in range(1, 10)))
     story.to_the_end()
     assert story.at_target("orders-0", "orders-1")
 
@@ -262,8 +262,8 @@ def test_a_run_that_ends_in_any_other_way_leaves_no_throttle_behind(
 
 def test_a_step_that_stalls_and_is_cancelled_leaves_no_throttle_behind(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=30.0)
-    story.schedule(5.0, events.Kill(4))
-    story.schedule(60.0, events.Start(4))
+    story.schedule(5.0, layout.Kill(4))
+    story.schedule(60.0, layout.Start(4))
 
     story.to_the_end()
 

@@ -14,7 +14,7 @@ from ktui.execution.journal.commands import Continue, Pause, SetThrottle
 from ktui.execution.run.events import AnyRunEvent, Configure, Paused, PauseOrigin
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.simulated import events
+from ktui.simulated import layout
 from support.runs.throttled import (
     IN_5_S,
     IN_10_S,
@@ -92,16 +92,16 @@ def test_a_rate_that_arrives_after_another_one_is_still_put_back(tmp_path: Path)
     story.assert_left_as_found()
 
 
-MISHAPS: dict[str, Sequence[events.OutsideEvent]] = {
-    "the answer to the rate": [events.LoseAnswer()],
-    "the rate itself": [events.LoseRequest()],
-    "the answers to the rate and to the list": [events.LoseAnswer(), events.LoseAnswer()],
-    "the rate and the list themselves": [events.LoseRequest(), events.LoseRequest()],
-    "four answers in a row": [events.LoseAnswer()] * 4,
+MISHAPS: dict[str, Sequence[layout.OutsideEvent]] = {
+    "the answer to the rate": [layout.LoseAnswer()],
+    "the rate itself": [layout.LoseRequest()],
+    "the answers to the rate and to the list": [layout.LoseAnswer(), layout.LoseAnswer()],
+    "the rate and the list themselves": [layout.LoseRequest(), layout.LoseRequest()],
+    "four answers in a row": [layout.LoseAnswer()] * 4,
     "a rate that comes in after its time, and what follows": [
-        events.DelayRequest(15.0),
-        events.LoseAnswer(),
-        events.LoseRequest(),
+        layout.DelayRequest(15.0),
+        layout.LoseAnswer(),
+        layout.LoseRequest(),
     ],
 }
 
@@ -149,14 +149,14 @@ def test_a_run_that_may_not_set_its_throttle_is_paused_and_sends_nothing(
     call: str, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.schedule(0.0, events.Deny(call))
+    story.schedule(0.0, layout.Deny(call))
 
     run = story.played()
 
     assert set(run.pauses.whole) == {PauseOrigin.FAILURE}
     assert run.left == run.pauses.whole[PauseOrigin.FAILURE]
     assert story.witness.alters == []
-    story.cluster.do(events.Allow(call))
+    story.cluster.do(layout.Allow(call))
     story.resumed()
     story.assert_left_as_found()
     assert story.at_target(*TWO)
@@ -182,8 +182,8 @@ def test_a_throttle_that_may_not_be_removed_is_removed_once_it_may_be(
     at_s: float, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.schedule(at_s, events.Deny("alter_configs"))
-    story.schedule(200.0, events.Allow("alter_configs"))
+    story.schedule(at_s, layout.Deny("alter_configs"))
+    story.schedule(200.0, layout.Allow("alter_configs"))
 
     story.to_the_end()
     if not story.run.ended:
@@ -230,7 +230,7 @@ def test_no_step_is_sent_while_the_list_of_its_topic_is_full(tmp_path: Path) -> 
     story = ThrottledStory(tmp_path, TWO)
     full = many_entries(32_767)
     story.cluster.configure([change_list(ConfigOp.SET, full)])
-    story.schedule(100.0, events.AlterConfigs((change_list(ConfigOp.SET, "0:9"),)))
+    story.schedule(100.0, layout.AlterConfigs((change_list(ConfigOp.SET, "0:9"),)))
 
     assert not story.played(until_s=90.0).ended
 
@@ -265,10 +265,10 @@ def test_a_rate_that_kafka_refuses_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "lost", [events.LoseAnswer(), events.LoseRequest()], ids=["answer", "request"]
+    "lost", [layout.LoseAnswer(), layout.LoseRequest()], ids=["answer", "request"]
 )
 def test_a_rate_that_may_have_been_put_back_is_set_again_before_the_next_step(
-    lost: events.OutsideEvent, tmp_path: Path
+    lost: layout.OutsideEvent, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": (RF3, (4, 2, 3))})
     story.asked(5.0, Pause())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.planning.intents.before_after import BeforeAfter, Holding, before_after
-from ktui.planning.intents.layout import UNKNOWN_BYTES, Layout
+from ktui.planning.intents.layout import UNKNOWN_BYTES, BeforeAfter, Holding, Layout, before_after
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.replication_factor import BrokerPool
 

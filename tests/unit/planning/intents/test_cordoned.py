@@ -6,10 +6,10 @@ import pytest
 
 from ktui.cluster.partition import Brokers
 from ktui.planning.intents.drain import drain
-from ktui.planning.intents.fill import fill
-from ktui.planning.intents.leaders import demote
+from ktui.planning.intents.leader_flow import demote
 from ktui.planning.intents.made_plan import MadePlan, Wishes, left_lines
-from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.rack_repair import replication_factor
+from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from support.layouts import healthy, layout, left, targets
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ktui.planning.intents.drain import bytes_above
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake
-from ktui.planning.intents.shed import bytes_above
 from ktui.planning.replication_factor import BrokerPool
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.intents.leaders import demote, leaders
+from ktui.planning.intents.leader_flow import demote, leaders
 from ktui.planning.intents.made_plan import CannotMake, Wishes
 from ktui.planning.intents.spread import By, spread
 from support.layouts import healthy, layout, left, targets

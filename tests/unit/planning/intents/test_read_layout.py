@@ -13,7 +13,7 @@ from ktui.cluster.errors import TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.planning.intents.layout import LayoutAnswer, read_layout
-from ktui.simulated import events
+from ktui.simulated import layout as events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.reader import SimulatedReader
 from support.simulated.moving_clusters import a_cluster, move, tp, wait

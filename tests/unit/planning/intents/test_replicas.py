@@ -6,7 +6,7 @@ import pytest
 
 from ktui.planning.intents.made_plan import CannotMake, Wishes, left_lines
 from ktui.planning.intents.placing import rack_repair
-from ktui.planning.intents.replication_factor import replication_factor
+from ktui.planning.intents.rack_repair import replication_factor
 from support.layouts import healthy, layout, left, targets
 
 ANY = Wishes()

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from ktui.planning.intents.fill import fill
+from ktui.planning.intents.drain import shed
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Wishes
-from ktui.planning.intents.shed import shed
+from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from support.layouts import healthy, layout, left, targets
 

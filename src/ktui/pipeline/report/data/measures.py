@@ -23,8 +23,7 @@ from ktui.pipeline.lake.records import (
     Span,
     by_key,
 )
-from ktui.pipeline.report.data.lake import Tables, partition_names, queried, stream_records
-from ktui.pipeline.report.data.subject import Subject
+from ktui.pipeline.report.data.lake import Subject, Tables, partition_names, queried, stream_records
 from ktui.pipeline.tables.stall_cause import cause_in, cause_of, cause_window, stalls
 
 MINUTE_MS = 60_000

@@ -27,7 +27,7 @@ from ktui.pipeline.report.figures.figure import (
     until_next,
     without_markup,
 )
-from ktui.planning.objective import Objective, ObjectiveProblem, parse_objective
+from ktui.planning.throttle_rates import Objective, ObjectiveProblem, parse_objective
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 _MOST_POINTS, _MOST_ROWS = 2_000, 100

@@ -25,7 +25,7 @@ from ktui.pipeline.lake.records import (
     WhatIf,
     by_key,
 )
-from ktui.pipeline.report.data.lake import Tables, counts_by_poll, records
+from ktui.pipeline.report.data.lake import Subject, Tables, counts_by_poll, records
 from ktui.pipeline.report.data.marks import (
     NEEDED,
     Happened,
@@ -43,7 +43,6 @@ from ktui.pipeline.report.data.measures import (
     judged_stalls,
     run_forecasts,
 )
-from ktui.pipeline.report.data.subject import Subject
 from ktui.pipeline.report.figures.lanes import length
 from ktui.pipeline.report.figures.sizes import MOST as MOST_CURVES
 

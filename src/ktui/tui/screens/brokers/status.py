@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import enum
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
 
 from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import ClusterError
@@ -24,13 +27,273 @@ from ktui.execution.broker.status import (
     why_words,
 )
 from ktui.execution.errors import RunProblem
-from ktui.planning.names import join_some
+from ktui.planning.plan import join_some
 from ktui.tui.draw import format as figures
-from ktui.tui.screens.brokers.manage import way_out
 from ktui.tui.screens.brokers.row import CORDON_SIGN
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
+
+_NAME_CELLS = 10
+
+
+class BrokerAct(enum.Enum):
+    """What can be done to a broker, as the shell names it."""
+
+    DRAIN = "drain"
+    DEMOTE = "demote"
+    SHED = "shed"
+    FILL = "fill"
+    CORDON = "cordon"
+    UNCORDON = "uncordon"
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    CANCEL = "cancel"
+
+
+class BrokerChoice(NamedTuple):
+    """One thing to do, and what it does."""
+
+    act: BrokerAct
+    means: str
+    why_not: str = ""
+    """Why it cannot be done now; empty if it can."""
+
+
+_KEYS = {
+    BrokerAct.DRAIN: ("d", "Plan a drain of the broker, on the start screen"),
+    BrokerAct.DEMOTE: ("m", "Plan a demotion of the broker, on the start screen"),
+    BrokerAct.SHED: ("h", "Plan to shed bytes of the broker, on the start screen"),
+    BrokerAct.FILL: ("f", "Plan to fill the broker, on the start screen"),
+    BrokerAct.CORDON: ("c", "Cordon the broker, after a question"),
+    BrokerAct.UNCORDON: ("u", "Remove the broker's cordon, after a question"),
+    BrokerAct.PAUSE: ("p", "Pause what comes to the broker or leaves it, after a question"),
+    BrokerAct.CONTINUE: ("g", "Let that go on again, after a question"),
+    BrokerAct.CANCEL: ("x", "Open the cancel dialog on what comes to the broker or leaves it"),
+}
+"""The key of each act, and what it does in the help."""
+
+
+class ManageBrokerScreen(Dialog[BrokerAct | None]):
+    """Returns what is to be done; None if the operator left the screen.
+
+    Args:
+        broker: the broker.
+        choices: what can be done to it, in order.
+    """
+
+    DEFAULT_CSS = """
+    ManageBrokerScreen OptionList {
+        height: auto; max-height: 9; padding: 0; border: none; background: $surface;
+        background-tint: $surface 0%; text-wrap: nowrap; text-overflow: ellipsis;
+        &:focus { background-tint: $surface 0%; }
+    }
+    ManageBrokerScreen .way-out { margin-top: 1; color: $dim; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(key, f"choose({act.value!r})", act.value, show=False, tooltip=words)
+            for act, (key, words) in _KEYS.items()
+        ),
+        Binding("escape,q", "close", "back", key_display="esc", tooltip="Go back; do nothing"),
+    ]
+    give_ids("manage", BINDINGS)
+    ENTER = "or its letter"
+    WIDTH = 78
+
+    def __init__(self, broker: int, choices: Sequence[BrokerChoice]) -> None:
+        super().__init__(f"manage broker {broker}")
+        self._broker, self._choices = broker, choices
+
+    def body(self) -> ComposeResult:
+        yield OptionList(*self._options(), compact=True)
+        yield Static(Content(way_out(self._broker)), classes="way-out")
+
+    def _options(self) -> Iterator[Option]:
+        for choice in self._choices:
+            key, _ = _KEYS[choice.act]
+            style = "$dim" if choice.why_not else ""
+            words = f"not now: {choice.why_not}" if choice.why_not else choice.means
+            line = Content.assemble(
+                (key, style or "bold $primary"),
+                (f"  {choice.act.value:<{_NAME_CELLS}}", style),
+                (words, style),
+            )
+            yield Option(line, id=choice.act.value)
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self._choose(self._choices[event.option_index])
+
+    def action_choose(self, name: str) -> None:
+        self._choose(next(each for each in self._choices if each.act.value == name))
+
+    def _choose(self, choice: BrokerChoice) -> None:
+        if choice.why_not:
+            words = f"{choice.why_not.rstrip('.')}."
+            self.app.notify(words, title=choice.act.value, severity="warning")
+        else:
+            self.dismiss(choice.act)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+def way_out(broker: int) -> str:
+    """Return the sentence that names the command for the whole way out of a broker."""
+    return f"The whole way out, stage by stage, in a shell: ktui broker remove {broker}"
+
+
+_EVENT_CELLS = 30
+_OTHERS = "Also for later, and all else that may happen: :event suspend 3 at 40%"
+
+
+class BreakChoice(NamedTuple):
+    """Something that may happen."""
+
+    key: str
+    event: str
+    """As it is written on the command line."""
+    means: str
+    why_not: str = ""
+    """Why it would change nothing now; empty if it would."""
+
+
+_FAULT_KEYS = {
+    "k": ("kill", "Let the broker lose power"),
+    "s": ("suspend", "Let the broker not answer for 60 s (SIGSTOP)"),
+    "t": ("start", "Let the broker come back"),
+    "w": ("slow", "Let its network and disk have a fifth of their capacity"),
+    "d": ("fill disk", "Let something else fill its disk"),
+    "l": ("load", "Let producers write twice as much to all topics"),
+    "m": ("min ISR", "Set min.insync.replicas of the topic to the number of its replicas"),
+}
+
+
+class BreakList(OptionList):
+    """What may happen at the broker; the arrows choose another one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "left", "screen.other(-1)", "other broker", key_display="←→", id="break.broker-before",
+            tooltip="Choose the broker before",
+        ),
+        Binding(
+            "right", "screen.other(1)", "next broker", show=False,
+            tooltip="Choose the next broker",
+        ),
+    ]  # fmt: skip
+    give_ids("break", BINDINGS)
+
+
+class BreakScreen(Dialog[str | None]):
+    """Returns the event that is to happen; None if the operator left the screen.
+
+    Args:
+        brokers: the brokers to choose from.
+        broker: the one to begin with.
+        choices: returns what may happen at a broker.
+    """
+
+    DEFAULT_CSS = """
+    BreakList {
+        height: auto; max-height: 9; padding: 0; border: none; background: $surface;
+        background-tint: $surface 0%; text-wrap: nowrap; text-overflow: ellipsis;
+        &:focus { background-tint: $surface 0%; }
+    }
+    BreakScreen .others { margin-top: 1; color: $dim; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(key, f"choose({key!r})", words, show=False, tooltip=tooltip)
+            for key, (words, tooltip) in _FAULT_KEYS.items()
+        ),
+        Binding("escape,q,B", "close", "back", key_display="esc", tooltip="Go back; do nothing"),
+    ]
+    give_ids("break", BINDINGS)
+    ENTER = "or its letter"
+    WIDTH = 78
+
+    def __init__(
+        self, brokers: Sequence[int], broker: int, choices: Callable[[int], Sequence[BreakChoice]]
+    ) -> None:
+        super().__init__(_title(broker))
+        self._brokers, self._broker, self._choices_at = brokers, broker, choices
+        self._choices = choices(broker)
+
+    def body(self) -> ComposeResult:
+        yield BreakList(*self._options(), compact=True)
+        yield Static(Content(_OTHERS), classes="others")
+
+    def _options(self) -> Iterator[Option]:
+        for choice in self._choices:
+            style = "$dim" if choice.why_not else ""
+            words = f"not now: {choice.why_not}" if choice.why_not else choice.means
+            event = choice.event.ljust(_EVENT_CELLS)
+            yield Option(
+                Content.assemble(
+                    (choice.key, style or "bold $primary"), (f"  {event}  {words}", style)
+                )
+            )
+
+    def action_other(self, step: int) -> None:
+        place = (self._brokers.index(self._broker) + step) % len(self._brokers)
+        self._broker = self._brokers[place]
+        self._choices = self._choices_at(self._broker)
+        options = self.query_one(BreakList)
+        at = options.highlighted
+        options.clear_options().add_options(self._options())
+        options.highlighted = at
+        self.entitle(_title(self._broker))
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self._choose(self._choices[event.option_index])
+
+    def action_choose(self, key: str) -> None:
+        for choice in self._choices:
+            if choice.key == key:
+                self._choose(choice)
+
+    def _choose(self, choice: BreakChoice) -> None:
+        if choice.why_not:
+            self.app.notify(choice.why_not, title=choice.event, severity="warning")
+        else:
+            self.dismiss(choice.event)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+def break_choices(
+    broker: int, *, up: bool, topic: str | None, replicas: int
+) -> tuple[BreakChoice, ...]:
+    """Return what may happen at a broker.
+
+    Args:
+        broker: the broker.
+        up: whether the cluster has it as alive.
+        topic: the topic under the cursor; None for none.
+        replicas: the number of replicas of its partitions.
+    """
+    down, alive = ("" if up else "it is down"), ("it is up" if up else "")
+    choices = [
+        BreakChoice("k", f"kill {broker}", "it loses power", down),
+        BreakChoice("s", f"suspend {broker} for 60s", "it does not answer for 60 s", down),
+        BreakChoice("t", f"start {broker}", "it comes back", alive),
+        BreakChoice("w", f"slow {broker} to 20%", "network and disk have a fifth", down),
+        BreakChoice("d", f"disk {broker} full", "something else fills its disk", down),
+        BreakChoice("l", "load x2", "producers write twice as much"),
+    ]
+    if topic is not None:
+        event = f"min.insync.replicas {topic}={replicas}"
+        choices.append(BreakChoice("m", event, f"acks=all needs {replicas} in sync"))
+    return tuple(choices)
+
+
+def _title(broker: int) -> str:
+    return f"break the twin at broker {broker}"
+
 
 MOST_TOPICS = 100
 """The topics that are listed; the shell lists all."""

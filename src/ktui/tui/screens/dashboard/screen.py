@@ -1,10 +1,12 @@
-"""The dashboard: everything that happens at once, and a map of partitions to walk."""
+"""The upper part of the dashboard: the flow of copies over time, and a line per broker."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
+import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,15 +16,20 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
+from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.timeline import Timeline
-from ktui.tui.draw.cells import Piece, cut_pieces
-from ktui.tui.draw.paint import content
+from ktui.progress.flows import SLOT_S, flow_slots
+from ktui.progress.summary import BrokerLoad
+from ktui.progress.timeline import Progress, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.bars import area_chart, gauge_bar, rate_of
+from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
+from ktui.tui.draw.paint import content, ruled
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.screens.dashboard.map import PartitionMap
-from ktui.tui.screens.dashboard.map_model import MAP_CELLS
-from ktui.tui.screens.dashboard.summary import Room, legend, summary_lines
+from ktui.tui.screens.brokers.row import BrokerView, broker_views, disk_bar
+from ktui.tui.screens.dashboard.map import MAP_CELLS, MapState, PartitionMap
+from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context
@@ -31,6 +38,150 @@ from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
+
+_SIDE_BY_SIDE = 130
+"""From this width on the chart and the brokers stand side by side."""
+_CHART_SHARE = 0.4
+_SCALE = 11
+_TALLEST = 10
+_DISK = 5
+_GAUGES = ((150, 16), (100, 8), (0, 6))
+_SLOTS_A_MINUTE = round(60 / SLOT_S)
+
+
+class Room(msgspec.Struct, frozen=True):
+    """The cells for the upper part."""
+
+    width: int
+    height: int
+
+
+def summary_lines(
+    progress: Progress, loads: Mapping[int, BrokerLoad], room: Room, *, stale: bool
+) -> list[Content]:
+    """Draw the chart and the brokers, beside each other where there is room."""
+    wide = room.width >= _SIDE_BY_SIDE
+    chart_width = int(room.width * _CHART_SHARE) if wide else room.width
+    brokers_width = room.width - chart_width if wide else room.width
+    chart_height = min(_TALLEST, max(2, (room.height if wide else room.height // 2) - 1))
+    chart = _chart(progress, chart_width, chart_height)
+    most = room.height - 1 if wide else max(2, room.height - len(chart) - 1)
+    brokers = _brokers(progress.last, loads, brokers_width, most - 1 if wide else most)
+    if wide:
+        title = [Piece("brokers ", bold=True), Piece(f"{_count(progress):,}", "header")]
+        brokers = [ruled(title, brokers_width), *brokers]
+    lines = _beside(chart, brokers, chart_width) if wide else [*chart, *brokers]
+    return [content(faded(line) if stale else line) for line in lines]
+
+
+def _beside(
+    left: Sequence[list[Piece]], right: Sequence[list[Piece]], width: int
+) -> list[list[Piece]]:
+    blank = [Piece(" " * width)]
+    count = max(len(left), len(right))
+    lefts = [cut_pieces(line, width) for line in left] + [blank] * (count - len(left))
+    rights = [*right, *([[]] * (count - len(right)))]
+    return [[*one, *other] for one, other in zip(lefts, rights, strict=True)]
+
+
+def _count(progress: Progress) -> int:
+    return 0 if progress.last is None else len(broker_views(progress.last, {}))
+
+
+def _chart(progress: Progress, width: int, height: int) -> list[list[Piece]]:
+    last = progress.last
+    slots = _seen_minutes(flow_slots(progress.flows, 0.0 if last is None else last.monotonic_s))
+    top = float(nice_ceiling(round(max((v for v in slots if v is not None), default=0.0))))
+    now = figures.as_copying(progress.flows.bytes_s)
+    minutes = figures.as_count(round(len(slots) * SLOT_S / 60), "minute")
+    title = [
+        Piece("copied into all brokers ", bold=True), Piece(now, "header"),
+        Piece(f" · last {minutes}", "dim"),
+    ]  # fmt: skip
+    rows = area_chart(slots, max(1, width - _SCALE - 4), height, top)
+    scale = {0: figures.as_rate(top), height - 1: "0"}
+    lines = [
+        [Piece(f"{scale.get(n, ''):>{_SCALE}} ┤", "dim"), Piece(row, "moving")]
+        for n, row in enumerate(rows)
+    ]
+    return [ruled(title, width), *lines]
+
+
+def _seen_minutes(slots: list[float | None]) -> list[float | None]:
+    """Leave out the minutes before the first that anything is known of."""
+    first = next((place for place, value in enumerate(slots) if value is not None), len(slots))
+    minutes = max(1, -(-(len(slots) - first) // _SLOTS_A_MINUTE))
+    return slots[-minutes * _SLOTS_A_MINUTE :]
+
+
+def _brokers(
+    last: Observation | None, loads: Mapping[int, BrokerLoad], width: int, most: int
+) -> list[list[Piece]]:
+    """Draw the brokers by id; where not all fit, those with the most traffic."""
+    if last is None:
+        return []
+    views = list(broker_views(last, loads).values())
+    shown = views
+    if len(views) > most:
+        busiest = sorted(views, key=_urgency)[: most - 1]
+        shown = sorted(busiest, key=lambda view: view.id)
+    cells = next(cells for least, cells in _GAUGES if width >= least)
+    lines = [_heading(cells), *(_broker(view, cells) for view in shown)]
+    left_out = len(views) - len(shown)
+    if left_out:
+        lines.append([Piece(f"  {figures.as_count(left_out, 'more broker')} (b)", "dim")])
+    return [cut_pieces(line, width) for line in lines]
+
+
+def _urgency(view: BrokerView) -> tuple[bool, float, int]:
+    alive = view.broker is not None and view.broker.alive
+    return alive, -(view.load.bytes_in_s or 0.0) - (view.load.bytes_out_s or 0.0), view.id
+
+
+def _heading(cells: int) -> list[Piece]:
+    words = (
+        f"  {'broker':<8}{'in, of its throttle':<{cells + 19}}{'out':>9}"
+        f"{'moving':>8}{'leaders':>9}  disk"
+    )
+    return [Piece(words, "header")]
+
+
+def _broker(view: BrokerView, cells: int) -> list[Piece]:
+    flow = view.load.flow
+    config = view.config
+    throttle = None if config is None else config.follower_throttle_rate
+    whole = flow.highest_in_s if throttle is None else throttle
+    broken = flow.breaks_throttle
+    role = "stalled" if broken else "moving"
+    alive = view.broker is not None and view.broker.alive
+    name = Piece(f"  {f'b{view.id}' + ('' if alive else ' down'):<8}", "" if alive else "stalled")
+    rate = figures.as_copying(flow.in_s) if throttle is None else rate_of(flow.in_s, throttle)
+    pieces = [name._replace(bold=not alive), *gauge_bar(flow.in_s, whole, cells, role)]
+    text = f" {'! ' if broken else ''}{rate}"
+    pieces.append(Piece(f"{text:<17}", "stalled" if broken else "", bold=broken))
+    leaders = figures.UNKNOWN if view.leaders is None else f"{view.leaders:,}"
+    moving = view.load.adding + view.load.removing
+    pieces.append(Piece(f"{figures.as_copying(flow.out_s):>9}{moving:>8,}{leaders:>9}  "))
+    disk = [Piece(figures.UNKNOWN, "dim")] if view.disk is None else disk_bar(*view.disk, _DISK)
+    return [*pieces, *disk]
+
+
+def legend(counts: Mapping[MapState, int], block: int, width: int) -> Content:
+    """Draw the title of the map: its states with their signs and how many are in each."""
+    pieces = [Piece("partitions ", bold=True), Piece(f"{sum(counts.values()):,}", "header")]
+    if block > 1:
+        pieces.append(Piece(f", {block:,} a cell, the worst shown", "dim"))
+    for state in MapState:
+        if count := Counter(counts)[state]:
+            cell = MAP_CELLS[state]
+            part = [
+                Piece(f"  {cell.glyph} ", cell.role, bold=True),
+                Piece(f"{count:,} {state.words}", cell.role if state.trouble else ""),
+            ]
+            if pieces_width([*pieces, *part]) < width - 4:
+                pieces += part
+    return content(ruled(pieces, width))
+
 
 NOTHING_YET = "  Waiting for the first answer of the cluster."
 NOTHING_MOVES = (

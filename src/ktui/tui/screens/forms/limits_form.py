@@ -26,7 +26,7 @@ from ktui.pacing.limits import (
 )
 from ktui.tui.draw import format as figures
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.text_field import TextField
+from ktui.tui.widgets.fields import TextField
 
 OPTIONS = (*NUMBERS, *CHOICES)
 LEAP = 5

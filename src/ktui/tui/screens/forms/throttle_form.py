@@ -15,10 +15,14 @@ from textual.widgets import Checkbox, Input, Static
 
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.findings import Allowances
-from ktui.planning.objective import canary_in_words
-from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, parse_throttle_rates
+from ktui.planning.throttle_rates import (
+    ThrottleProblem,
+    ThrottleRates,
+    canary_in_words,
+    parse_throttle_rates,
+)
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.text_field import TextField
+from ktui.tui.widgets.fields import TextField
 
 
 class AllowanceBox(Checkbox):

@@ -20,21 +20,19 @@ from ktui.execution.run.events import OnConflict
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.plan_choice import (
+from ktui.tui.run_view.plan_request import (
     CONFLICTS,
+    PlanRequest,
     check_extra_plan,
     extra_plan_problem,
     lines_in_run,
 )
-from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.forms.throttle_form import PlanAllowances
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
-from ktui.tui.screens.plan.preview_lines import Section
+from ktui.tui.screens.plan.preview_lines import CHECK, PLAN, Section, Step
 from ktui.tui.screens.plan.step_screen import enter_bindings
-from ktui.tui.screens.plan.steps import CHECK, PLAN, Step
 from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.widgets.choices import Choices, FormChoices
-from ktui.tui.widgets.text_field import TextField
+from ktui.tui.widgets.fields import Choices, FormChoices, TextField
 
 _REFRESH = "following"
 _ADD = "add"

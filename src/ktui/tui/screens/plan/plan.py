@@ -18,31 +18,38 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.check.permissions import NeededPermission
+from ktui.planning.check.findings import Finding, FindingKind, NeededPermission, Severity
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.plan import Plan
-from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.json_cursor import BadPlan
 from ktui.preview.facts import Terms
 from ktui.preview.preview import PlanPreview, start_findings
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.plan_choice import (
+from ktui.tui.run_view.launchers import EngineLauncher, RecentLayout
+from ktui.tui.run_view.plan_request import (
+    FILE,
     ChosenPlan,
     ColouredLine,
+    GeneratedPlan,
+    PlanRequest,
     finding_lines,
+    generate_plan,
     plan_problem,
     read_chosen_plan,
 )
-from ktui.tui.run_view.plan_request import FILE, GeneratedPlan, PlanRequest, generate_plan
-from ktui.tui.run_view.recent_layout import RecentLayout
 from ktui.tui.screens.forms.throttle_form import PlanAllowances
 from ktui.tui.screens.plan.preview import PreviewPane
-from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section
+from ktui.tui.screens.plan.preview_lines import (
+    CHECK,
+    EVERYTHING,
+    PLAN,
+    Section,
+    findings_of,
+    worst_of,
+)
 from ktui.tui.screens.plan.source import OnceTyped, SourceForm
 from ktui.tui.screens.plan.step_screen import StepScreen, show_lines
-from ktui.tui.screens.plan.steps import CHECK, PLAN, findings_of, worst_of
-from ktui.tui.widgets.choices import Choices, FormChoices
+from ktui.tui.widgets.fields import Choices, FormChoices
 from ktui.tui.widgets.services import services
 
 _OTHER_PLAN = "This is the plan that was read before."

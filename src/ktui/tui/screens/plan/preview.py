@@ -10,12 +10,11 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ktui.planning.intents.before_after import BeforeAfter
+from ktui.planning.intents.layout import BeforeAfter
 from ktui.preview.preview import PlanPreview
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import Paint
-from ktui.tui.run_view.plan_choice import ColouredLine
-from ktui.tui.run_view.plan_request import GeneratedPlan
+from ktui.tui.run_view.plan_request import ColouredLine, GeneratedPlan
 from ktui.tui.screens.plan.preview_lines import (
     EVERYTHING,
     Line,

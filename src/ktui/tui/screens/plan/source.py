@@ -21,8 +21,7 @@ from textual.widgets import Input, Static
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.intents.registry import FIELDS, Field, WrongField
 from ktui.tui.run_view.plan_request import FILE, SOURCES, PlanRequest
-from ktui.tui.widgets.choices import Choices, FormChoices
-from ktui.tui.widgets.text_field import TextField
+from ktui.tui.widgets.fields import Choices, FormChoices, TextField
 
 _PAUSE_S = 0.2
 """Seconds without a change after which typing has paused."""

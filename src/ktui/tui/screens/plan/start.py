@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -10,25 +11,28 @@ import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
 from ktui.execution.run.options import RunOptions
-from ktui.pacing.limits import Limits, Order, Shape
-from ktui.planning.check.permissions import TO_START
-from ktui.planning.objective import canary_in_words
-from ktui.planning.throttle_rates import NO_THROTTLE
+from ktui.pacing.limits import LETTERS, Limits, Order, Shape, full_limit_figure, is_limited
+from ktui.planning.check.findings import TO_START
+from ktui.planning.throttle_rates import NO_THROTTLE, canary_in_words
 from ktui.preview.preview import PlanPreview
+from ktui.preview.text import time_text
+from ktui.quantities import as_bytes, as_count
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import RehearsedPlan
-from ktui.tui.run_view.plan_choice import (
+from ktui.tui.run_view.plan_request import (
     MEASURING,
     ChosenPlan,
     ColouredLine,
@@ -38,13 +42,69 @@ from ktui.tui.run_view.plan_choice import (
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import AllowanceBox, PlanAllowances, ThrottleForm
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
-from ktui.tui.screens.plan.preview_lines import Section
+from ktui.tui.screens.plan.preview_lines import (
+    CHECK,
+    LIMITS,
+    PLAN,
+    THROTTLE,
+    Section,
+    Step,
+    findings_of,
+)
 from ktui.tui.screens.plan.rehearsal import RehearsalEnd, RehearsalScreen
-from ktui.tui.screens.plan.start_facts import start_facts
 from ktui.tui.screens.plan.step_screen import enter_bindings, show_lines
-from ktui.tui.screens.plan.steps import CHECK, LIMITS, PLAN, THROTTLE, Step, findings_of
+from ktui.tui.screens.watch.run_banner import shape_in_words
+from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.services import services
-from ktui.tui.widgets.text_field import TextField
+
+_LABEL = 16
+
+
+def start_facts(
+    plan: str, throttle: str, canary: str, preview: PlanPreview, width: int, *, rehearsed: str = ""
+) -> Content:
+    """Return the plan, what it moves, its limits, its throttle and its time, a line each.
+
+    Args:
+        plan: the name of the plan's file.
+        throttle: the throttle in words.
+        canary: what the canary does; empty for none.
+        preview: the preview under the limits and the throttle chosen.
+        width: the width in cells.
+        rehearsed: how long it took in a rehearsal; empty without one.
+    """
+    pairs = [
+        ("plan", clean(plan)),
+        ("moves", _moves(preview)),
+        ("limits", _limits(preview.limits)),
+        ("throttle", throttle),
+    ]
+    pairs += [("canary", canary)] if canary else []
+    pairs += [("time", time_text(preview))] if preview.moves else []
+    pairs += [("rehearsed", rehearsed)] if rehearsed else []
+    return Content("\n").join(
+        Content.assemble((f"{'' if n else name:<{_LABEL}}", "$dim"), part)
+        for name, words in pairs
+        for n, part in enumerate(textwrap.wrap(words, width - _LABEL, break_on_hyphens=False))
+    )
+
+
+def _moves(preview: PlanPreview) -> str:
+    summary = preview.summary
+    replicas = as_count(summary.replica_movements, "replica")
+    copied = preview.bytes_to_copy
+    size = "size not known" if copied is None else f"{as_bytes(copied)} to copy"
+    return f"{replicas} ({size}), {as_count(summary.leader_movements, 'leader')}"
+
+
+def _limits(limits: Limits) -> str:
+    numbers = [
+        f"{letter} {full_limit_figure(limits, option)}"
+        for option, letter in LETTERS.items()
+        if is_limited(limits, option)
+    ]
+    return "  ".join([*numbers, shape_in_words(limits)])
+
 
 _START = "start"
 _OUTDATED = "As typed before; mend what is wrong first."

@@ -19,10 +19,9 @@ from textual.widgets import Static
 from ktui.planning.check.findings import Severity
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.run_view.plan_choice import ColouredLine
+from ktui.tui.run_view.plan_request import ColouredLine
 from ktui.tui.screens.plan.preview import PreviewPane, coloured
-from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section
-from ktui.tui.screens.plan.steps import CHECK, Step
+from ktui.tui.screens.plan.preview_lines import CHECK, EVERYTHING, Section, Step
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader

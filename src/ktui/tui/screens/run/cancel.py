@@ -29,9 +29,8 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.choices import Choices
+from ktui.tui.widgets.fields import Choices, TextField
 from ktui.tui.widgets.services import services
-from ktui.tui.widgets.text_field import TextField
 
 MOST_PREVIEWED = 200
 """The most partitions polled and previewed one by one; the requests of the others are counted."""

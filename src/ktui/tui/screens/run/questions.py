@@ -21,7 +21,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.screens.copy import copy_text
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.text_field import TextField
+from ktui.tui.widgets.fields import TextField
 
 
 class ConfirmScreen(Dialog[bool]):

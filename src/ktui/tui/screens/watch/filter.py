@@ -12,10 +12,10 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ktui.execution.run.states import State
-from ktui.progress.health import Health, health
+from ktui.progress.memory import Health, health
 from ktui.progress.timeline import Phase, StallKind, Timeline
 from ktui.tui.screens.watch.words import RowContext
-from ktui.tui.widgets.text_field import HistoryField
+from ktui.tui.widgets.fields import HistoryField
 
 Test = Callable[[Timeline, RowContext], bool]
 

@@ -21,9 +21,9 @@ from ktui.tui.draw.cells import SPANS, Piece, faded
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, Ordering, layout
 from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.fold import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs, Change
+from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import OffLoop

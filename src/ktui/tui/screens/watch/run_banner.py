@@ -23,7 +23,7 @@ from ktui.pacing.limits import (
     full_limit_figure,
     is_limited,
 )
-from ktui.planning.objective import Objective
+from ktui.planning.throttle_rates import Objective
 from ktui.speed.answer import HowLong, how_long_parts
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.bars import rate_gauge
@@ -31,8 +31,8 @@ from ktui.tui.draw.cells import Piece, faded
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow
+from ktui.tui.widgets.bindings import key_names
 from ktui.tui.widgets.header import HeaderPart, line
-from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import own_stalls
 

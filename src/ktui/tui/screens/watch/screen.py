@@ -21,15 +21,26 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.overview import ended_long_ago
-from ktui.tui.poll.polling import Freshness, missing_topics, unite
+from ktui.tui.poll.polling import Freshness, ended_long_ago, missing_topics, unite
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.copy import choose_copy
-from ktui.tui.screens.watch import views
+from ktui.tui.screens.watch import rule
 from ktui.tui.screens.watch.columns import Ordering
 from ktui.tui.screens.watch.filter import FilterLine
-from ktui.tui.screens.watch.fold import (
+from ktui.tui.screens.watch.list import PANE_FROM, PartitionList, PartitionPane
+from ktui.tui.screens.watch.rule import (
+    EmptyState,
+    Headings,
+    TopicsPrompt,
+    View,
+    ViewLine,
+    ViewState,
+    available_views,
+    empty_state_text,
+)
+from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.watch.state import (
     NOTHING_UNFOLDED,
     Fold,
     FoldKind,
@@ -37,22 +48,11 @@ from ktui.tui.screens.watch.fold import (
     fold_lines,
     fold_of,
 )
-from ktui.tui.screens.watch.list import PANE_FROM, PartitionList, PartitionPane
-from ktui.tui.screens.watch.rule import Headings, ViewLine, ViewState
-from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.screens.watch.views import (
-    EmptyState,
-    TopicsPrompt,
-    View,
-    available_views,
-    empty_state_text,
-)
 from ktui.tui.screens.watch.words import RowContext, build_row_context
-from ktui.tui.widgets.bindings import WATCH_BINDINGS
+from ktui.tui.widgets.bindings import WATCH_BINDINGS, key_of
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.lines import set_text
-from ktui.tui.widgets.live_keys import key_of
 from ktui.tui.widgets.services import services
 
 _UNFOLD_ID = "watch.unfold"
@@ -116,7 +116,7 @@ class WatchScreenBase(Screen[None]):
     @property
     def interest(self) -> Interest:
         rows = None if self.attached is None else self.attached.rows
-        view = views.poll_interest(self.view, self.topics, rows)
+        view = rule.poll_interest(self.view, self.topics, rows)
         return unite((view, self._pane.interest))
 
     @property
@@ -139,7 +139,7 @@ class WatchScreenBase(Screen[None]):
             if last is not None and ended_long_ago(timeline, last.at):
                 return False
         rows = None if self.attached is None else self.attached.rows
-        return views.belongs_to_view(self.view, self.topics, rows, timeline)
+        return rule.belongs_to_view(self.view, self.topics, rows, timeline)
 
     def _timelines(self) -> Mapping[TopicPartition, Timeline]:
         timelines = self._shown.timelines

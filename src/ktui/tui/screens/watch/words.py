@@ -11,13 +11,12 @@ import msgspec
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
-from ktui.execution.forecast.wait_text import wait_reason
-from ktui.execution.forecast.waits import HeldBy, WaitCause
+from ktui.execution.forecast.waits import HeldBy, WaitCause, wait_reason
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.text import urgent_text
 from ktui.execution.run.track import Track
-from ktui.progress.health import Health, health
+from ktui.progress.memory import Health, health
 from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import CANCEL_SIGNS, Piece, SignAt, WaitedSpan, slowest_share

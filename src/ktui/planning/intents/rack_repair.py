@@ -7,10 +7,16 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.planning.intents.arguments import check_factor, check_topics
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
+from ktui.planning.intents.made_plan import (
+    CannotMake,
+    MadePlan,
+    Why,
+    Wishes,
+    check_factor,
+    check_topics,
+)
 from ktui.planning.intents.placing import Placer, obstacle
 from ktui.planning.replication_factor import (
     FactorProblem,

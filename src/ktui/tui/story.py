@@ -1,4 +1,4 @@
-"""The captions of a story: when they are shown, the line, and pictures of the screen."""
+"""A story: captions under a demo, and pictures of its screens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.overview import Overview
+from ktui.tui.poll.polling import Overview
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.bindings import give_ids
 

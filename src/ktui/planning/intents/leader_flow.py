@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.intents.arguments import check_brokers
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes
+from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes, check_brokers
 from ktui.planning.intents.shares import Band, weighted_shares
-from ktui.planning.names import join_named
+from ktui.planning.plan import join_named
 
 _GAIN = 1_000_000
 """What one leader less outside a band counts, in changes: more than any path has."""

@@ -1,1 +1,0 @@
-"""What ktui does for the user's shell."""

@@ -1,1 +1,0 @@
-"""SQL on a lake, with DuckDB: neither Java nor Spark."""

@@ -1,1 +1,0 @@
-"""How one move goes on, from poll to poll: its lanes, its copying, its time left."""

@@ -1,1 +1,0 @@
-"""What a demo adds to the live view: its story, captions and pictures."""
