@@ -36,10 +36,6 @@ def complete(program: click.Command, request: str) -> None:
     """Print the completions of a command line, which the shell passes in the environment.
 
     Prints nothing where completing fails: an error would land in the line that is being typed.
-
-    Args:
-        program: the command with all verbs.
-        request: the value of `REQUEST`.
     """
     try:
         answer = _shell(request.removesuffix("_complete"), program).complete()

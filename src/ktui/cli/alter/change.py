@@ -59,11 +59,7 @@ class AlterRequest(msgspec.Struct, frozen=True):
 def read_request(
     topic: str, count: int | None, factor: int | None, assignment: str | None
 ) -> AlterRequest:
-    """Check the options against each other.
-
-    Raises:
-        BadInput: they cannot be used; names the option and the fix.
-    """
+    """Check the options against each other."""
     if problem := topic_name_problem(topic):
         raise BadInput(problem)
     if count is None and factor is None and assignment is None:
@@ -84,12 +80,7 @@ def read_request(
 
 
 def parse_assignment(text: str) -> tuple[Brokers, ...]:
-    """Parse the replicas of partitions as kafka-topics does: `0:1:2,1:2:3`.
-
-    Raises:
-        BadInput: a broker is no number or doubled, or partitions differ in their number of
-            replicas.
-    """
+    """Parse the replicas of partitions as kafka-topics does: `0:1:2,1:2:3`."""
     parsed = tuple(_parse_brokers(n, part) for n, part in enumerate(text.split(",")))
     for number, brokers in enumerate(parsed):
         if len(brokers) != len(parsed[0]):
@@ -141,12 +132,7 @@ class TopicNow(msgspec.Struct, frozen=True):
 
 
 async def read_topic(reader: ClusterReader, name: str) -> TopicNow:
-    """Read a topic.
-
-    Raises:
-        BadInput: there is no such topic, or it cannot be described.
-        ClusterError: the cluster does not answer.
-    """
+    """Read a topic."""
     topic = await find_topic(reader, name)
     if topic is None:
         raise BadInput(f"the cluster has no topic {name}{await _suggestion(reader, name)}")
@@ -158,10 +144,6 @@ async def find_topic(reader: ClusterReader, name: str) -> TopicNow | None:
 
     Returns:
         The topic; None if there is no such topic.
-
-    Raises:
-        BadInput: it cannot be described.
-        ClusterError: the cluster does not answer.
     """
     cluster, listed = await read_cluster_and_reassignments(reader)
     answer, _ = await FreshMetadata(reader, SystemClock()).describe([name])
@@ -213,11 +195,7 @@ class TopicChange(msgspec.Struct, frozen=True):
 
 
 def change_of(request: AlterRequest, topic: TopicNow, pool: BrokerPool | None) -> TopicChange:
-    """Return the change that a request makes.
-
-    Raises:
-        BadInput: the request does not fit the topic or the cluster; names the option and the fix.
-    """
+    """Return the change that a request makes."""
     before = len(topic.partitions)
     count = before if request.count is None else request.count
     _check_count(request, topic, count)

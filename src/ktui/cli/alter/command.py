@@ -163,8 +163,6 @@ class PartitionAdder(msgspec.Struct, frozen=True):
         return self.change.placed is None or now.replicas == seen.replicas
 
     async def _known_within(self, seconds: float) -> TopicNow | None:
-        """Wait until brokers show the partitions; None if they do not."""
-
         def grown(now: TopicNow | None) -> bool:
             return now is not None and len(now.partitions) >= self.change.count
 
@@ -268,8 +266,6 @@ def command(  # noqa: PLR0913 - an option each
 
 
 class _Alteration:
-    """One call of `ktui alter-topic`."""
-
     def __init__(
         self, request: AlterRequest, target: Target, how: StartOptions, allowed: Allowances
     ) -> None:

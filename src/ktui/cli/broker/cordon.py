@@ -160,11 +160,7 @@ async def check_owner(
     take_over: bool,
     off: bool = False,
 ) -> None:
-    """Check before a change that no other state directory owns the cluster.
-
-    Raises:
-        RunRefused: another one owns it, and it is not to be taken over.
-    """
+    """Check before a change that no other state directory owns the cluster."""
     claim = claim_request(cluster, state, cluster_id, verb, off=off, take_over=take_over)
     if claim is not None:
         await check_no_other_owner(claim)
@@ -179,7 +175,6 @@ def _check_paths(now: CordonState, paths: tuple[str, ...]) -> None:
 
 
 CLAIM = "ktui broker unregister"
-"""The name in an ownership claim, where a run would be."""
 YES = "--yes"
 GOES_FIRST = (
     "its throttles and its cordon go first, through a controller: they would outlive its "

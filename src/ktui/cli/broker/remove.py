@@ -50,7 +50,6 @@ from ktui.planning.plan import Plan
 from ktui.preview.preview import PlanPreview
 
 CLAIM = "ktui broker remove"
-"""The name in an ownership claim, where a run would be."""
 _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
     "no_demote": click.option(
         "--no-demote", is_flag=True, help="Do not take the leadership off the broker first."
@@ -294,7 +293,6 @@ def _show(request: RemovalRequest) -> bool:
 
 
 def _confirm(request: RemovalRequest) -> None:
-    """Show a new removal and ask for it, where there is somebody to ask."""
     if not request.program.attended or request.standing is not None:
         return
     _show(request)

@@ -74,12 +74,7 @@ from ktui.planning.plan import Plan
 def check_broker_run(
     name: str, words: str, plan: Plan, allowed: Allowances, target: Target, how: StartOptions
 ) -> CheckedRun:
-    """Check a run that is called after its purpose, not after the file of a plan.
-
-    Raises:
-        BadInput: options contradict the context.
-        ClusterError: the cluster cannot be read.
-    """
+    """Check a run that is called after its purpose, not after the file of a plan."""
     context = target.cluster.context
     limits = in_its_order(how.limits, plan, complete_limits(context.limits, how.limits))
     how = msgspec.structs.replace(how, limits=limits)
@@ -91,10 +86,6 @@ def begin_run(checked: CheckedRun, target: Target, how: StartOptions) -> int:
     """Start a checked run, follow it to its end, and return the exit code.
 
     Ends the program on a problem. If there is nothing to do any more, no run is made.
-
-    Raises:
-        RunRefused: something forbids the start.
-        RunProblem: the journal cannot be written, or the engine has died.
     """
     if checked.preview.idle:
         return 0
@@ -126,12 +117,7 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def go_on(self, name: str) -> int:
-        """Carry a run on to its end, in its engine if it has one, and return the exit code.
-
-        Raises:
-            RunRefused: the run was exported, or another run or owner forbids it.
-            RunProblem: its journal cannot be read, or its engine has died.
-        """
+        """Carry a run on to its end, in its engine if it has one, and return the exit code."""
         client, found = self._found(name)
         if found.run.ended:
             return EXIT_CODES[run_ending(found.run)]
@@ -141,10 +127,6 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
         """Cancel some partitions of a run, and return the exit code of the run.
 
         The run may have ended. Repeated, this goes on with what is left of it.
-
-        Raises:
-            RunRefused: the run was exported, or another run or owner forbids it.
-            RunProblem: its journal cannot be read or written, or its engine has died.
         """
         client, found = self._found(name)
         command = CancelMoves(kind, (), tuple(partitions))
@@ -253,7 +235,6 @@ def command(broker: int, choice: ClusterChoice, *, allowed: Allowances, how: Sta
 
 
 def _unfinished(cluster: Cluster, state: StateDir, words: str) -> str | None:
-    """Return the last run for a purpose, if it has not ended."""
     last = last_run_of(state, asyncio.run(read_cluster_id(cluster)), words)
     run = None if last is None else made_run(state, last.name)
     return None if run is None or run.ended else run.name

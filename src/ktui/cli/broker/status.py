@@ -60,11 +60,7 @@ async def read_view(
     fresh: bool = False,
     exclude: Collection[str] = (),
 ) -> BrokerStatus:
-    """Read what a broker holds, and why. Args, Raises: as `read_status`.
-
-    Raises:
-        BadInput: the cluster does not know the broker.
-    """
+    """Read what a broker holds, and why. Args, Raises: as `read_status`."""
     async with aclosing(cluster.reader()) as reader:
         status = await runs.read_status(reader, state, broker, fresh=fresh, exclude=exclude)
     if not status.facts.known:
@@ -73,11 +69,7 @@ async def read_view(
 
 
 def read_plan_layout(cluster: Cluster) -> Layout:
-    """Read what plans are made from, and warn of what could not be read.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
-    """
+    """Read what plans are made from, and warn of what could not be read."""
 
     async def read() -> Layout:
         async with aclosing(cluster.reader()) as reader:

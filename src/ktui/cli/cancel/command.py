@@ -53,7 +53,6 @@ from ktui.execution.run.text import KIND_IN_WORDS
 from ktui.ops.cancel import CancelRequest, ClusterCancel
 
 CANCELLING = "ktui cancel --cluster"
-"""The name in an ownership claim, where a run would be."""
 _SLOW_BROKER_S = 2.0
 """Seconds that one poll waits for a slow broker's settings."""
 
@@ -67,9 +66,7 @@ def cancel_on_cluster(
     nothing was sent.
 
     Raises:
-        BadInput: no such cluster, topic or partition, or the context is read-only.
         ClusterError: the cluster does not answer; nothing was sent.
-        RunProblem: the state directory cannot be used, or another one owns the cluster.
     """
     cluster = choice.cluster() if request.dry_run else choice.target().cluster
     sys.exit(asyncio.run(_cancelled(cluster, state, request, json=json)))
@@ -120,11 +117,7 @@ async def _refuse_owned(
 
 
 def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
-    """Open the gate of a run's cluster; the cluster need not answer.
-
-    Raises:
-        RunProblem: the run's journal does not name its cluster.
-    """
+    """Open the gate of a run's cluster; the cluster need not answer."""
     started = RunClient(run).read().run.started
     if started is None:
         raise RunProblem(
@@ -135,11 +128,7 @@ def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
 
 
 def open_gate_of_cluster(choice: ClusterChoice, state: StateDir, *, json: bool) -> None:
-    """Open the gate of the cluster that the options name.
-
-    Raises:
-        ClusterError: the cluster does not answer.
-    """
+    """Open the gate of the cluster that the options name."""
     _open(asyncio.run(read_cluster_id(choice.cluster())), state, json=json)
 
 
@@ -159,15 +148,7 @@ def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
 def cancel_run(
     run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir, *, json: bool
 ) -> None:
-    """Show the preview of a cancel and, unless this is a dry run, carry the cancel out.
-
-    Raises:
-        BadInput: the run cannot take this cancel.
-        RunRefused: the run was exported, the cluster is not the run's, or another run's throttle
-            is in the way.
-        RunProblem: the engine did not answer, or could not be started.
-        ClusterError: the cluster does not answer, and the cancel needs its answer.
-    """
+    """Show the preview of a cancel and, unless this is a dry run, carry the cancel out."""
     found = RunClient(run_dir).read_begun()
     run = found.run
     refuse_exported(run)
@@ -232,8 +213,6 @@ async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluste
 
 
 class _Cancel(msgspec.Struct, frozen=True):
-    """A cancel with its preview, ready to be sent."""
-
     run_dir: RunDir
     state: StateDir
     found: BegunRun

@@ -62,7 +62,6 @@ _WITHOUT = (
 )
 
 CORDON_CLAIM = "ktui broker cordon"
-"""The name in an ownership claim while a cordon changes, where a run would be."""
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,18 +71,14 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     state: StateDir
     run: str
-    """The run that makes the claim."""
+    """The run that makes the claim; for a verb without a run, the verb."""
     take_over: bool = False
     """Whether the claim replaces another owner."""
     only_ends: bool = False
     """Whether the verb only ends things, and so goes on even while the owner is unknown."""
 
     def claim(self) -> ClusterClaim:
-        """Return the claim of this state directory; it connects at its first call.
-
-        Raises:
-            StateDirProblem: the state directory cannot be used.
-        """
+        """Return the claim of this state directory; it connects at its first call."""
         return self.cluster.claim(_owner(ensure_id(self.state), self.run), self.cluster_id)
 
 
@@ -97,11 +92,7 @@ def claim_request(
     take_over: bool = False,
     only_ends: bool = False,
 ) -> ClaimRequest | None:
-    """Return the claim of a run; None where `off` or its context turns ownership off.
-
-    Raises:
-        BadInput: `take_over` was asked for, and ownership is off.
-    """
+    """Return the claim of a run; None where `off` or its context turns ownership off."""
     if off or not cluster.context.ownership:
         if take_over:
             raise BadInput(
@@ -125,11 +116,7 @@ def own_cluster(request: ClaimRequest, *, keep: bool = True) -> Iterator[None]:
     The caller keeps other processes of the state directory from starting meanwhile.
 
     Args:
-        request: the claim.
         keep: whether a new claim stays after the block, for the run that was created in it.
-
-    Raises:
-        RunRefused: another state directory owns the cluster, or the owner is unknown.
     """
     newly_claimed = asyncio.run(_claim_newly(request))
     kept = False
@@ -145,9 +132,6 @@ async def check_no_other_owner(request: ClaimRequest) -> None:
     """Check that no other state directory owns a cluster, before a change to the cluster.
 
     With `take_over`, take the cluster over instead, for the half hour that a claim lasts.
-
-    Raises:
-        RunRefused: another one owns it.
     """
     async with aclosing(reading_claim(request.cluster, request.state, request.cluster_id)) as claim:
         standing = await claim.read()
@@ -163,9 +147,6 @@ def reading_claim(
     """Return a claim that only reads. A state directory without an id does not get one by it.
 
     Args:
-        cluster: the cluster.
-        state: the state directory.
-        cluster_id: the id of the cluster.
         over: a reader whose connections the claim shares; the claim is then not to be closed.
     """
     return cluster.claim(_owner(read_id(state) or "", ""), cluster_id, over)
@@ -176,7 +157,6 @@ async def owner_findings(request: ClaimRequest | None, reader: KafkaReader) -> t
 
     Args:
         request: the claim that a start would make; None without ownership.
-        reader: an open reader of the cluster.
     """
     if request is None:
         return ()
@@ -230,7 +210,6 @@ class ClusterHold:
             await self._claim.aclose()
 
     async def _release(self) -> str | None:
-        """Release the cluster. Returns the reason if it stays owned with no live run of ours."""
         request = self._request
         try:
             with lock_starts(request.state, request.cluster_id) as live:

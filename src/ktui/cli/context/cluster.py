@@ -50,7 +50,6 @@ class Cluster(msgspec.Struct, frozen=True):
     context: Context
     theme: str | None
     bell: bool = True
-    """Whether the terminal rings and notifies where a view has something to report."""
 
     @property
     def unverified(self) -> tuple[str, ...]:
@@ -58,33 +57,21 @@ class Cluster(msgspec.Struct, frozen=True):
         return self.connection.unverified
 
     async def permissions(self, topics: Collection[str]) -> Permissions:
-        """Read what the principal may do on the cluster and on topics.
-
-        Raises:
-            ClusterError: no broker answers.
-        """
+        """Read what the principal may do on the cluster and on topics."""
         from ktui.kafka.capabilities import Capabilities  # noqa: PLC0415 - no light verb needs it
 
         async with aclosing(Capabilities(self.connection)) as capabilities:
             return await capabilities.permissions(topics)
 
     async def release(self) -> str | None:
-        """Return the oldest Kafka release of the brokers that are up; None where not known.
-
-        Raises:
-            ClusterError: no broker answers.
-        """
+        """Return the oldest Kafka release of the brokers that are up; None where not known."""
         from ktui.kafka.capabilities import Capabilities, oldest_release  # noqa: PLC0415 - no light verb needs it
 
         async with aclosing(Capabilities(self.connection)) as capabilities:
             return oldest_release(await capabilities.brokers())
 
     async def canary_obstacles(self, topic: str) -> CanaryObstacles:
-        """Find out what keeps a canary from its topic, without a change to the cluster.
-
-        Raises:
-            ClusterError: no broker answers.
-        """
+        """Find out what keeps a canary from its topic, without a change to the cluster."""
         from ktui.kafka.canary import find_obstacles  # noqa: PLC0415 - only a canary needs the second client
 
         return await find_obstacles(self.connection, topic)
@@ -105,8 +92,6 @@ class Cluster(msgspec.Struct, frozen=True):
         """Return a claim; it connects at its first call.
 
         Args:
-            me: who makes the claim.
-            cluster_id: the id of the cluster.
             over: a reader whose connections a claim that only reads is to share.
         """
         from ktui.cluster.group_claim import GroupClaim  # noqa: PLC0415 - no light verb needs it
@@ -123,10 +108,6 @@ def choose_cluster(
 
     KTUI_CONTEXT counts only without any of the options. KTUI_BOOTSTRAP_SERVER counts only without
     --bootstrap-server and --context. So an option's credentials go to no cluster but its own.
-
-    Raises:
-        BadInput: no cluster is named, or its connection settings cannot be used.
-        FileProblem: the config file cannot be used, or has no such context.
     """
     config = load_config()
     bootstrap_server, command_config, context_name = resolve_names(
@@ -194,11 +175,7 @@ def _connection(
 
 
 def _beside(config: Config, where: str, context: Context) -> Path:
-    """Return the path of a context's file, which may be relative to the config file.
-
-    Raises:
-        BadInput: the file cannot be read.
-    """
+    """Return the path of a context's file, which may be relative to the config file."""
     file = context.command_config or ""
     try:
         path = config.path.parent / expand_home(file)
@@ -245,24 +222,15 @@ class ClusterChoice(NamedTuple):
         return ClusterChoice(at_start.get("bootstrap_server"), config, at_start.get("context"))
 
     def cluster(self) -> Cluster:
-        """Return the cluster, to be read only.
-
-        Raises:
-            BadInput: no cluster is named, or its connection settings cannot be used.
-            FileProblem: the config file cannot be used, or has no such context.
-        """
+        """Return the cluster, to be read only."""
         return choose_cluster(*self)
 
     def target(self, *, changes: bool = True) -> Target:
         """Return the cluster with its names. A verb that changes it needs a writable context.
 
-        Args:
-            changes: whether the verb changes the cluster.
-
         Raises:
             BadInput: no cluster is named, its settings cannot be used, or a cluster to be changed
                 has a read-only context.
-            FileProblem: the config file cannot be used, or has no such context.
         """
         chosen = ClusterChoice(*resolve_names(*self))
         cluster = chosen.cluster()
@@ -286,11 +254,7 @@ class ControllerChoice(NamedTuple):
     controller_config: Path | None = None
 
     def of(self, cluster: Cluster) -> Cluster:
-        """Return the cluster with these controllers; without an option, as it is.
-
-        Raises:
-            BadInput: the settings cannot be used.
-        """
+        """Return the cluster with these controllers; without an option, as it is."""
         servers, config = self
         if servers is None:
             if config is not None:
@@ -330,13 +294,8 @@ async def read_cluster_for_plan(
     """Return the cluster's id, and a snapshot of all that a plan concerns.
 
     Args:
-        reader: reads the cluster.
-        plan: the plan.
         measure: whether to measure also the rates that a throttle is checked against. That takes
             some seconds.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
     """
     from ktui.planning.check.snapshot import take_snapshot  # noqa: PLC0415 - no light verb needs it
 
@@ -351,21 +310,12 @@ async def read_cluster_id(cluster: Cluster) -> str:
 
 
 async def check_cluster(where: Target, cluster_id: str) -> None:
-    """Check that a cluster is the cluster of a run.
-
-    Raises:
-        RunRefused: it is another one.
-        ClusterError: the cluster cannot be read.
-    """
+    """Check that a cluster is the cluster of a run."""
     check_same_cluster(where, await read_cluster_id(where.cluster), cluster_id)
 
 
 def check_same_cluster(where: Target, found: str, cluster_id: str) -> None:
-    """Check that the id of a cluster is that of a run's cluster.
-
-    Raises:
-        RunRefused: it is another one.
-    """
+    """Check that the id of a cluster is that of a run's cluster."""
     if found != cluster_id:
         raise RunRefused(
             f"{where.cluster.name} is cluster {found}, but the run belongs to cluster "

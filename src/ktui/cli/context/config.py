@@ -35,7 +35,6 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cluster_id: str | None = None
     """The id that the cluster has to have, or nothing is sent to it."""
     read_only: bool = False
-    """Whether verbs that change the cluster are refused."""
     ownership: bool = True
     """Whether runs own the cluster for their state directory.
 
@@ -88,11 +87,7 @@ class Config(msgspec.Struct, frozen=True):
     """The file as it was parsed; None where there is none."""
 
     def context(self, name: str) -> Context:
-        """Return the named context.
-
-        Raises:
-            FileProblem: the file has no such context; the message lists the known ones.
-        """
+        """Return the named context."""
         if name in self.contexts:
             return self.contexts[name]
         if not self.contexts:
@@ -120,11 +115,7 @@ def config_dir() -> Path:
 
 
 def load_config(path: Path | None = None) -> Config:
-    """Read the config file.
-
-    Raises:
-        FileProblem: the file cannot be read or has an unusable value; names the line and the fix.
-    """
+    """Read the config file."""
     path = path or config_dir() / "config.yaml"
     try:
         path.stat()
@@ -140,11 +131,7 @@ _KEYS = ["contexts", "theme", "bell", "keys", "recordings"]
 
 
 def read(path: Path) -> Config:
-    """Read a config file.
-
-    Raises:
-        FileProblem: the file cannot be read or has an unusable value; names the line and the fix.
-    """
+    """Read a config file."""
     file = read_yaml(path)
     data = file.data or {}
     if not isinstance(data, dict):
@@ -160,7 +147,6 @@ def read(path: Path) -> Config:
 
 
 def _keys(file: YamlFile, data: object) -> dict[str, tuple[str, ...]]:
-    """Read the keys of actions: one for each, or a list. A digit needs no quotes."""
     if not isinstance(data, dict):
         raise file.problem(("keys",), "keys: expected a mapping of actions to keys")
     keys: dict[str, tuple[str, ...]] = {}

@@ -16,11 +16,7 @@ _COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 
 
 def refuse_options_before_verb(context: click.Context) -> None:
-    """Check that a group that does something without a verb got none of its own options with one.
-
-    Raises:
-        click.UsageError: it got one; names it.
-    """
+    """Refuse options of a group that were given together with one of its verbs."""
     for parameter in context.command.params:
         if context.get_parameter_source(parameter.name or "") is _COMMAND_LINE:
             option, verb = parameter.opts[0], context.invoked_subcommand

@@ -25,9 +25,6 @@ def need_terminal(instead: str = "; for pipes and scripts there is `ktui list`")
 
     Args:
         instead: the end of the message: what to do without a terminal.
-
-    Raises:
-        BadInput: one of the three standard streams is not a terminal.
     """
     if not has_terminal():
         raise BadInput(f"the live view needs a terminal{instead}")

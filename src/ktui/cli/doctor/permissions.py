@@ -20,11 +20,7 @@ from ktui.planning.throttle_rates import ThrottleRates
 async def find_missing_permissions(
     need: NeededPermission, cluster: Cluster, topics: Collection[str]
 ) -> tuple[Finding, ...]:
-    """Find the permissions that are missing on a cluster, on topics and on that of a canary.
-
-    Raises:
-        ClusterError: no broker answers.
-    """
+    """Find the permissions that are missing on a cluster, on topics and on that of a canary."""
     permitted = await read_permissions(cluster, topics)
     obstacles = await read_obstacles(cluster, need.canary)
     return missing_permissions(permitted, obstacles, need)
@@ -35,9 +31,6 @@ def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> No
 
     The run's engine sets the throttle. So a check that fails here only prints a warning. The run's
     canary may have to measure the objective of the new rates.
-
-    Raises:
-        BadInput: a permission is missing; names it.
     """
     begun = run.started
     if begun is None or not begun.connection:  # a run on a simulated cluster
@@ -63,11 +56,7 @@ async def _missing(
 async def find_missing_for_throttle(
     run: Run, cluster: Cluster, rates: ThrottleRates | None
 ) -> tuple[Finding, ...]:
-    """Find the permissions that are missing to throttle what a run still has to move.
-
-    Raises:
-        ClusterError: no broker answers.
-    """
+    """Find the permissions that are missing to throttle what a run still has to move."""
     need = NeededPermission(
         subject=f"run {run.name}",
         moves=None,

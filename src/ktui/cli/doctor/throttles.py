@@ -202,7 +202,6 @@ NOT_AT_REST = (
 )
 _CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
 CLEARING = "ktui doctor --clear-throttles"
-"""The name in an ownership claim, where a run would be."""
 
 
 _REASONS = {
@@ -360,9 +359,7 @@ async def clear(
     With `json` nobody is asked, and with `yes` they go even while something moves or changes.
 
     Raises:
-        RunRefused: another state directory owns the cluster, and may need the throttles.
         ClusterError: ktui cannot find out which throttles are needed; nothing was changed.
-        StateDirProblem: the same, because the runs cannot be read.
     """
     async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
         leftovers = Leftovers(reader, state, SystemClock())

@@ -186,11 +186,7 @@ def _leave_when(leave: Leaving | None, clock: Clock) -> LeaveWhen:
 
 
 def read_run(journal: Journal, name: str) -> Run:
-    """Return the run as its journal has it.
-
-    Raises:
-        RunProblem: the journal does not have all partitions of the run.
-    """
+    """Return the run as its journal has it."""
     run = Run(name).fold(journal.entries())
     if not run.complete:
         raise RunProblem(

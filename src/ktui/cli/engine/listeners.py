@@ -119,7 +119,6 @@ class RunMetrics:
         """Return a source that writes the metrics after a poll.
 
         Args:
-            source: polls the cluster.
             timelines: returns the timelines of the polls so far.
         """
         return source if self._path is None else _MetricsSource(source, self, timelines)
@@ -186,8 +185,6 @@ class RunMetrics:
 
 
 class _MetricsSource(SourceWrapper):
-    """Polls a cluster, and writes the metrics of the run."""
-
     def __init__(
         self, source: ObservationSource, metrics: RunMetrics, timelines: Callable[[], Timelines]
     ) -> None:

@@ -75,7 +75,6 @@ class LogFile(logging.StreamHandler[TextIO]):
         self._again: logging.LogRecord | None = None
         """The newest record that repeats the last line, not yet written."""
         self._count = 0
-        """How many repeats there were."""
         form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s")
         form.default_time_format, form.datefmt = "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S"
         form.converter = time.gmtime
@@ -199,11 +198,7 @@ class JournalWait:
         )
 
     def waits(self) -> None:
-        """Go on waiting, unless the process must end.
-
-        Raises:
-            JournalProblem: the process must end.
-        """
+        """Go on waiting, unless the process must end."""
         if self.given_up is not None:
             raise JournalProblem(f"{self.given_up} while another process kept the journal locked")
 
@@ -236,7 +231,6 @@ class EngineLog:
 
 
 def _level(event: AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind of event
-    """Return the log level of an event; None for an event that goes as it should."""
     match event:
         case Started() | PlannedPart() | StepBegun() | Elect() | SettingsFound() | Configure():
             return None

@@ -49,15 +49,7 @@ def run(
     connect: Connect,
     progress: Callable[[], AbstractContextManager[ProgressReport]],
 ) -> int:
-    """Show the demonstration, and take its lab down at the end.
-
-    Returns:
-        The exit code of the live view.
-
-    Raises:
-        LabError: the lab could not be started; nothing is left running.
-        ClusterError: the cluster refused or did not answer; nothing is left running.
-    """
+    """Show the demonstration, and take its lab down at the end."""
     with exit_on_signals():
         with progress() as report:
             lab = up(folder, request, connect, report)

@@ -61,11 +61,7 @@ def cancel_options(function: F) -> F:
 
 
 def read_cancel_request(values: dict[str, Any]) -> CancelRequest | None:
-    """Pop the cancel's options from `values`; None if the gate is to be opened.
-
-    Raises:
-        BadInput: not exactly one kind of cancel was given, or its scope contradicts itself.
-    """
+    """Pop the cancel's options from `values`; None if the gate is to be opened."""
     kinds = [kind for kind in CancelKind if values.pop(kind.value)]
     opens, everything = values.pop("remove_cancel"), values.pop("everything")
     topics, partitions = values.pop("topics"), values.pop("partitions")
@@ -96,11 +92,7 @@ def read_cancel_request(values: dict[str, Any]) -> CancelRequest | None:
 
 
 def check_scope_given(request: CancelRequest) -> None:
-    """Check that a cancel has a scope.
-
-    Raises:
-        BadInput: it has none.
-    """
+    """Check that a cancel has a scope."""
     if not request.scope_words:
         raise BadInput(
             "no scope was given. Give --topic T, --partition T:P, --broker ID, or --all for every "

@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 
 def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
-    """Check that a run has all these topics and partitions.
-
-    Raises:
-        BadInput: some are missing; names each of them, and the topic that was probably meant.
-    """
+    """Check that a run has all these topics and partitions."""
     known = {tp.topic for tp in run.tracks}
     unknown = dict.fromkeys([*topics, *(tp.topic for tp in partitions)])
     missing = [unknown_topic(topic, known) for topic in unknown if topic not in known]
@@ -64,11 +60,7 @@ class OutputFile(click.Path):
         super().__init__(path_type=Path, dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path, if it can be written.
-
-        Raises:
-            BadInput: it cannot; with the reason and the fix.
-        """
+        """Return the path, if it can be written."""
         del ctx
         path = Path(value)
         try:
@@ -127,7 +119,6 @@ state_dir_option = click.option(
     help=f"Folder that keeps the runs, on a local disk. Default: ${STATE_DIR}, else the platform's "
     "folder for state.",
 )
-"""Passes a StateDir as `state`."""
 
 
 def state_option(state: StateDir) -> str:
@@ -189,11 +180,7 @@ poll_interval_option = click.option(
 
 
 def parse_time(option: str, text: str) -> float:
-    """Read a time in seconds, such as 90, 90s or 2h.
-
-    Raises:
-        BadInput: the text is not a time; names the option.
-    """
+    """Read a time in seconds, such as 90, 90s or 2h."""
     try:
         return float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
     except ValueError as error:
@@ -252,11 +239,7 @@ def brokers_option(purpose: str) -> Callable[[F], F]:
 def find_on_brokers(
     run: Run, brokers: Sequence[int], *, ever: bool = False
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions of a run that the option --broker selects, as `partitions_on` does.
-
-    Raises:
-        BadInput: there is none. A scope must never become empty: that is the whole run.
-    """
+    """Return the partitions of a run that the option --broker selects, as `partitions_on` does."""
     from ktui.execution.run.scope import partitions_on  # noqa: PLC0415 - only verbs about runs
 
     found = partitions_on(run, brokers, ever=ever)
@@ -281,11 +264,7 @@ class Scope(NamedTuple):
         """Return its topics and partitions, those on its brokers too.
 
         Args:
-            run: the run.
             ever: whether brokers count that a partition once had to do with.
-
-        Raises:
-            BadInput: the run does not have one of them.
         """
         check_scope(run, self.topics, self.partitions)
         on_brokers = find_on_brokers(run, self.brokers, ever=ever)
@@ -316,7 +295,6 @@ scope_options = grouped(
         ),
     },
 )
-"""Adds the options that name a part of a run; passes them as `scope`, a `Scope`."""
 
 
 LEARNED_WITHIN_S = 1.0
@@ -338,15 +316,9 @@ async def check_on_cluster(
     can prove its age.
 
     Args:
-        reader: the cluster.
         clock: for the wait where the cluster cannot prove the age of its metadata.
         seen: a poll that was interested in all of this.
-        topics: names of topics.
-        partitions: partitions of any topics.
         brokers: ids, which may also be those of brokers that only reassignments name.
-
-    Raises:
-        BadInput: some are missing; names each of them, and the topic that was probably meant.
     """
     visible = {tp.topic for tp in seen.partitions} | {each.topic for each in seen.failures}
     lost = [topic for topic in topics if topic not in visible]
@@ -409,7 +381,6 @@ _OPTIONS = {
 }
 
 cluster_options = grouped("choice", ClusterChoice, _OPTIONS)
-"""Adds the options that name a cluster; passes them as `choice`, a `ClusterChoice`."""
 
 _CONTROLLER_OPTIONS = {
     "bootstrap_controller": click.option(
@@ -427,4 +398,3 @@ _CONTROLLER_OPTIONS = {
 }
 
 controller_options = grouped("controllers", ControllerChoice, _CONTROLLER_OPTIONS)
-"""Adds the options that name controllers; passes them as `controllers`, a `ControllerChoice`."""

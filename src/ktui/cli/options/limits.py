@@ -99,11 +99,7 @@ _OF_NEW_RUN = {**_HELP, INTERNAL: f"{_HELP[INTERNAL]} {EXCLUDE}: leave them out 
 
 
 def new_run_limits(given: GivenLimits) -> tuple[GivenLimits, bool]:
-    """Return the limits of a new run, and whether it leaves out Kafka's own topics.
-
-    Raises:
-        BadInput: a value cannot be used; names the option and the fix.
-    """
+    """Return the limits of a new run, and whether it leaves out Kafka's own topics."""
     excludes = given.get(INTERNAL) == EXCLUDE
     limits = {name: value for name, value in given.items() if not (excludes and name == INTERNAL)}
     check_limits(limits)
@@ -120,12 +116,7 @@ limits_brokers_option = brokers_option(
 
 
 def limits_change(run: Run, given: GivenLimits, brokers: Sequence[int]) -> SetLimits:
-    """Return the command that changes limits of a run, or of some of its brokers alone.
-
-    Raises:
-        BadInput: a limit cannot be used, or the run has nothing on one of the brokers; names the
-            option and the fix.
-    """
+    """Return the command that changes limits of a run, or of some of its brokers alone."""
     change = SetLimits({}, dict.fromkeys(brokers, given)) if brokers else SetLimits(given)
     if brokers and not given:
         names = ", ".join(f"--{option}" for option in OF_ONE_BROKER)
@@ -142,15 +133,7 @@ def limits_change(run: Run, given: GivenLimits, brokers: Sequence[int]) -> SetLi
 
 
 def check_limits(given: Mapping[str, object], others: Limits | None = None) -> Limits:
-    """Check limits that options name, and return them with the others.
-
-    Args:
-        given: the limits by option.
-        others: the limits that no option names; None for none.
-
-    Raises:
-        BadInput: a value cannot be used; names the option and the fix.
-    """
+    """Check limits that options name, and return them with the others."""
     try:
         return parse_limits(given, others)
     except LimitsProblem as problem:
@@ -161,22 +144,13 @@ def unnamed_limits(of_context: Mapping[str, object], named: Mapping[str, object]
     """Return the limits that hold where an operator names none: the context's, then the defaults.
 
     Args:
-        of_context: the context's limits, checked when the config file was read.
         named: the limits that the operator names, on which the defaults depend.
     """
     return parse_limits(of_context, default_limits({**of_context, **named}))
 
 
 def complete_limits(of_context: Mapping[str, object], given: Mapping[str, object]) -> Limits:
-    """Return the limits of the options, completed by the context's and then by the defaults.
-
-    Args:
-        of_context: the context's limits, checked when the config file was read.
-        given: the limits by option.
-
-    Raises:
-        BadInput: an option contradicts a limit of the context.
-    """
+    """Return the limits of the options, completed by the context's and then by the defaults."""
     return check_limits(given, unnamed_limits(of_context, given))
 
 
@@ -184,10 +158,6 @@ def limits_beyond_context(limits: Limits, of_context: Mapping[str, object]) -> d
     """Return the options by which a new run gets some limits, without those that hold anyway.
 
     Limits of single brokers are left out: a run gets them once it has begun.
-
-    Args:
-        limits: the limits.
-        of_context: the context's limits, checked when the config file was read.
     """
     wanted = msgspec.structs.replace(limits, brokers=())
     values = {

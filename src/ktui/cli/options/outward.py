@@ -20,11 +20,7 @@ ON_EVENT, METRICS_FILE, NONE = "--on-event", "--metrics-file", "none"
 
 
 def resolved_command(place: str, text: str) -> str:
-    """Return a command with the whole path of its program; empty for none.
-
-    Raises:
-        BadInput: it cannot be run; names the place.
-    """
+    """Return a command with the whole path of its program; empty for none."""
     if text.strip() in ("", NONE):
         return ""
     try:
@@ -55,11 +51,7 @@ view_on_event_option = click.option(
 
 
 def with_event_command(options: RunOptions, of_context: str | None) -> RunOptions:
-    """Add the context's command to the options of a run that name none.
-
-    Raises:
-        BadInput: the command cannot be run.
-    """
+    """Add the context's command to the options of a run that name none."""
     if options.on_event is not None or of_context is None:
         return options
     command = resolved_command("on_event of the context", of_context)
@@ -82,12 +74,7 @@ def _metrics_file(
 
 
 def _check_replaceable(path: Path) -> None:
-    """Check that an engine can write a file, and replaces nobody else's.
-
-    Raises:
-        BadInput: something else than metrics of ktui is in its place, or only this process has it.
-        OSError: it cannot be read, or its folder cannot be written to.
-    """
+    """Check that an engine can write a file, and replaces nobody else's."""
     path.name.encode()
     place = find_place(path)
     if place.own_stream is not None:

@@ -29,11 +29,7 @@ rate_option = click.option(
 
 
 def parse_given_rate(text: str | None) -> Rate | None:
-    """Read the rate; None without the option.
-
-    Raises:
-        BadInput: the text is not a rate, or the rate is below one byte a second.
-    """
+    """Read the rate; None without the option."""
     if text is None:
         return None
     try:
@@ -77,7 +73,6 @@ allowance_options = grouped(
         "slow": slow_option,
     },
 )
-"""Adds the options that allow a plan more; passes them as `allowed`, an `Allowances`."""
 
 BAD_PLAN = 2
 STANDARD_INPUT = Path("-")

@@ -35,7 +35,6 @@ run_recorded_option = click.option(
     default=None,
     help="Record what the engine sees, in files beside the run's journal. Default: record.",
 )
-"""Passes `record`: None without either option."""
 
 _TO = click.option(
     "--to",
@@ -78,17 +77,7 @@ def recorder(
     """Return a recorder, and repair what earlier recorders left unfinished in its folder.
 
     Args:
-        state: the state directory, which holds recordings by default.
-        to: another folder for the recording.
-        clock: the clock by which the cluster is polled.
-        cluster: the operator's name for the cluster.
-        verb: the verb of ktui that records.
-        redact: whether names are hidden.
         limited: whether options limit the recordings, as config.yaml may.
-
-    Raises:
-        StateDirProblem: the state directory cannot be used.
-        FileProblem: the key that hides names cannot be used.
     """
     if to is None:
         state.make(state.recordings)
@@ -122,10 +111,6 @@ def redaction(state: StateDir) -> Redaction:
     """Return the redaction of a state directory, which hides a name alike in all its recordings.
 
     The key is made when it is first needed.
-
-    Raises:
-        StateDirProblem: the state directory cannot be used.
-        FileProblem: the key's file cannot be read, or does not hold a key.
     """
     path = state.redaction_key
     if not path.exists():

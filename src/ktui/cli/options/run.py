@@ -60,20 +60,12 @@ def parse_until(text: str | None, now: datetime) -> datetime | None:
 
     Args:
         text: the option; `15:00` means the next such time.
-        now: the current time, aware.
-
-    Raises:
-        BadInput: the text is not a time, or the time has passed.
     """
     return None if text is None else parse_moment_option(OPTION, text, now)
 
 
 def parse_moment_option(option: str, text: str, now: datetime) -> datetime:
-    """Read the time to come that an option gives.
-
-    Raises:
-        BadInput: the text is not a time, or the time has passed.
-    """
+    """Read the time to come that an option gives."""
     moment = _next(text.strip(), now) or parse_moment(text.strip())
     if moment is None:
         raise BadInput(f"{option} {text!r}: is not a time. {_FIX}")
@@ -184,7 +176,6 @@ def _run_options(
 
 
 run_options = grouped("options", _run_options, _RUN_OPTIONS)
-"""Adds the options of a run; passes them as `options`, a `RunOptions`."""
 
 _OUTWARD = ("on_event", "metrics_file", "record")
 rehearsed_run_options = grouped(
@@ -239,11 +230,6 @@ def _schedule(
     by: str | None,
     within: str | None,
 ) -> SetSchedule:
-    """Return what the options change of a schedule.
-
-    Raises:
-        BadInput: one cannot be used.
-    """
     changed = SetSchedule(
         start_at=_moment(START_AT, start_at),
         window=_window(window),
@@ -290,7 +276,6 @@ def _while(text: str | None) -> str | UnsetType:
 
 
 schedule_options = grouped("schedule", _schedule, _OPTIONS)
-"""Adds the options of a schedule; passes what they change as `schedule`, a `SetSchedule`."""
 
 
 R = TypeVar("R")
@@ -302,12 +287,10 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
     limits: GivenLimits
     """Those that were given; they can be used."""
     exclude_internal: bool
-    """Whether Kafka's own topics are left out."""
     throttle: ThrottleOptions
     rate: Rate | None
     """Bytes a second into each broker for estimates, where an option names them."""
     now: datetime
-    """When the options were read."""
     options: RunOptions = RunOptions()
     """Without throttle and schedule."""
     schedule: SetSchedule = SetSchedule()
@@ -327,15 +310,7 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
         """Return the run of a plan, with what the context says where no option does.
 
         Args:
-            context: the context of the cluster.
-            name: the name of the run.
-            plan: the plan.
-            plan_name: the name of the plan's file.
-            allowed: what the plan may do.
             source: what findings call the plan; empty for the name of its file.
-
-        Raises:
-            BadInput: options contradict the context.
         """
         plan, left_out = leave_out_internal(plan) if self.exclude_internal else (plan, ())
         options = with_throttle(self.options, self.throttle, context)

@@ -93,11 +93,7 @@ def parse_rates_option(place: str, text: str) -> ThrottleRates:
     """Read rates.
 
     Args:
-        place: the option or argument, for the error message.
         text: "50MB,3=20MB", or "none".
-
-    Raises:
-        BadInput: the text is not a rate; names the place and the fix.
     """
     try:
         return parse_throttle_rates(text)
@@ -106,22 +102,14 @@ def parse_rates_option(place: str, text: str) -> ThrottleRates:
 
 
 def parse_budget_option(text: str) -> int | None:
-    """Read the budget; None for `none`.
-
-    Raises:
-        BadInput: the text is not a rate.
-    """
+    """Read the budget; None for `none`."""
     if any(sign in text for sign in ",="):
         raise BadInput(f"{BUDGET}: {text!r} is not one rate. Use a rate such as 400MB, or none")
     return parse_rates_option(BUDGET, text).every
 
 
 def parse_objective_option(text: str) -> Objective | None:
-    """Read the objective; None for `none`.
-
-    Raises:
-        BadInput: the text is not an objective.
-    """
+    """Read the objective; None for `none`."""
     if text.strip() == NONE:
         return None
     try:
@@ -141,11 +129,6 @@ def _throttle_options(  # noqa: PLR0913 - one for each option
     on_foreign_throttle: str,
     throttle_leaders: bool,
 ) -> ThrottleOptions:
-    """Read the throttle options.
-
-    Raises:
-        BadInput: one of them cannot be used.
-    """
     rates = None if throttle is None else parse_rates_option(THROTTLE, throttle)
     if budget is not None:
         total = parse_budget_option(budget)
@@ -167,7 +150,6 @@ def _throttle_options(  # noqa: PLR0913 - one for each option
 def _figure(
     command: str | None, prometheus: tuple[str, str] | None, *, canary: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the command or the query of a figure, checked."""
     given = {CANARY: canary, SLI_COMMAND: command, SLI_PROMETHEUS: prometheus}
     named = [option for option, value in given.items() if value]
     if len(named) > 1:
@@ -183,20 +165,10 @@ def _figure(
 
 
 throttle_options = grouped("throttle", _throttle_options, _OPTIONS)
-"""Adds the throttle options; passes them as `throttle`, a `ThrottleOptions`."""
 
 
 def with_throttle(options: RunOptions, given: ThrottleOptions, context: Context) -> RunOptions:
-    """Add a throttle to the options of a run: that of the options, else the context's.
-
-    Args:
-        options: the run's other options.
-        given: the throttle options, from the command line.
-        context: the cluster's context, with the throttle and the canary where no option names one.
-
-    Raises:
-        BadInput: leaders are to be throttled without a rate, or an objective has no figure.
-    """
+    """Add a throttle to the options of a run: that of the options, else the context's."""
     rates = given.rates
     if rates is None:
         of_context = context.throttle

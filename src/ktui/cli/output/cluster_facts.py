@@ -54,11 +54,7 @@ def cancel_cluster_options(names: Mapping[str, object]) -> str:
 
 
 def check_gate_open(state: StateDir, cluster_id: str, whose: str) -> None:
-    """Check that the gate of a cluster is open, before a run is created.
-
-    Raises:
-        RunRefused: it is shut; names who shut it, and the command that opens it.
-    """
+    """Check that the gate of a cluster is open, before a run is created."""
     shut = shut_gate(state, cluster_id)
     if shut is not None:
         raise RunRefused(f"nothing new is begun: {gate_line(shut, state, whose)}")
@@ -83,12 +79,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the claim that a run makes on a cluster with this id; None without ownership."""
 
     async def find(self, reader: KafkaReader, cluster_id: str) -> tuple[Finding, ...]:
-        """Find it out through an open reader.
-
-        Raises:
-            RunProblem: the state directory cannot be read.
-            ClusterError: the cluster cannot be read.
-        """
+        """Find it out through an open reader."""
         gate = gate_findings(self.state, cluster_id, cancel_cluster_options(self.names))
         return (*gate, *await owner_findings(self.claim(cluster_id), reader))
 
@@ -120,12 +111,7 @@ def read_facts(
     throttles: bool,
     joins: str,
 ) -> ClusterFacts:
-    """Read what the preview of a plan that joins a run rests on; see `FactReader.read`.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
-        RunProblem: the state directory cannot be read.
-    """
+    """Read what the preview of a plan that joins a run rests on; see `FactReader.read`."""
 
     async def read() -> ClusterFacts:
         async with aclosing(cluster.reader()) as reader:
@@ -143,12 +129,7 @@ def check_planned_run(
     now: datetime,
     need: NeededPermission = TO_START,
 ) -> CheckedRun:
-    """Check a planned run against its cluster; see `ops.start.check_run`.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
-        RunProblem: the state directory cannot be read.
-    """
+    """Check a planned run against its cluster; see `ops.start.check_run`."""
 
     async def check() -> CheckedRun:
         async with aclosing(cluster.reader()) as reader:

@@ -125,7 +125,6 @@ def event_object(run: str, entry: JournalEntry) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a field to plain JSON values, with its times in UTC."""
     return _in_utc(msgspec.to_builtins(value, builtin_types=(datetime,)))
 
 

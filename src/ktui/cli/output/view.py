@@ -113,8 +113,6 @@ _MODIFIERS = ("ctrl", "alt", "shift")
 
 
 class _Bound(NamedTuple):
-    """An action, its id, and the keys that it has before they are changed."""
-
     action: str
     id: str
     keys: tuple[str, ...]
@@ -150,12 +148,7 @@ def _split(keys: str) -> tuple[str, ...]:
 
 
 def read_keymap(config: Config) -> dict[str, str]:
-    """Return the keys that the config file changes, by the id of the action, as Textual takes them.
-
-    Raises:
-        FileProblem: an action or a key is unknown, or a screen has two actions on one key. The
-            error names the line and the fix.
-    """
+    """Return the keys that config.yaml changes, by action id, under Textual's names."""
     if not config.keys or config.file is None:
         return {}
     known = {action.id: action for action in actions()}
@@ -191,7 +184,6 @@ def _key(config: Config, name: str, key: str) -> str:
 
 
 def _normalised(key: str) -> str | None:
-    """Return a key under Textual's name; None if there is no such key."""
     parts = key.split("+") if len(key) > 1 else [key]
     *modifiers, last = [part if len(part) == 1 else part.lower() for part in parts]
     if set(modifiers) - set(_MODIFIERS) or len(set(modifiers)) < len(modifiers):

@@ -40,12 +40,7 @@ class LakeSegments:
 
 
 def read_lake(place: str) -> LakeSegments:
-    """Read which segments a lake has.
-
-    Raises:
-        BadInput: the lake is not in a folder of this machine, or there is none.
-        FileProblem: the manifest cannot be read.
-    """
+    """Read which segments a lake has."""
     if _URI.match(place):
         raise BadInput(
             f"lake {place}: prune reads lakes in folders of this machine. Copy the lake's "
@@ -62,11 +57,7 @@ def read_lake(place: str) -> LakeSegments:
 
 
 def lake_in(folder: Path) -> LakeSegments | None:
-    """Read which segments the lake in a folder has; None if there is no lake.
-
-    Raises:
-        FileProblem: the manifest cannot be read.
-    """
+    """Read which segments the lake in a folder has; None if there is no lake."""
     path = folder / manifests.NAME
     try:
         with open_recording_file(path) as file:
@@ -81,7 +72,6 @@ def lake_in(folder: Path) -> LakeSegments | None:
 
 
 def _sha256(path: Path) -> str:
-    """Return the checksum of a file; an empty text if it is gone or cannot be read."""
     try:
         with open_recording_file(path) as file:
             return hashlib.sha256(file.read()).hexdigest()

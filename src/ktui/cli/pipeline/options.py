@@ -59,11 +59,7 @@ def derived_options(function: F) -> F:
 
 
 def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:
-    """Read the options; None if nothing is to be simulated.
-
-    Raises:
-        FileProblem: the grid cannot be used; names the line.
-    """
+    """Read the options; None if nothing is to be simulated."""
     if given["no_insights"]:
         return None
     cells = None if given["grid"] is None else read_grid(given["grid"])
@@ -102,9 +98,6 @@ def spark_for(
     Spark's own output goes to a file in the state directory. If spark-submit has started this
     program, the output goes where spark-submit sends it. A JVM for a small run on this machine is
     started as one.
-
-    Raises:
-        PipelineProblem: Spark does not start.
     """
     submitted = _SUBMITTED in os.environ
     log = None if submitted else state.path / log_name

@@ -38,7 +38,6 @@ from ktui.recording.lines import wall_ms
 
 _EVERY = "60s"
 _MOST_SHOWN = 50
-"""The most files whose problems are printed."""
 
 
 class MomentType(click.ParamType[datetime]):

@@ -101,7 +101,6 @@ def _ended_by_interrupt() -> Iterator[None]:
 
 
 def _query_text(query: str | None, file: Path | None) -> str | None:
-    """Return the query of the argument or the file; None where neither is given."""
     if file is not None and query is not None:
         raise click.UsageError("give a query or --file, not both")
     if query == "-":

@@ -105,11 +105,9 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     wishes: Wishes
     made: MadePlan
     failures: tuple[Failure, ...]
-    """The brokers whose log dirs could not be read."""
     change: BeforeAfter
     preview: PlanPreview
     start: str
-    """The command that starts a run of the plan."""
 
 
 class PlanJson(msgspec.Struct, frozen=True):
@@ -139,9 +137,7 @@ class MadeJson(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[Left, ...]
     """What stays as it is: a replica, a partition, or what a broker has too much or too little."""
     failures: tuple[FailureJson, ...]
-    """The brokers whose log dirs could not be read."""
     start: str
-    """The command that starts a run of the plan."""
     preview: PlanPreview
     """As `ktui plan check --json` has it."""
 
@@ -263,16 +259,7 @@ def make_plan(
     """Make a plan, write it with its summary, and end the program.
 
     Args:
-        intent: what is wanted.
-        values: the values of its fields.
-        wanted: what may be changed, how much, and where the plan goes.
-        how: how the plan would be carried out.
-        allowed: what such a plan may do without being asked.
         topics_by: the option or argument that names topics.
-
-    Raises:
-        BadInput: the intent does not fit the cluster, or there is nothing to do.
-        ClusterError: the cluster cannot be read.
     """
     cluster = how.choice.cluster()
     answer = asyncio.run(_read(cluster))
@@ -317,7 +304,6 @@ async def _read(cluster: Cluster) -> LayoutAnswer:
 
 
 def _make(intent: Intent, values: Values, layout: Layout, wishes: Wishes) -> MadePlan:
-    """Make a plan that changes something."""
     try:
         made = intent.make(layout, values, wishes)
     except CannotMake as problem:
@@ -332,14 +318,7 @@ def _make(intent: Intent, values: Values, layout: Layout, wishes: Wishes) -> Mad
 def in_its_order(
     given: GivenLimits, plan: Plan, in_force: Limits, internal: Internal = Internal.LAST
 ) -> GivenLimits:
-    """Let a run follow the order of a plan with some of Kafka's own topics: first, or last.
-
-    Args:
-        given: the limits by option.
-        plan: the plan, which has these topics first or last.
-        in_force: the limits of the options, completed.
-        internal: where the plan has these topics.
-    """
+    """Let a run follow the order of a plan with some of Kafka's own topics: first, or last."""
     if not any(each.topic in INTERNAL_TOPICS for each in plan.partitions):
         return given
     if in_force.shape is Shape.GENTLE:
@@ -412,11 +391,6 @@ def _options(field: Field) -> Iterable[Decorator]:
 
 
 def _value(field: Field, given: dict[str, Any]) -> Any:
-    """Return the value of a field that options give.
-
-    Raises:
-        BadInput: a quantity is none, or not just one of several options was given.
-    """
     if field.options.keys().isdisjoint(_AMOUNTS):
         return given[field.name]
     one = len(field.options) == 1

@@ -56,20 +56,7 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
         allowed: Allowances,
         steps: bool = False,
     ) -> PlanPreview:
-        """Preview a plan on its cluster.
-
-        Args:
-            plan: the plan.
-            cluster: the cluster of these options.
-            source: the name of the plan's file, cleaned for the terminal.
-            run: the name that its run would have.
-            allowed: what the plan may do.
-            steps: whether each partition's steps are wanted, too.
-
-        Raises:
-            BadInput: an option contradicts the context.
-            ClusterError: the cluster cannot be read.
-        """
+        """Preview a plan on its cluster."""
         new = self.new_run(cluster.context, run, plan, plan_name=source, allowed=allowed)
         standing = Standing(
             state=self.state,
@@ -103,7 +90,6 @@ def check_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.V
 
 
 check_options = check_options_without()
-"""Adds the options of a plan's check; passes them as `how`, a `CheckOptions`."""
 
 
 @click.command()
@@ -122,9 +108,6 @@ def start_command(output: Path | None, run: str, allowed: Allowances, how: Check
 
     Args:
         output: the plan's file; None for a pipe.
-        run: the name of the run, where no file names it.
-        allowed: what the plan has to be allowed.
-        how: the cluster and the limits.
     """
     plan = ["-", "--name", run] if output is None else [str(output)]
     limits = (word for name, value in how.limits.items() for word in (f"--{name}", str(value)))
@@ -177,11 +160,7 @@ def parse_patterns(
 
 
 def split(texts: tuple[str, ...]) -> list[str]:
-    """Return the parts of lists with commas.
-
-    Raises:
-        click.BadParameter: a list is empty, which a shell makes of a variable that is not set.
-    """
+    """Return the parts of lists with commas."""
     parts = [[part.strip() for part in text.split(",") if part.strip()] for text in texts]
     if not all(parts):
         raise click.BadParameter("the list is empty.")
@@ -189,25 +168,16 @@ def split(texts: tuple[str, ...]) -> list[str]:
 
 
 def size_of(option: str, text: str) -> int:
-    """Read a size, such as 200GB.
-
-    Raises:
-        BadInput: the text is not a size; names the option.
-    """
+    """Read a size, such as 200GB."""
     return int(_quantity(option, Size, text))
 
 
 def share_of(option: str, text: str) -> float:
-    """Read a share from 0 to 1, such as 10%.
-
-    Raises:
-        BadInput: the text is not a share; names the option.
-    """
+    """Read a share from 0 to 1, such as 10%."""
     return float(_quantity(option, Share, text))
 
 
 def _quantity(option: str, kind: type, text: str) -> float:
-    """Read a number with a unit, or one in the base unit."""
     try:
         value: Any = float(text)
     except ValueError:
@@ -236,11 +206,7 @@ def _weights(
 def parse_brokers(
     _context: click.Context, _argument: click.Parameter, texts: tuple[str, ...] | str | None
 ) -> tuple[int, ...]:
-    """Read the ids of brokers, also as lists with commas, each once.
-
-    Raises:
-        click.BadParameter: one of them is not an id.
-    """
+    """Read the ids of brokers, also as lists with commas, each once."""
     if texts is None:
         return ()
     parts = split((texts,) if isinstance(texts, str) else texts)
@@ -327,25 +293,15 @@ def _decorator(without: str = "") -> Callable[[Verb[R]], Verb[R]]:
 
 
 make_options: Callable[[Verb[Any]], Verb[Any]] = _decorator()
-"""Adds the options of a plan that is made, and of its check.
-
-Passes them as `wanted`, a `MakeOptions`, and `how`, a `CheckOptions`.
-"""
 
 make_options_without_topics: Callable[[Verb[Any]], Verb[Any]] = _decorator("topics")
-"""Adds the same, without the topics, for a verb that has them as its arguments."""
 
 
 def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
     """Return the wishes that options make on a cluster.
 
     Args:
-        options: the options.
-        layout: the cluster.
         named_by: the option or argument that names topics.
-
-    Raises:
-        BadInput: a pattern matches no topic, or racks are to be kept that brokers do not have.
     """
     check_names(named_by, options.topics, layout)
     check_names(EXCLUDE, options.exclude, layout)
@@ -368,11 +324,7 @@ def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
 
 
 def weighted(layout: Layout, options: MakeOptions) -> Layout:
-    """Return a layout with the weights of the options.
-
-    Raises:
-        BadInput: the cluster does not have one of the brokers.
-    """
+    """Return a layout with the weights of the options."""
     known = layout.known - layout.unregistered
     if unknown := sorted(options.weights.keys() - known):
         has = join_some(sorted(known), most=12)
@@ -381,11 +333,7 @@ def weighted(layout: Layout, options: MakeOptions) -> Layout:
 
 
 def check_names(named_by: str, patterns: Sequence[str], layout: Layout) -> None:
-    """Check that each name or shell pattern of an option matches a topic.
-
-    Raises:
-        BadInput: one does not; names the option and the closest topics.
-    """
+    """Check that each name or shell pattern of an option matches a topic."""
     try:
         check_patterns(layout, patterns)
     except CannotMake as problem:

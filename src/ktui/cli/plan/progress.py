@@ -93,15 +93,7 @@ async def poll_progress(
     """Poll the replicas of a plan once, or until all are in sync.
 
     Args:
-        cluster: the cluster.
-        targets: the plan.
         every_s: seconds between two polls; None to poll once.
-
-    Yields:
-        The progress of each poll, and the plan's replicas.
-
-    Raises:
-        ClusterError: the cluster does not answer.
     """
     clock, progress = SystemClock(), Progress()
     interest = Interest(partitions=frozenset(targets), fresh=True)

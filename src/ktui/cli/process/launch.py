@@ -43,13 +43,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[str, str]
     until: datetime | None = None
     concurrent: bool = True
-    """Whether another run may be live on the cluster."""
     record: bool | None = None
-    """Whether the engine records what it sees; None follows the run's options."""
+    """None, here and in the next two, follows the run's options."""
     on_event: str | None = None
-    """The command that gets the notices this time; None follows the run's options."""
     metrics_file: str | None = None
-    """The file of the metrics this time; None follows the run's options."""
     owner: ClaimRequest | None = None
     """The claim on the cluster; None without ownership."""
     leave: Leaving | None = None
@@ -90,14 +87,7 @@ def launch_new_run(
     """Create a new run, and return its engine.
 
     Args:
-        launch: the run.
-        first: the events that its journal begins with.
         before: does what precedes the run; called once nothing forbids the start.
-
-    Raises:
-        RunRefused: the name is taken, the state directory cannot be used, the cluster's cancel
-            gate is shut, another run is live on it, or another state directory owns it.
-        RunProblem: the journal cannot be written, or the engine has died.
     """
     throttled = any(isinstance(e, Started) and e.options.throttles for e in first)
 
@@ -118,13 +108,7 @@ def launch_left_run(launch: Launch, ask: Callable[[], None] = lambda: None) -> E
     """Start an engine for a run that has none.
 
     Args:
-        launch: the run.
         ask: writes the commands that the engine begins with; called once nothing forbids the start.
-
-    Raises:
-        RunRefused: an engine owns the run by now, the run was exported, another run is live on the
-            cluster, or another state directory owns the cluster.
-        RunProblem: the journal cannot be read or written, or the engine has died.
     """
     with lock_starts(launch.state, launch.cluster_id) as live:
         for other in live:

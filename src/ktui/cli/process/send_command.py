@@ -31,9 +31,6 @@ def send_command(run: RunClient, command: Command, *, json: bool) -> None:
     """Send a command to a run's engine, and print the answer.
 
     A refusal ends the program with the exit code of bad input.
-
-    Raises:
-        RunProblem: no answer came; the message says when the command takes effect.
     """
     number, answer = run.send(command)
     if json:

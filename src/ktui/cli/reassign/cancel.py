@@ -71,12 +71,9 @@ async def cancel_listed(
     Each cancel is written to the log of cancels before it is sent.
 
     Args:
-        place: the cluster and the state directory.
-        partitions: what to cancel.
         unless: the targets on the way to which a partition is left alone.
 
     Raises:
-        ClusterError: the cluster does not answer.
         RunProblem: the log cannot be written; nothing is sent that is not in it.
     """
     if not partitions:
@@ -109,15 +106,7 @@ Listed = Mapping[TopicPartition, Reassignment]
 
 
 def cancel(arguments: Arguments) -> None:
-    """Cancel those reassignments of a file that are under way, and remove their throttles.
-
-    Raises:
-        ReassignProblem: the file cannot be read.
-        ActionFailed: some cannot be cancelled.
-        RunRefused: a live run has partitions of it, or others own the cluster.
-        RunProblem: a broker does not say what moves between its log dirs.
-        ClusterError: the cluster does not answer.
-    """
+    """Cancel those reassignments of a file that are under way, and remove their throttles."""
     file = reassignment_file(arguments)
     targets, timeout_s = file.replicas, arguments.number("timeout") / 1000
     choice = cluster_choice(arguments)
@@ -133,13 +122,7 @@ def cancel(arguments: Arguments) -> None:
 
 
 def cancel_all(arguments: Arguments) -> None:
-    """Cancel every reassignment of the cluster (KIP-1351), and remove the throttles of our own.
-
-    Raises:
-        ActionFailed: some cannot be cancelled.
-        RunRefused: a live run has some of them, or others own the cluster.
-        ClusterError: the cluster does not answer.
-    """
+    """Cancel every reassignment of the cluster (KIP-1351), and remove the throttles of our own."""
     choice = cluster_choice(arguments)
     cluster_id, listed = _read(choice)
     cleared = _cancel(arguments, choice, cluster_id, listed)
@@ -149,12 +132,7 @@ def cancel_all(arguments: Arguments) -> None:
 
 
 def remove_cancel(arguments: Arguments) -> None:
-    """Open the cancel gate of the cluster (KIP-236).
-
-    Raises:
-        ClusterError: the cluster does not answer.
-        RunRefused: the gate cannot be opened.
-    """
+    """Open the cancel gate of the cluster (KIP-236)."""
     cluster_id, _ = _read(cluster_choice(arguments))
     shut = CancelGateFile(state_of(arguments), cluster_id).open()
     click.echo(
@@ -165,11 +143,7 @@ def remove_cancel(arguments: Arguments) -> None:
 def _cancel_moves(
     arguments: Arguments, choice: ClusterChoice, file: ReassignmentFile, timeout_s: float
 ) -> None:
-    """Send replicas back to the log dirs they are in, which ends their moves (KIP-113).
-
-    Raises:
-        RunProblem: a broker does not say what moves there.
-    """
+    """Send replicas back to the log dirs they are in, which ends their moves (KIP-113)."""
     cluster_id, back, unread = asyncio.run(_moving(choice.cluster(), file))
     if back:
         place = runs_place(arguments, choice.target(), cluster_id)
@@ -217,7 +191,6 @@ def _cancel(
     cluster_id: str,
     active: Collection[TopicPartition],
 ) -> Collection[SettingKey]:
-    """Cancel what is active; return the throttles that went with it."""
     if not active:
         click.echo(printed.NOTHING_TO_CANCEL)
         return ()

@@ -55,21 +55,13 @@ class Arguments(msgspec.Struct, frozen=True):
         return any(option.name == name for option in self.given)
 
     def text(self, name: str) -> str | None:
-        """Return the value of an option; None if it was not given.
-
-        Raises:
-            BadArguments: it was given without its value, or with several.
-        """
+        """Return the value of an option; None if it was not given."""
         if not self.has(name):
             return None
         return _only(name, self._values(name))
 
     def number(self, name: str) -> int:
-        """Return the value of an option that is a number; its default if it was not given.
-
-        Raises:
-            BadArguments: a value is not a number of 64 bits, or there are several.
-        """
+        """Return the value of an option that is a number; its default if it was not given."""
         if not self.has(name):
             return DEFAULTS[name]
         return _only(name, [_number(name, value) for value in self._values(name)])
@@ -93,9 +85,6 @@ def parse(words: Sequence[str]) -> Arguments:
 
     Words that are neither an option nor its argument are ignored, as the tool ignores them. So are
     all words after `--`.
-
-    Raises:
-        BadArguments: an option is unknown, or has no argument and needs one.
     """
     rest = deque(words)
     given: list[GivenOption] = []
@@ -139,7 +128,6 @@ def _number(name: str, text: str) -> int:
 
 
 def _only(name: str, values: Sequence[T]) -> T:
-    """Return the one value of an option that was given."""
     if not values:
         raise _lacks_argument(name)
     if len(values) > 1:
@@ -167,11 +155,7 @@ _OPPOSITES = (
 
 
 def check(arguments: Arguments) -> None:
-    """Check that a command line has one action, and the options that go with it.
-
-    Raises:
-        BadArguments: something is wrong; the message names the first problem.
-    """
+    """Check that a command line has one action, and the options that go with it."""
     _check_refused(arguments)
     if len(arguments.actions) != 1:
         raise BadArguments(
@@ -220,7 +204,6 @@ def _check_not_both(arguments: Arguments, one: str, other: str) -> None:
 
 
 def _check_batches(arguments: Arguments) -> None:
-    """Check the options of KIP-1335, which has the rules, and no words for them."""
     size, interval = arguments.number(BATCH_SIZE), arguments.number(POLL_INTERVAL)
     if size < 0:
         raise BadArguments(f"--{BATCH_SIZE} is {size}. Give 0 for no batches, or a positive number")

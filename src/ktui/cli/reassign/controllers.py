@@ -48,23 +48,12 @@ Listed = Mapping[TopicPartition, Reassignment]
 
 
 def list_by_controllers(arguments: Arguments) -> None:
-    """Print every reassignment of the cluster.
-
-    Raises:
-        ClusterError: the active controller does not answer.
-    """
+    """Print every reassignment of the cluster."""
     click.echo(printed.current_reassignments(asyncio.run(_read(_controllers(arguments)))[1]))
 
 
 def cancel_by_controllers(arguments: Arguments) -> None:
-    """Cancel those reassignments of a file that are under way.
-
-    Raises:
-        ReassignProblem: the file cannot be read, or has log dirs, of which controllers know none.
-        ActionFailed: some cannot be cancelled.
-        RunRefused: a live run has partitions of it.
-        ClusterError: the active controller does not answer.
-    """
+    """Cancel those reassignments of a file that are under way."""
     file = reassignment_file(arguments)
     cluster_id, listed = asyncio.run(_read(_controllers(arguments)))
     _cancel(arguments, cluster_id, {tp: listed[tp] for tp in file.replicas if tp in listed})
@@ -74,13 +63,7 @@ def cancel_by_controllers(arguments: Arguments) -> None:
 
 
 def cancel_all_by_controllers(arguments: Arguments) -> None:
-    """Cancel every reassignment of the cluster.
-
-    Raises:
-        ActionFailed: some cannot be cancelled.
-        RunRefused: a live run has some of them.
-        ClusterError: the active controller does not answer.
-    """
+    """Cancel every reassignment of the cluster."""
     cluster_id, listed = asyncio.run(_read(_controllers(arguments)))
     _cancel(arguments, cluster_id, listed)
 
@@ -116,12 +99,7 @@ def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
 async def _send(
     controllers: Controllers, active: Listed, log: CancelLog
 ) -> Mapping[TopicPartition, WriteResult]:
-    """Cancel what is still listed as it was, and log each cancel and its outcome.
-
-    Raises:
-        RunProblem: the log cannot be written; nothing was sent.
-        ClusterError: nothing was sent.
-    """
+    """Cancel what is still listed as it was, and log each cancel and its outcome."""
     async with aclosing(controllers):
         listed = await controllers.list_reassignments()
         moves = {

@@ -48,8 +48,6 @@ from ktui.quantities import as_count
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """The cluster just before a reassignment is submitted."""
-
     cluster: ClusterDescription
     listed: Mapping[TopicPartition, Reassignment]
     states: Mapping[TopicPartition, PartitionState]
@@ -57,14 +55,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def execute(arguments: Arguments) -> None:
-    """Print the present assignment, and submit a reassignment.
-
-    Raises:
-        ReassignProblem: the file, or what it names on the cluster, cannot be used.
-        ActionFailed: others are reassigning, or Kafka has refused partitions.
-        RunRefused: the gate is shut, a live run has partitions of it, or others own the cluster.
-        ClusterError: the cluster does not answer.
-    """
+    """Print the present assignment, and submit a reassignment."""
     if arguments.has("as-run"):  # `ktui start` reads the file, and a pipe can be read but once
         _rates(arguments)
         start_as_run(arguments)
@@ -204,11 +195,7 @@ def _before(seen: _Seen, runs: Collection[Run]) -> dict[TopicPartition, Brokers]
 
 
 def _refuse(place: RunsPlace, file: ReassignmentFile) -> None:
-    """Refuse what other runs and owners of the cluster forbid.
-
-    Raises:
-        RunRefused: with the reason.
-    """
+    """Refuse what other runs and owners of the cluster forbid."""
     place.check_gate()
     check_not_live(place.state, place.cluster_id, file.replicas)
     asyncio.run(place.check_owner())
@@ -232,7 +219,6 @@ async def _move_log_dirs(
 
 
 def _other_factors(file: ReassignmentFile, seen: _Seen) -> dict[TopicPartition, str]:
-    """Return the error of each partition whose number of replicas would change (KIP-860)."""
     counts = {tp: len(_kept(seen, tp)) for tp in file.replicas}
     return {
         tp: f"The replication factor is changed from {counts[tp]} to {len(replicas)}"
@@ -259,11 +245,7 @@ async def _check_lists(
     left: Run | None,
     at_once: int | None,
 ) -> None:
-    """Check that the lists of throttled replicas have room for a plan, before anything is sent.
-
-    Raises:
-        RunRefused: they have not.
-    """
+    """Check that the lists of throttled replicas have room for a plan, before anything is sent."""
     async with aclosing(place.target.cluster.reader()) as reader:
         topics = {topic_resource(tp.topic) for tp in targets}
         found = (await reader.settings(topics, REPLICAS)).settings
@@ -322,11 +304,7 @@ def _submit(
     left: Run | None,
     cancelled: Collection[TopicPartition],
 ) -> dict[TopicPartition, str]:
-    """Submit, and say what was cancelled for it if that fails.
-
-    Raises:
-        RunRefused, RunProblem: nothing was submitted, or not all.
-    """
+    """Submit, and say what was cancelled for it if that fails."""
     try:
         return submit(place, submission, left)
     except RunProblem:

@@ -40,12 +40,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def parse_object(data: bytes) -> Mapping[str, Any]:
-    """Parse the first JSON value of a file, which has to be an object.
-
-    Raises:
-        JsonSyntaxProblem: that value is not JSON, or there is no text at all.
-        ReassignProblem: the value is not an object.
-    """
+    """Parse the first JSON value of a file, which has to be an object."""
     text = data.decode(errors="replace")
     if not text:
         raise JsonSyntaxProblem(
@@ -149,7 +144,6 @@ def _bad_character(text: str, at: int, why: str) -> JsonSyntaxProblem:
 
 
 def _described(character: str) -> str:
-    """Describe a character in Jackson's notation."""
     code = ord(character)
     if code < ord(" "):
         return f"(CTRL-CHAR, code {code})"
@@ -208,11 +202,7 @@ class _WrittenFile(msgspec.Struct):
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file that an option names.
-
-    Raises:
-        ReassignProblem: the file cannot be read; the cause is why.
-    """
+    """Read a file that an option names."""
     try:
         return read_pipe(path, MOST_BYTES) if path.is_fifo() else read_input(path, MOST_BYTES)
     except Unreadable as why:
@@ -220,21 +210,13 @@ def read_file(path: Path) -> bytes:
 
 
 def parse_reassignments(data: bytes) -> ReassignmentFile:
-    """Parse a reassignment file.
-
-    Raises:
-        ReassignProblem: the file cannot be used.
-    """
+    """Parse a reassignment file."""
     rows = _rows(parse_object(data), "partitions")
     return ReassignmentFile(tuple(map(_reassignment_row, rows)))
 
 
 def parse_topics(data: bytes) -> tuple[str, ...]:
-    """Parse a file of topics to move; each is named once.
-
-    Raises:
-        ReassignProblem: the file cannot be used.
-    """
+    """Parse a file of topics to move; each is named once."""
     try:
         content = parse_object(data)
     except JsonSyntaxProblem:
@@ -249,11 +231,7 @@ def parse_topics(data: bytes) -> tuple[str, ...]:
 
 
 def check_executable(file: ReassignmentFile) -> None:
-    """Check what --execute needs beyond a file that can be parsed.
-
-    Raises:
-        ReassignProblem: the file has no row, an empty list of replicas, or one thing twice.
-    """
+    """Check what --execute needs beyond a file that can be parsed."""
     if not file.rows:
         raise ReassignProblem("Partition reassignment list cannot be empty")
     if not all(row.replicas for row in file.rows):
@@ -274,12 +252,7 @@ def format_assignment(
     replicas: Mapping[TopicPartition, Brokers],
     log_dirs: Mapping[Replica, str] = MappingProxyType({}),
 ) -> str:
-    """Format an assignment as a reassignment file of one line.
-
-    Args:
-        replicas: the replicas of each partition.
-        log_dirs: their log dirs, as far as known.
-    """
+    """Format an assignment as a reassignment file of one line."""
     rows = [_written_row(tp, replicas[tp], log_dirs) for tp in sorted_partitions(replicas)]
     return msgspec.json.encode(_WrittenFile(VERSION, rows)).decode()
 
@@ -330,11 +303,7 @@ _INTEGER = re.compile(r"[+-]?0*[0-9]{1,10}")
 
 
 def parse_broker_list(text: str) -> Brokers:
-    """Parse broker ids such as `0,1,2`, without blanks; commas at the end are ignored.
-
-    Raises:
-        ReassignProblem: an id is not an integer of 32 bits, or is there twice.
-    """
+    """Parse broker ids such as `0,1,2`, without blanks; commas at the end are ignored."""
     listed = text.rstrip(",")
     if text and not listed:
         return ()

@@ -48,7 +48,6 @@ class ReplicaDirs(msgspec.Struct, frozen=True):
     current: Mapping[Replica, str | None]
     """None where no live log dir of the broker has the replica."""
     future: Mapping[Replica, str]
-    """The log dirs to which replicas are moving."""
 
 
 async def read_dirs(
@@ -84,17 +83,9 @@ async def begin_moves(
     """Begin moves, again and again while a broker does not host the replica yet.
 
     Args:
-        writer: sends them.
-        clock: time.
-        wanted: the log dirs of the replicas.
         timeout_s: seconds to wait until each has begun; at least one attempt is made.
 
-    Yields:
-        The lines to print, as moves begin.
-
     Raises:
-        ReassignProblem: a broker has refused a move.
-        ActionFailed: the time is over.
         ClusterError: a broker cannot be reached; nothing was sent to it.
     """
     pending, until_s = dict(wanted), clock.monotonic() + timeout_s
@@ -132,9 +123,6 @@ async def check_moves(
     """Check that moves have log dirs that work, and room there.
 
     Args:
-        reader: the cluster.
-        wanted: the log dirs of the replicas.
-        states: their partitions, as they were before anything was sent.
         full_dirs: whether moves begin also where there is no room.
         sent: what goes on although no move is sent; empty before anything was sent.
 
@@ -162,8 +150,6 @@ async def check_moves(
 
 
 class _DirsSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The log dirs of brokers, as they are before moves are sent."""
-
     answers: Mapping[int, LogDirsAnswer]
     """With all replicas of each broker that has answered."""
     failures: Collection[Failure]
@@ -323,11 +309,7 @@ class LogDirThrottle:
 
     @property
     def set_on(self) -> dict[int, LogDirRate]:
-        """The brokers whose rates are ours.
-
-        Raises:
-            RunProblem: the file cannot be read.
-        """
+        """The brokers whose rates are ours."""
         try:
             return decode_untrusted(_DECODER, read_note(self._path))
         except FileNotFoundError:
@@ -346,7 +328,6 @@ class LogDirThrottle:
         """Set the rate of brokers, and remember their own one.
 
         Raises:
-            ReassignProblem: a broker has refused it, or does not say what it has.
             RunProblem: the file cannot be written; nothing was sent.
             ClusterError: nothing was sent.
         """
@@ -373,8 +354,6 @@ class LogDirThrottle:
         """Put back the rates that are still ours; return their brokers.
 
         Raises:
-            ReassignProblem: a broker has refused it; its rate stays noted.
-            RunProblem: the file cannot be read or written.
             ClusterError: nothing was sent.
         """
         ours = self.set_on

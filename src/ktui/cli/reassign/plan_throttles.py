@@ -57,10 +57,6 @@ def throttles_of_plan(
     A topic's lists do if they name only partitions of the plan, and followers only on brokers of
     their targets; the replicas from before the plan are not known any more. The rates do if all
     of them on the brokers that those lists name are the same.
-
-    Args:
-        targets: the plan.
-        settings: the throttles that are set, with their values.
     """
     lists: dict[str, set[SettingKey]] = defaultdict(set)
     for key in settings:
@@ -110,7 +106,6 @@ def lists_without_room(
     """Yield the lists of throttled replicas that cannot hold a plan's entries.
 
     Args:
-        targets: the plan.
         before: the replicas of its partitions before it.
         theirs: the lists of its topics, without the entries that go before the plan begins.
         at_once: how many partitions are submitted at once; None for all.
@@ -191,12 +186,7 @@ def clear_throttles(
     foreign: Foreign,
     say: Callable[[str], None] = click.echo,
 ) -> None:
-    """Remove throttles, and name on standard error those that stay.
-
-    Raises:
-        RunRefused, RunProblem: an engine that puts settings back cannot be started.
-        ClusterError: the cluster does not answer.
-    """
+    """Remove throttles, and name on standard error those that stay."""
     cluster = place.target.cluster
     if cluster.context.read_only:
         print_note(f"the context of {cluster.name} is read_only: throttles stay as they are")
@@ -282,11 +272,6 @@ def _going(
 async def _set_now(
     reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str]
 ) -> tuple[dict[SettingKey, str], dict[ConfigResource, str]]:
-    """Read the throttle settings that are made on brokers and on topics.
-
-    Returns:
-        Their values, and the brokers and topics that could not be read, with reasons.
-    """
     resources = {broker_resource(broker): _RATES for broker in cluster.online} | {
         topic_resource(topic): REPLICAS for topic in topics
     }

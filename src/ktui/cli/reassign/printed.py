@@ -204,13 +204,7 @@ def verified_partitions(
     listed: Mapping[TopicPartition, Reassignment],
     described: Mapping[TopicPartition, Brokers],
 ) -> dict[TopicPartition, Verified]:
-    """Verify each partition of a file, in the order of the lines.
-
-    Args:
-        targets: the file's replicas.
-        listed: the reassignments of the cluster.
-        described: the present replicas of the partitions that exist.
-    """
+    """Verify each partition of a file, in the order of the lines."""
     found = {}
     for tp in sorted_partitions(targets):
         name, current, target = clean(str(tp)), described.get(tp, ()), targets[tp]
@@ -235,10 +229,8 @@ def verified_log_dirs(
     """Verify each replica for which a file names a log dir, in the order of the lines.
 
     Args:
-        targets: the file's log dirs.
         current: the log dir of each replica; None where no live log dir has the replica. A replica
             whose broker did not answer for it is not in there.
-        future: the log dirs to which replicas are moving.
     """
     return {
         replica: _log_dir(replica, targets[replica], current, future)

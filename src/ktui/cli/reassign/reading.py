@@ -35,11 +35,7 @@ _FRESH_WITHIN_S = 5.0
 
 
 def cluster_choice(arguments: Arguments) -> ClusterChoice:
-    """Return the options that name the cluster.
-
-    Raises:
-        BadArguments: one of them was given twice, or without its value.
-    """
+    """Return the options that name the cluster."""
     config = arguments.text("command-config")
     return ClusterChoice(
         arguments.text("bootstrap-server"),
@@ -49,31 +45,17 @@ def cluster_choice(arguments: Arguments) -> ClusterChoice:
 
 
 def state_of(arguments: Arguments) -> StateDir:
-    """Return the state directory.
-
-    Raises:
-        BadArguments: it was given twice.
-    """
+    """Return the state directory."""
     return resolve_state_dir(arguments.text("state-dir"))
 
 
 def reassignment_file(arguments: Arguments) -> ReassignmentFile:
-    """Read the file of --reassignment-json-file.
-
-    Raises:
-        BadArguments: the option was given twice.
-        ReassignProblem: the file cannot be read, or holds no reassignment.
-    """
+    """Read the file of --reassignment-json-file."""
     return parse_reassignments(read_file(Path(arguments.text("reassignment-json-file") or "")))
 
 
 async def describe(reader: ClusterReader, topics: Collection[str]) -> TopicsAnswer:
-    """Describe topics as they are now, where the cluster can prove that.
-
-    Raises:
-        ReassignProblem: a topic cannot be described; a topic that is absent is in the answer.
-        ClusterError: the cluster does not answer.
-    """
+    """Describe topics as they are now, where the cluster can prove that."""
     metadata = FreshMetadata(reader, SystemClock())
     answer, _ = await metadata.describe(topics, within_s=_FRESH_WITHIN_S)
     for failure in answer.failures:
@@ -84,12 +66,7 @@ async def describe(reader: ClusterReader, topics: Collection[str]) -> TopicsAnsw
 async def describe_existing(
     reader: ClusterReader, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, PartitionState]:
-    """Describe partitions that have to exist.
-
-    Raises:
-        ReassignProblem: a topic or a partition does not exist, or cannot be described.
-        ClusterError: the cluster does not answer.
-    """
+    """Describe partitions that have to exist."""
     answer = await describe(reader, {tp.topic for tp in partitions})
     for topic in sorted_topics(answer.absent):
         raise ReassignProblem(printed.unknown_topic(topic))
@@ -99,11 +76,7 @@ async def describe_existing(
 
 
 def list_reassignments(arguments: Arguments) -> None:
-    """Print every reassignment of the cluster.
-
-    Raises:
-        ClusterError: the controller does not answer.
-    """
+    """Print every reassignment of the cluster."""
     listed = asyncio.run(_listed(cluster_choice(arguments).cluster()))
     click.echo(printed.current_reassignments(listed))
 
@@ -114,13 +87,7 @@ async def _listed(cluster: Cluster) -> Mapping[TopicPartition, Reassignment]:
 
 
 def generate(arguments: Arguments) -> None:
-    """Print the present assignment of topics, and a proposed one. Nothing is started.
-
-    Raises:
-        ReassignProblem: a file, a topic or the list of brokers cannot be used.
-        PlacementProblem: the brokers cannot hold the topics.
-        ClusterError: the cluster does not answer.
-    """
+    """Print the present assignment of topics, and a proposed one. Nothing is started."""
     file = read_file(Path(arguments.text("topics-to-move-json-file") or ""))
     brokers = parse_broker_list(arguments.text("broker-list") or "")
     topics = parse_topics(file)
@@ -138,7 +105,6 @@ def generate(arguments: Arguments) -> None:
 async def _read(
     cluster: Cluster, topics: tuple[str, ...]
 ) -> tuple[Mapping[TopicPartition, Brokers], Mapping[Replica, str], Mapping[int, str | None]]:
-    """Read the replicas of topics, their log dirs, and the rack of each live broker."""
     async with aclosing(cluster.reader()) as reader:
         answer = await describe(reader, topics)
         for topic in sorted_topics(answer.absent):
@@ -151,12 +117,7 @@ async def _read(
 
 
 def show_progress(arguments: Arguments) -> None:
-    """Print the status of each replica of a file, once.
-
-    Raises:
-        ReassignProblem: the file cannot be read.
-        ClusterError: the cluster does not answer.
-    """
+    """Print the status of each replica of a file, once."""
     targets = reassignment_file(arguments).replicas
     asyncio.run(_show(cluster_choice(arguments).cluster(), targets))
 

@@ -42,7 +42,6 @@ from ktui.planning.plan import Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
 
 PROGRAM = "ktui reassign"
-"""The name in an ownership claim, where a run would be."""
 SETTLES_S = 20.0
 """Seconds to wait for an engine that settles a run."""
 _PAUSE_S = 0.2
@@ -71,19 +70,11 @@ class RunsPlace(NamedTuple):
         )
 
     def check_gate(self) -> None:
-        """Check that the cluster's cancel gate is open.
-
-        Raises:
-            RunRefused: it is shut; names who shut it, and how to open it.
-        """
+        """Check that the cluster's cancel gate is open."""
         check_gate_open(self.state, self.cluster_id, cancel_cluster_options(self.target.names))
 
     async def check_owner(self) -> None:
-        """Check that no other state directory owns the cluster.
-
-        Raises:
-            RunRefused: another one does.
-        """
+        """Check that no other state directory owns the cluster."""
         if self.owner is not None:
             await check_no_other_owner(self.owner)
 
@@ -121,9 +112,6 @@ def check_not_live(
     """Check that no live run is to move any of these partitions.
 
     A run that an engine only settles is waited for: that takes seconds.
-
-    Raises:
-        RunRefused: one is; names the partitions and the run.
     """
     until_s = time.monotonic() + SETTLES_S
     while True:
@@ -158,9 +146,6 @@ def settle(
 
     Returns:
         The run as it is left, and the settings that were put back.
-
-    Raises:
-        RunRefused, RunProblem: the engine cannot be started, or has died.
     """
     before = RunClient(place.state.run(name)).read().run
     waiting = tuple(tp for tp, track in before.tracks.items() if waits(track))
@@ -184,14 +169,7 @@ def carry_on(
     """Let an engine go on with a left run; return the run once the engine has left it again.
 
     Args:
-        launch: the engine.
-        commands: what the engine begins with.
-        limit_s: seconds to wait for its end.
         check: refuses the start; it is called while no other run can be started.
-
-    Raises:
-        RunRefused: the engine cannot be started, or has refused a command.
-        RunProblem: the engine has died.
     """
     client, numbers = RunClient(launch.state.run(launch.name)), list[int]()
 
@@ -243,17 +221,11 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
     """Submit a plan; return once all is submitted, and the engine has left.
 
     Args:
-        place: the cluster and the state directory.
-        submission: what to submit.
         left: a run of an earlier call that has not ended; the plan joins it. Partitions that it
             moves elsewhere are cancelled first, and then go on to the new target.
 
     Returns:
         Why Kafka refused partitions, or why they could not be submitted.
-
-    Raises:
-        RunRefused, RunProblem: the engine cannot be started, or has died.
-        ClusterError: the cluster does not answer.
     """
     seen = asyncio.run(_read(place, submission.plan))
     if left is None:
@@ -338,7 +310,6 @@ def not_taken(
 
     Args:
         run: the run that the plan is in, once its engine has left it.
-        plan: the plan.
         listed: the reassignments that Kafka lists after that.
     """
     reasons = {

@@ -22,8 +22,6 @@ from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What the cluster has of a file's partitions."""
-
     cluster_id: str
     listed: Mapping[TopicPartition, Reassignment]
     replicas: Mapping[TopicPartition, Brokers]
@@ -33,12 +31,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def verify(arguments: Arguments) -> None:
-    """Print the state of each partition of a file, and remove throttles that are over.
-
-    Raises:
-        ReassignProblem: the file, or a topic, cannot be read.
-        ClusterError: the cluster does not answer.
-    """
+    """Print the state of each partition of a file, and remove throttles that are over."""
     file = reassignment_file(arguments)
     targets, choice = file.replicas, cluster_choice(arguments)
     seen = asyncio.run(_read(choice.cluster(), file))

@@ -46,8 +46,6 @@ _STOPPED = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK)
 
 
 class _End(NamedTuple):
-    """The end of a move, as it was recorded."""
-
     at: datetime
     tp: TopicPartition
     cancelled: Brokers | None
@@ -88,9 +86,6 @@ def plan_outcomes(
     """Return where the partitions of a plan stand, in its order.
 
     Args:
-        targets: the plan.
-        states: the plan's partitions that exist, as they are now.
-        listed: the reassignments of the cluster.
         cancelled: the target of the last cancelled move of partitions.
     """
     return [
@@ -234,7 +229,6 @@ def _place(target: Target, state: StateDir, cluster_id: str) -> RunsPlace:
 
 
 def _runs_of(state: StateDir, cluster_id: str) -> Iterator[Run]:
-    """Yield the runs of a cluster that can be read, oldest first."""
     for summary in reversed(list(all_runs(state))):
         if summary.cluster_id == cluster_id:
             yield RunClient(state.run(summary.name)).read().run

@@ -87,7 +87,6 @@ class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
     moving: int
     """Partitions that the last answered poll found being reassigned."""
     written_bytes: int
-    """Compressed bytes written so far."""
     problem: str | None
     """Why recording stopped, or what of this poll was not recorded; null if all was."""
 
@@ -123,11 +122,7 @@ class RecordLoop:
         self._path: Path | None = None
 
     async def run(self, stop: asyncio.Event) -> RecordingEnd:
-        """Poll until the end condition holds, or `stop` is set.
-
-        Raises:
-            ClusterError: the first poll failed.
-        """
+        """Poll until the end condition holds, or `stop` is set."""
         while True:
             started_s = self._clock.monotonic()
             await self._poll_unless(stop)
@@ -231,11 +226,7 @@ async def record(  # noqa: PLR0913 - an option each
     limits: Retention | None,
     json: bool,
 ) -> int:
-    """Record a cluster until the end condition holds, and return the exit code.
-
-    Raises:
-        ClusterError: the first poll failed.
-    """
+    """Record a cluster until the end condition holds, and return the exit code."""
     clock, stop, line = SystemClock(), asyncio.Event(), ProgressLine()
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
     report = _print_json if json else lambda recorded: line.show(recorded.line)
@@ -287,10 +278,6 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
     """Copy every session in a file or a folder, with names hidden, and print a summary.
 
     Damaged lines are left out of the copy, and reported.
-
-    Raises:
-        FileProblem: there is no recording, the copy exists already, or the key cannot be used.
-        StateDirProblem: the state directory cannot be used.
     """
     copied = CopyJson(to=str(to.absolute()))
     segments, problems = find_segments(source)

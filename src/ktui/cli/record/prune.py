@@ -75,21 +75,12 @@ class Pruned(msgspec.Struct, frozen=True):
 
 
 def recording_folders(state: StateDir) -> tuple[Path, ...]:
-    """Return the folders for recordings in a state directory; some may not exist.
-
-    Raises:
-        StateDirProblem: the state directory cannot be read.
-    """
+    """Return the folders for recordings in a state directory; some may not exist."""
     return (state.recordings, *(run.recording for run in state.run_dirs()))
 
 
 def read_lakes(places: Collection[str], state: StateDir) -> tuple[LakeSegments, ...]:
-    """Read which segments lakes have: those named, or else that of the state directory, if any.
-
-    Raises:
-        BadInput: a named lake is not in a folder of this machine, or there is none.
-        FileProblem: a lake cannot be read.
-    """
+    """Read which segments lakes have: those named, or else that of the state directory, if any."""
     if places:
         return tuple(map(read_lake, places))
     usual = lake_in(state.path / "lake")
@@ -103,11 +94,7 @@ def amount(segments: Collection[StoredSegment]) -> str:
 
 
 def given_limits(older_than: str | None, keep: str | None) -> Retention | None:
-    """Return the limits that the options --older-than and --keep give; None without either.
-
-    Raises:
-        BadInput: no time, or no size.
-    """
+    """Return the limits that the options --older-than and --keep give; None without either."""
     if older_than is None and keep is None:
         return None
     return Retention(
@@ -159,11 +146,7 @@ def prune(request: PruneRequest, now_ms: int) -> Pruned:
     """Remove the oldest segments beyond the limits, and then empty folders.
 
     Args:
-        request: where to prune, and how much.
         now_ms: wall time, milliseconds since 1970.
-
-    Raises:
-        FileProblem: a folder cannot be read; nothing has been removed.
     """
     found = [(folder, *each) for folder in request.folders for each in stored_sessions(folder)]
     sessions = {session: segments for _, session, segments in found}
@@ -206,7 +189,6 @@ class _Needs:
 
 
 def _run_of(session: Path) -> RunDir | None:
-    """Return the run whose engine recorded a session: STATE/runs/RUN/recording/CLUSTER/SESSION."""
     of_run = [each.name for each in session.parents[1:4:2]] == ["recording", "runs"]
     return RunDir(session.parents[2]) if of_run else None
 
@@ -325,7 +307,6 @@ def _amount_json(segments: Collection[StoredSegment]) -> dict[str, int]:
 
 
 def _json(pruned: Pruned, *, dry_run: bool) -> dict[str, object]:
-    """Return the JSON form; a removed file is kept for nothing, so `kept_for` is null."""
     removed, staying = pruned.removal.removed, pruned.choice.staying
     each_for: list[tuple[KeptFor | None, Collection[StoredSegment]]] = [(None, removed)]
     each_for += staying.items()

@@ -84,16 +84,11 @@ class RehearseOptions(RunChoices, frozen=True, kw_only=True):
     events: tuple[str, ...]
     thresholds: Thresholds
     record: Path | None
-    """The folder of the recording; None for none."""
 
     def rehearsed_run(
         self, context: Context, path: Path, plan: Plan, allowed: Allowances
     ) -> NewRun:
-        """Return the run to rehearse, without what only the real world has.
-
-        Raises:
-            BadInput: an option needs the real world, or contradicts the context.
-        """
+        """Return the run to rehearse, without what only the real world has."""
         for option, given in (
             (SLI_COMMAND, self.throttle.sli_command),
             (SLI_PROMETHEUS, self.throttle.sli_prometheus),
@@ -111,11 +106,7 @@ class RehearseOptions(RunChoices, frozen=True, kw_only=True):
         return msgspec.structs.replace(new, options=options, rate=None)  # it is the twin's
 
     def faults(self, spec: ClusterSpec) -> tuple[Fault, ...]:
-        """Return the faults, checked against a cluster.
-
-        Raises:
-            BadInput: one cannot be used.
-        """
+        """Return the faults, checked against a cluster."""
         return tuple(_fault(text, spec) for text in self.events)
 
 
@@ -123,7 +114,6 @@ class TwinSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where the twin comes from."""
 
     twin: Path | Cluster
-    """A file, or the cluster."""
     reading: TwinReading
     state: StateDir
 
@@ -136,12 +126,6 @@ class TwinSource(msgspec.Struct, frozen=True, kw_only=True):
 def _twin_source(
     *, file: Path | None, choice: ClusterChoice, reading: TwinReading, state: StateDir
 ) -> TwinSource:
-    """Choose the file or the cluster.
-
-    Raises:
-        BadInput: both or none are named, or the connection settings cannot be used.
-        FileProblem: the config file cannot be used, or has no such context.
-    """
     if file is None:
         return TwinSource(twin=choice.cluster(), reading=reading, state=state)
     of_cluster = [
@@ -280,9 +264,7 @@ class StartCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What a start of a rehearsed plan has, beside its limits, its throttle and its schedule."""
 
     path: Path
-    """The plan."""
     given: tuple[str, ...]
-    """Options, as they were given."""
     context: Context
     """The context whose limits and throttle hold without options."""
     state: StateDir
@@ -329,7 +311,6 @@ def _moment(at: datetime) -> str:
 
 
 def _of_brokers(limits: Limits) -> Iterator[list[str]]:
-    """Yield the options of each broker that has limits of its own."""
     for each in limits.brokers:
         words = ["--broker", str(each.broker)]
         for option in OF_ONE_BROKER:
@@ -428,11 +409,7 @@ def command(
 
 
 def _in_view(speed: float | None, *, headless: bool, json: bool, how: RehearseOptions) -> bool:
-    """Return whether the rehearsal is shown in the view; else there is a report.
-
-    Raises:
-        BadInput: the options ask for a report, and for a speed.
-    """
+    """Return whether the rehearsal is shown in the view; else there is a report."""
     asks = {
         "--headless": headless,
         "--json": json,
@@ -450,13 +427,7 @@ def _in_view(speed: float | None, *, headless: bool, json: bool, how: RehearseOp
 
 
 def _twin(source: TwinSource, plan: Plan) -> Twin:
-    """Return the twin to rehearse on: that of a file, or one of the cluster as it is now.
-
-    Raises:
-        BadInput: there is no twin of the cluster, or an option cannot be used.
-        ClusterError: the cluster cannot be read.
-        FileProblem: a file cannot be used; with the line.
-    """
+    """Return the twin to rehearse on: that of a file, or one of the cluster as it is now."""
     if isinstance(source.twin, Path):
         return load_twin(source.twin)
     taken = twin_of_cluster(source.twin, plan, source.reading, source.state)

@@ -47,20 +47,15 @@ class LivePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A plan to be rehearsed in the view, with what its report says about it."""
 
     plan: str
-    """The plan's file, cleaned for the terminal."""
     rehearsal: Rehearsal
     twin: Twin
     given_rate: bool
-    """Whether an option gave the copy rate."""
     findings: tuple[Finding, ...]
     start: StartCommand
     record: Path | None = None
-    """The folder for a recording of each time that it is played; None for none."""
 
 
 class _Closed(NamedTuple):
-    """What a view was like when it was closed."""
-
     again: bool
     report: str
     speed: float

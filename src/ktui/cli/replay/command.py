@@ -84,11 +84,7 @@ def join_sessions(sessions: Sequence[Session]) -> list[Playable]:
 
 
 def choose_recording(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
-    """Return the recording to play, and prompt for it where needed.
-
-    Raises:
-        BadInput: no recording matches, or several do and there is no terminal; names all of them.
-    """
+    """Return the recording to play, and prompt for it where needed."""
     if session_id is not None:
         return _named(known, session_id)
     if len(known) == 1:
@@ -135,12 +131,7 @@ def _until_ms(session: Session) -> int:
 
 
 def find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
-    """Return the sessions of a file or folder; if there is no such file, those of a run.
-
-    Raises:
-        FileProblem: the file or folder has no recording.
-        BadInput: there is neither such a file nor such a run, or the run has no recording.
-    """
+    """Return the sessions of a file or folder; if there is no such file, those of a run."""
     if Path(path).exists():
         return find_sessions(Path(path))
     try:

@@ -67,13 +67,7 @@ def replay_app(
     """Make an app that plays a recording; the caller runs it.
 
     Args:
-        tape: the recording.
-        at_s: the second of the recording to begin at.
-        recording: the recording's name on the screen.
-        speed: how many seconds of the recording pass in one real second.
-        theme: the theme to start with.
         again: returns the command that replays from a position.
-        real: the real clock; None for the system's.
     """
     from_s = tape.from_s
     clock = ReplayClock(tape.wall(from_s), from_s, tape.until_s, speed=speed, real=real)
@@ -248,7 +242,6 @@ class ShownRecording(msgspec.Struct, frozen=True, kw_only=True):
 
     tape: Tape
     name: str
-    """Its name on the screen."""
     again: str
     """The beginning of the command that replays it from a position."""
     state: StateDir
@@ -258,19 +251,7 @@ class ShownRecording(msgspec.Struct, frozen=True, kw_only=True):
 def show_recording(
     shown: ShownRecording, at_s: float, *, speed: float, theme: str | None, branch: bool
 ) -> None:
-    """Play a recording, and its branches in between.
-
-    Args:
-        shown: the recording.
-        at_s: the second of the tape to begin at.
-        speed: seconds of the recording in one real second.
-        theme: the theme to start with.
-        branch: whether to begin with a branch of that second, instead of playing.
-
-    Raises:
-        BadInput: there is no twin of the moment.
-        FileProblem: the insights of the cluster cannot be read.
-    """
+    """Play a recording, and its branches in between."""
     point = _first_point(shown, at_s) if branch else None
     plays = point is None
     while True:

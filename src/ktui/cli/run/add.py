@@ -70,7 +70,6 @@ class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
     on_conflict: OnConflict
     findings: tuple[Finding, ...]
     counts: dict[JoinEffect, int]
-    """The number of the plan's partitions, by treatment."""
     answer: AnswerJson | None
     """The engine's answer; null if nothing was asked of it: a problem, or nothing to do."""
 

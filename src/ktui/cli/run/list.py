@@ -62,7 +62,6 @@ def command(
 async def _poll(
     cluster: Cluster, topics: tuple[str, ...], partitions: tuple[TopicPartition, ...]
 ) -> Observation:
-    """Poll once, and check that the cluster has what was asked for."""
     interest, clock = Interest(frozenset(topics), frozenset(partitions)), SystemClock()
     async with (
         aclosing(cluster.reader()) as reader,

@@ -163,7 +163,6 @@ def _throttle(run: RunDetails) -> Iterator[tuple[str, str]]:
 
 
 def _objective(objective: Objective, held: RateHeld | None) -> Iterator[tuple[str, str]]:
-    """Yield the objective and its rates, then the brokers with the lowest ones."""
     words = "nothing was copied yet" if held is None else held_text(held, objective)
     yield "objective", f"{objective}: {words}"
     brokers = () if held is None else held.brokers

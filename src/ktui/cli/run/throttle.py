@@ -178,11 +178,6 @@ def _found_now(ours: StandingSetting, found: SettingsAnswer) -> StandingSetting:
 def _asked(run: Run, unread: str, read: Callable[[ClusterReader], Awaitable[_T]]) -> _T | None:
     """Return what a reader of the run's cluster answers at once.
 
-    Args:
-        run: the run.
-        unread: the words of the warning if it cannot be read.
-        read: asks the reader.
-
     Returns:
         None on a simulated cluster, and after a warning.
     """
@@ -206,11 +201,7 @@ def _asked(run: Run, unread: str, read: Callable[[ClusterReader], Awaitable[_T]]
 
 
 def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
-    """Check that, by the estimate, new rates let some copy of what a run has left end.
-
-    Raises:
-        BadInput: none would.
-    """
+    """Check that, by the estimate, new rates let some copy of what a run has left end."""
     left = [track for track in run.tracks.values() if not track.state.ended]
     if slow or not left or not rates.lower_than(run.throttled.rates):
         return

@@ -195,16 +195,10 @@ def start_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.V
 
 
 start_options = start_options_without()
-"""Adds the options of a run to be started; passes them as `how`, a `StartOptions`."""
 
 
 def check_new_run(new: NewRun, target: Target, how: StartOptions) -> CheckedRun:
-    """Read the cluster for a run, and check the run against it.
-
-    Raises:
-        BadInput: the context's command for events cannot be used.
-        ClusterError: the cluster cannot be read.
-    """
+    """Read the cluster for a run, and check the run against it."""
     options = with_event_command(new.options, target.cluster.context.on_event)
     new = msgspec.structs.replace(new, options=options)
     standing = Standing(
@@ -246,9 +240,6 @@ def carry_out(
     """Start a run, show it, and return the exit code.
 
     Args:
-        checked: the run.
-        target: its cluster.
-        how: the options.
         before: does what precedes the run, once nothing forbids its start.
     """
     new, cluster_id = checked.new, checked.facts.cluster_id

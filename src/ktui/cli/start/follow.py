@@ -103,9 +103,6 @@ def follow(
     The first SIGINT pauses the run; another, or SIGTERM, leaves it.
 
     Args:
-        start: returns the engine, which owns the run.
-        state: the state directory of the run.
-        json: whether each event is printed as a line of JSON.
         after: the number of the last event that is not printed.
         on_event: the command that gets the notices; None for that of the run's options.
     """
@@ -126,8 +123,6 @@ def follow(
 
 
 class _Following:
-    """A run that is being followed."""
-
     def __init__(
         self,
         engine: Engine,
@@ -247,11 +242,6 @@ def show_run(
     """Start an engine, and show its run until the run ends or the view is closed.
 
     Args:
-        start: returns the engine, which owns the run.
-        where: the cluster.
-        state: the state directory of the run.
-        headless: the result of `is_headless`.
-        json: whether each event is printed as a line of JSON.
         after: the number of the last event that is not printed.
         on_event: the command that gets the notices; None for that of the run's options.
 

@@ -327,13 +327,7 @@ class ClusterRehearser:
         Cancelling this ends it.
 
         Args:
-            wanted: the run as it would be started.
-            progress: is called with what is being done, in words.
             anew: whether to take another snapshot, although the last one is of this plan.
-
-        Raises:
-            RunProblem: the plan cannot be rehearsed; the text has the reason.
-            ClusterError: the cluster cannot be read.
         """
         options = msgspec.structs.replace(wanted.options, record=False)
         if (problem := options.figure_problem(options.throttle.objective)) is not None:
@@ -377,7 +371,6 @@ class ClusterRehearser:
     async def _snapshot(
         self, plan: Plan, progress: Callable[[str], None], *, anew: bool
     ) -> ClusterTwin:
-        """Return the last snapshot if it is of this plan, else a new one."""
         if self._taken is not None and self._taken[0] == plan and not anew:
             return self._taken[1]
         measures = f", and measuring for {as_duration(self._measure_s)} what producers write"

@@ -45,11 +45,7 @@ class TwinReading(msgspec.Struct, frozen=True):
 
     @property
     def measure_s(self) -> float:
-        """How long inbound rates are measured, in seconds; 0 for not at all.
-
-        Raises:
-            BadInput: the time cannot be used.
-        """
+        """How long inbound rates are measured, in seconds; 0 for not at all."""
         return common.parse_time("--measure", _MEASURED if self.measure is None else self.measure)
 
     @property
@@ -77,7 +73,6 @@ twin_reading_options: Callable[[Verb[R]], Verb[R]] = grouped(
         ),
     },
 )
-"""Adds the options of how a cluster is read; passes them as `reading`, a `TwinReading`."""
 
 
 def twin_of_cluster(
@@ -87,13 +82,7 @@ def twin_of_cluster(
     state: StateDir,
     hide: Hide = keep,
 ) -> ClusterTwin:
-    """Read a cluster, say so, and return its twin.
-
-    Raises:
-        BadInput: there is no twin of this cluster, or an option cannot be used.
-        ClusterError: the cluster cannot be read, or sizes may not be.
-        FileProblem: the insights cannot be used.
-    """
+    """Read a cluster, say so, and return its twin."""
     measure_s = reading.measure_s
     if measure_s:
         print_note(f"reading {cluster.name}, and measuring for {as_duration(measure_s)}")
@@ -130,14 +119,7 @@ def twin_notes(twin: ClusterTwin) -> Iterator[str]:
 async def take_cluster_twin(
     cluster: Cluster, plan: Plan | None, reading: TwinReading, state: StateDir, hide: Hide = keep
 ) -> ClusterTwin:
-    """Read a cluster through a connection of its own, and return its twin.
-
-    Raises:
-        BadInput: an option cannot be used.
-        CannotSnapshot: there is no twin of this cluster.
-        ClusterError: the cluster cannot be read, or sizes may not be.
-        FileProblem: the insights cannot be used.
-    """
+    """Read a cluster through a connection of its own, and return its twin."""
     version = _version(await cluster.release())
     async with aclosing(cluster.reader()) as reader:
         return await take_twin(
@@ -152,14 +134,12 @@ async def take_cluster_twin(
 
 
 def _version(release: str | None) -> str | None:
-    """Return the version of the simulator that is closest to a release of Kafka."""
     if release is None or release in VERSIONS:
         return release
     return VERSIONS[0] if release.startswith("before") else VERSIONS[-1]
 
 
 def _rates(path: Path | None, state: StateDir, cluster_id: str) -> SnapshotRates:
-    """Return the rates of a cluster: by the file that is named, or by the state directory."""
     if path is None:
         return rates_of(EarlierRuns(state)(cluster_id))
     insights = read_insights(path)

@@ -120,9 +120,6 @@ class ProcessEngines:
         """Check that a run's principal may set a throttle, and measure its objective.
 
         The run's engine sets it. So nothing is refused where that may be somebody else.
-
-        Raises:
-            RunRefused: a permission is missing; names it.
         """
         if run.started is None or run.started.connection != self._names:
             return
@@ -171,7 +168,6 @@ class ProcessEngines:
 
         Raises:
             RunRefused: another state directory owns the cluster; nothing was sent.
-            ClusterError: the cluster does not answer.
         """
         claim = claim_request(self._cluster, self._state, await self._cluster_id(), CORDON_CLAIM)
         if claim is not None:
@@ -222,9 +218,7 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
     poll_interval_s: float | None = None
     theme: str | None = None
     filter_text: str = ""
-    """The filter to begin with."""
     recorder: Recorder | None = None
-    """Records every poll; None to record nothing."""
     on_event: str = ""
     """The command that the view runs when the engine of its run dies; empty for none."""
 

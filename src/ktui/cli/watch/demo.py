@@ -129,7 +129,6 @@ class SimulatedEngines:
     permits: Permits | None = None
     """Nobody to ask: simulated brokers let anybody do anything."""
     throttle = ""
-    """The default throttle: none."""
     canary = True
     """The default: simulated producers measure an objective."""
     rehearser: PlanRehearser | None = None
@@ -184,11 +183,7 @@ class SimulatedEngines:
         yield ClusterPorts(self._cluster.reader(), self._cluster.writer())
 
     def launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
-        """Start the engine of a run that has been made, after `ask` has written its commands.
-
-        Raises:
-            RunProblem: the run has an owner already, or its journal cannot be read.
-        """
+        """Start the engine of a run that has been made, after `ask` has written its commands."""
         ownership = own_run(folder)
         try:
             ask()
@@ -321,11 +316,7 @@ def command(
 
 
 def find_scenario(scenario: str) -> Path:
-    """Return the file of a shipped scenario, or the file that the user named.
-
-    Raises:
-        BadInput: there is neither.
-    """
+    """Return the file of a shipped scenario, or the file that the user named."""
     if not scenario.strip():
         raise BadInput(f"no scenario was named. Choose one of {', '.join(shipped_names())}")
     if scenario in shipped_names():
@@ -350,15 +341,10 @@ class Playing(NamedTuple):
 
     scenario: Scenario
     name: str
-    """The cluster's name on the screen."""
     seed: int = 0
-    """The seed of all random events."""
     pictures: Path = Path()
-    """The folder for pictures of the screen."""
     theme: str | None = None
-    """The theme to start with."""
     record: Path | None = None
-    """The folder for a recording; None for none."""
 
 
 async def _play(playing: Playing, speed: float) -> tuple[PlayNext | None, float, str | None]:
@@ -381,8 +367,6 @@ async def demo_app(
     """Start a simulated cluster with a scenario, and make an app for it; the caller runs the app.
 
     Args:
-        playing: the scenario, and how to play it.
-        clock: the cluster's clock, which the app shows and controls.
         recorder: records each poll, and the events of runs; closed at the end. The cluster has an
             id of its own then: stories overlap in time, for each begins now and runs fast.
     """
@@ -442,7 +426,6 @@ def recorder_of(folder: Path, story: str, clock: Clock) -> Recorder:
 async def _start_paced_run(
     scenario: Scenario, cluster: SimulatedCluster, app: DemoApp, engines: SimulatedEngines
 ) -> None:
-    """Start a run of the plan at its time, with the scenario's limits and throttle."""
     if scenario.plan is None:
         return
     await cluster.clock.sleep(scenario.plan.start_s)
