@@ -35,7 +35,6 @@ class StoryMoments:
         self.seen: set[StoryMoment] = set()
 
     def note(self, now: Overview, run: RunStatus | None) -> None:
-        """Note what a poll shows."""
         sums = now.totals
         done = sums.done or (run is not None and run.counts.get(State.DONE, 0))
         trouble = {
@@ -75,11 +74,9 @@ class CaptionTrack:
 
     @property
     def shown(self) -> Caption | None:
-        """The caption that is shown; None before the first."""
         return None if self._shown < 0 else self.captions[self._shown]
 
     def advance(self, now_s: float, seen: set[StoryMoment]) -> None:
-        """Go on to the last caption that is due; none comes back."""
         for index in range(len(self.captions) - 1, self._shown, -1):
             caption = self.captions[index]
             if caption.when in seen or (caption.at_s is not None and caption.at_s <= now_s):
@@ -91,11 +88,7 @@ _SIGN = Piece("» ", "moving", bold=True)
 
 
 class CaptionLine(Widget):
-    """Draws a caption. It is always as high as the story's longest one: nothing above jumps.
-
-    Args:
-        captions: all captions of the story.
-    """
+    """Draws a caption. It is always as high as the story's longest one: nothing above jumps."""
 
     DEFAULT_CSS = """
     CaptionLine { height: auto; padding: 0 2; background: $cursor; }
@@ -107,7 +100,6 @@ class CaptionLine(Widget):
         self._shown: Caption | None = None
 
     def show(self, caption: Caption | None) -> None:
-        """Show a caption; None for none yet."""
         if caption != self._shown:
             self._shown = caption
             self.refresh()
@@ -142,11 +134,7 @@ def picture_name(story: str, at_s: float) -> str:
 
 
 def save_picture(folder: Path, name: str, svg: str) -> Path:
-    """Write a picture, whole or not at all, and return its path; no picture is replaced.
-
-    Raises:
-        OSError: the picture cannot be written.
-    """
+    """Write a picture, whole or not at all, and return its path; no picture is replaced."""
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
     path = next(p for each in names if not os.path.lexists(p := folder / f"{each}.svg"))
     write_output(path, svg.encode(), mode=_FOR_ALL)

@@ -197,7 +197,6 @@ class KtuiApp(App[None], Services):
         self._tls_unverified = tls_unverified
         self._recorder = recorder
         self._recording_problem: str | None = None
-        """Why recording has stopped, once that was reported."""
         self._stale_throttles, self._down = StaleThrottles(), DownBrokers()
         self._poll_loop = (
             source
@@ -221,7 +220,6 @@ class KtuiApp(App[None], Services):
             self.unregister_theme(name)
 
     def _use_few_colours(self) -> None:
-        """Use the terminal's own colours where it has 16, unless a theme was asked for."""
         few = self.console.color_system == "standard" and not self.no_color
         if few and self._theme_name is None and not self.is_headless:
             self.theme = FEW_COLOURS
@@ -274,14 +272,12 @@ class KtuiApp(App[None], Services):
             self._set_terminal_title("cluster lost")
 
     def _report_recording(self) -> None:
-        """Report once why recording has stopped; the header keeps showing that it has."""
         problem = None if self._recorder is None else self._recorder.problem
         if problem is not None and problem != self._recording_problem:
             self._recording_problem = problem
             self.report_news(problem, "error")
 
     def show_polled(self) -> None:
-        """Read what has changed in the run, and have every screen draw the last poll."""
         self.refresh_run()
         if self.progress.last is not None:
             self._stale_throttles.note(self.progress.last, self.run_controller.throttles)
@@ -299,13 +295,11 @@ class KtuiApp(App[None], Services):
         self.watch_screen.forget_polls()
 
     def refresh_run(self) -> None:
-        """Read new events of the run, and look for new runs."""
         self.run_controller.refresh()
         if self._finds_runs:
             self.run_catalog.find_runs()
 
     def draw_screens(self) -> None:
-        """Have every screen draw what is known."""
         for screen in self.screen_stack:
             if isinstance(screen, ShowsProgress):
                 screen.show_progress()
@@ -322,7 +316,6 @@ class KtuiApp(App[None], Services):
 
     @property
     def overview(self) -> Overview:
-        """The summary of that progress."""
         return self._poll_loop.overview
 
     @property
@@ -387,17 +380,12 @@ class KtuiApp(App[None], Services):
         name: str | None = None,
         pause: bool = False,
     ) -> Timer:
-        """Return a timer that fires, however late.
-
-        Textual gives up one that got no processor time for its whole delay. That of a resize, 8 ms,
-        is one of them, and without it the view keeps its old size for good.
-        """
+        """Textual gives up a late timer; without that of a resize the view keeps its old size."""
         timer = super().set_timer(delay, callback, name=name, pause=pause)
         timer._skip = False  # noqa: SLF001 - Textual has no argument for it
         return timer
 
     def clear_notifications(self) -> None:
-        """Show the footer's keys again."""
         self._footer_messages.clear()
 
     @property
@@ -425,7 +413,6 @@ class KtuiApp(App[None], Services):
 
     @property
     def marked(self) -> Collection[TopicPartition]:
-        """The partitions that are marked."""
         return self.watch_screen.partition_list.marked
 
     def works(self, action: str) -> bool:
@@ -461,20 +448,16 @@ class KtuiApp(App[None], Services):
         self._poll_loop.poll_now()
 
     def refresh_screens(self) -> None:
-        """Have every screen draw what is known, and poll at once, as after attaching to a run."""
         self.draw_screens()
         self.poll_now()
 
     def expect_history(self) -> None:
-        """Keep the polls from now on for a history that is being read."""
         self._poll_loop.expect_history()
 
     def add_history(self, past: Progress | None) -> None:
-        """Start this view's history with what was seen before it was opened; None for nothing."""
         self._poll_loop.add_history(past)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read settings that the run has changed again in the next poll."""
         self._poll_loop.settings_changed(topics, brokers)
 
     def cluster_status(self) -> Status:
@@ -531,7 +514,6 @@ class KtuiApp(App[None], Services):
         return own is None or not isinstance(self.screen, own)
 
     async def _open(self, screen: Screen[None]) -> None:
-        """Open a screen with the current data, unless one of its kind is already on top."""
         if type(self.screen) is type(screen):
             return
         await self.push_screen(screen)
@@ -578,12 +560,10 @@ class KtuiApp(App[None], Services):
         await self.push_screen(CommandScreen(self._commands, self._commands.history), typed)
 
     async def show_watch_screen(self) -> None:
-        """Close what is open over the list."""
         while self.screen is not self.watch_screen:
             await self.pop_screen()
 
     def let_happen(self, event: str) -> None:
-        """Let something happen to the twin of a rehearsal, and answer."""
         if self._twin is None:
             return
         try:
@@ -605,7 +585,6 @@ class KtuiApp(App[None], Services):
         self.cancel_controller.cancel_foreign()
 
     def help_groups(self) -> list[HelpGroup]:
-        """Return every key of every screen, by group."""
         return help_groups(self.BINDINGS, self.keymap)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:

@@ -44,12 +44,7 @@ _EFFECTS = {
 
 
 class BrokerController:
-    """Reads one broker, opens the plans for it, and changes its cordon and its part of the run.
-
-    Args:
-        app: the view.
-        access: reads and cordons brokers; None where no cluster can be asked.
-    """
+    """Reads one broker, opens the plans for it, and changes its cordon and its part of the run."""
 
     def __init__(self, app: KtuiApp, access: BrokerAccess | None) -> None:
         self._app, self._access = app, access
@@ -57,19 +52,15 @@ class BrokerController:
             app.run_controller, app.run_catalog, app.cancel_controller
         )  # fmt: skip
         self.proven_empty: dict[int, datetime] = {}
-        """The brokers that were last proven to be empty, with the time of the proof."""
         self._tried: tuple[int, datetime] | None = None
-        """The broker, and the census, for which a proof was tried last."""
 
     # --------------------------------------------------------------------- what it holds
 
     @property
     def may_read(self) -> bool:
-        """Whether a broker can be asked what it holds."""
         return self._access is not None
 
     async def show_status(self, broker: int) -> None:
-        """Show what a broker holds, and what keeps it."""
         if self._access is None:
             words = self._app.permission.why or "There is no cluster here to ask."
             self._app.notify(words, severity="warning")
@@ -82,12 +73,6 @@ class BrokerController:
         await self._app.push_screen(BrokerStatusScreen(broker, read))
 
     async def _read(self, access: BrokerAccess, broker: int) -> BrokerStatus:
-        """Read the status of a broker.
-
-        Raises:
-            RunProblem: the cluster does not know the broker.
-            ClusterError: the cluster cannot be read.
-        """
         facts, fresh = await access.read(broker)
         if not facts.known:
             raise RunProblem(f"{unknown_broker(broker, facts.brokers)}.")
@@ -130,11 +115,9 @@ class BrokerController:
 
     @property
     def why_not(self) -> str | None:
-        """Why nothing can be done to a broker from here; None if something can."""
         return self._app.permission.problem
 
     async def manage(self, broker: int) -> None:
-        """Ask what is to be done to a broker, and do that."""
         if self.why_not is not None:
             self._app.notify(self.why_not, severity="warning")
             return
@@ -178,7 +161,6 @@ class BrokerController:
         return "" if up else _DOWN
 
     def _of_run(self, broker: int) -> tuple[str, str]:
-        """Return what of the run has to do with a broker, and why nothing of it can be paused."""
         attached = self._run.attached
         if attached is None:
             return "its part of a run", "no run is attached"
@@ -210,7 +192,6 @@ class BrokerController:
     # ------------------------------------------------------------------------- its cordon
 
     def change_cordon(self, broker: int, *, lift: bool) -> None:
-        """Cordon a broker, or lift its cordon, once the operator has confirmed."""
         if self._app.permission.problem is not None or self._access is None:
             problem = self._app.permission.problem or messages.NO_ENGINES
             self._app.notify(problem, severity="warning")
@@ -255,7 +236,6 @@ class BrokerController:
     # --------------------------------------------------------------------- its part of the run
 
     def _pause(self, broker: int, *, lift: bool) -> None:
-        """Pause what comes to a broker or leaves it, or lift that, once confirmed."""
         attached = self._run.may_change()
         if attached is None:
             return
@@ -288,11 +268,6 @@ class BrokerController:
 
 
 def _no_change(seen: CordonState, *, lift: bool) -> str:
-    """Return why there is nothing to change; empty if there is.
-
-    Raises:
-        RunRefused: only the broker's properties file can change it.
-    """
     if not lift:
         value = seen.with_cordons(())
         cordoned = seen.has(value)

@@ -71,7 +71,6 @@ class CancelController:
             await self._show_dialog(self._run.attached, [scope], action)
 
     async def cancel_on_broker(self, broker: int) -> None:
-        """Open the cancel dialog on what of the run comes to a broker, leaves it or is on it."""
         attached = self._run.attached
         if attached is None:
             self._app.notify(messages.NO_RUN, severity="warning")
@@ -89,13 +88,6 @@ class CancelController:
     async def open_dialog(
         self, attached: AttachedRun, action: CancelAction, *, whole: bool = False
     ) -> None:
-        """Open the cancel dialog on a run.
-
-        Args:
-            attached: the run.
-            action: the action chosen at first.
-            whole: whether it covers the whole run, whatever is selected.
-        """
         choices = scopes(attached.run, self._app.selected, self._app.marked)
         await self._show_dialog(attached, choices[-1:] if whole else choices, action)
 
@@ -114,7 +106,6 @@ class CancelController:
         screen.show_progress()
 
     def roll_back_all(self, folder: RunDir) -> None:
-        """Attach the view to a run, and open the cancel dialog on all of it."""
         self._app.run_worker(self._roll_back_all(folder), group="attach", exit_on_error=False)
 
     async def _roll_back_all(self, folder: RunDir) -> None:
@@ -213,7 +204,6 @@ class CancelController:
     # ------------------------------------------------- what somebody else reassigns
 
     def _foreign_reassignments(self) -> dict[TopicPartition, ListedReassignment]:
-        """Return all listed reassignments that are no step of the run."""
         seen, attached = self._app.progress.last, self._run.attached
         if seen is None:
             return {}
@@ -228,13 +218,11 @@ class CancelController:
         return [move for tp, move in self._foreign_reassignments().items() if tp in chosen]
 
     def _why_not_foreign(self, move: ListedReassignment) -> str | None:
-        """Return why a reassignment of somebody else cannot be cancelled from here."""
         mover = self._run.mover(move.tp)
         return move.refused if mover is None else messages.foreign_hint(mover).removesuffix(".")
 
     @property
     def may_cancel_foreign(self) -> bool:
-        """Whether a chosen partition has a foreign reassignment that can be cancelled here."""
         if not self._app.permission.write or self._runs.engines is None:
             return False
         return any(self._why_not_foreign(move) is None for move in self._chosen_foreign())

@@ -40,13 +40,7 @@ _OFFER = "`i` shows the report, `R` plays it again."
 
 
 class RehearsalApp(SimulatedApp):
-    """Shows a rehearsal. Once the app has ended, `plays_again` says whether to play it again.
-
-    Args:
-        observer: polls the twin.
-        rehearsal: the rehearsal.
-        how: further arguments of `SimulatedApp`.
-    """
+    """Shows a rehearsal. Once the app has ended, `plays_again` says whether to play it again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.key != "q"),
@@ -159,14 +153,7 @@ _TICK_S = 0.5
 
 
 class BranchApp(RehearsalApp):
-    """Shows a branch; every screen has what was and what is here under its header.
-
-    Args:
-        observer: polls the twin.
-        branch: the branch.
-        before: what was polled before the moment of the branch.
-        how: further arguments of `RehearsalApp`.
-    """
+    """Shows a branch; every screen has what was and what is here under its header."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 

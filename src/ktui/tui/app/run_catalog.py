@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 
 
 class RunCatalog:
-    """Finds and lists the cluster's runs, and has engines started for them.
-
-    Args:
-        app: the view.
-        state_dir: the state directory with the runs; None for none.
-        engines: starts and resumes runs; None where this view cannot.
-        place: how the Runs screen names the place of the runs; None for the state directory.
-    """
+    """Finds and lists the cluster's runs, and has engines started for them."""
 
     def __init__(
         self,
@@ -52,19 +45,16 @@ class RunCatalog:
         self._first: RunDir | None = None
         self._offered = False
         self._live: set[str] = set()
-        """The live runs when new ones were looked for last."""
 
     def attach_first(self, folder: Path) -> None:
-        """Follow the run that the view was started with."""
         self._first = RunDir(folder)
         self.attach_to(self._first)
 
     def attach_to(self, folder: RunDir) -> None:
-        """Follow a run, and show it."""
         self._app.run_worker(self.attach(folder), group="attach", exit_on_error=False)
 
     async def attach(self, folder: RunDir) -> None:
-        """Follow a run, and show it. From then on no other run is offered."""
+        """Follow a run. From then on no other run is offered."""
         self._offered = True
         await self._run.attach(folder)
 
@@ -109,7 +99,6 @@ class RunCatalog:
             await self._app.push_screen(ResumeOfferScreen(waiting, problem), chosen)
 
     def _find_new_runs(self, cluster_id: str | None) -> None:
-        """Report runs that become live while no live run is attached."""
         if not self._offered or self.state_dir is None or cluster_id is None:
             return
         if {"attach", "starting", "newcomers"} & {w.group for w in self._app.workers}:
@@ -125,7 +114,6 @@ class RunCatalog:
             self._app.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
 
     async def _new_runs(self, state_dir: StateDir, cluster_id: str) -> list[str]:
-        """Return the cluster's runs that went live since the last call, except the attached one."""
         try:
             live = await asyncio.to_thread(live_runs, state_dir, cluster_id)
         except RunProblem:  # such as a run that is just being taken over: the next call finds it
@@ -138,13 +126,11 @@ class RunCatalog:
 
     @property
     def resume_problem(self) -> str | None:
-        """Why no run can be started or resumed from here; None if one can."""
         if (problem := self._app.permission.problem) is not None:
             return problem
         return None if self.engines is not None else messages.NO_ENGINES
 
     def resume(self, run: RunDir) -> None:
-        """Start an engine for a run that has none, and follow the run."""
         problem = self.resume_problem
         if problem is not None or self.engines is None:
             self._app.notify(problem or "", severity="warning")
@@ -163,7 +149,6 @@ class RunCatalog:
     # --------------------------------------------------------------------- screens
 
     async def show_runs(self) -> None:
-        """Open the Runs screen."""
         if self.state_dir is None:
             words = "There is no state directory here, so there are no runs to show."
             self._app.notify(words, severity="warning")
@@ -173,7 +158,6 @@ class RunCatalog:
             await self._app.push_screen(screen)
 
     async def show_insights(self) -> None:
-        """Open the Insights screen."""
         if self.state_dir is None:
             words = "There is no state directory here, so there are no insights to show."
             self._app.notify(words, severity="warning")
@@ -181,12 +165,7 @@ class RunCatalog:
             await self._app.push_screen(InsightsScreen(self.state_dir, self._app.cluster_id))
 
     async def choose_plan(self, *, adds: bool = True, request: PlanRequest | None = None) -> None:
-        """Open the screen to choose a plan, check it, and add or start it.
-
-        Args:
-            adds: whether to add it to the attached run, if that takes plans.
-            request: the plan chosen before; None for none.
-        """
+        """Choose a plan, check it, and start it, or add it to the run that takes plans."""
         engines, state_dir, problem = self.engines, self.state_dir, self.resume_problem
         if problem is not None or engines is None or state_dir is None:
             self._app.notify(problem or messages.NO_ENGINES, severity="warning")

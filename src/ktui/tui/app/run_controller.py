@@ -49,33 +49,26 @@ class RunController:
     def __init__(self, app: KtuiApp, clock: Clock, alerts: Alerts) -> None:
         self._app, self._clock, self._alerts = app, clock, alerts
         self.attached: AttachedRun | None = None
-        """The run that the view follows."""
         self._status: RunStatus | None = None
-        """Its status; None until that is asked for."""
         self._foreign: list[Timeline] | None = None
-        """The open moves beside it; None until they are asked for."""
         self._changes = 0
-        """How often the run, or its events, have changed."""
         self._merged: tuple[tuple[Event, ...], int, tuple[Event, ...]] = ((), 0, ())
         """Events of the cluster, the changes of the run by then, and all events merged."""
         self._others: OtherRuns | None = None
-        """The other runs of the state directory, followed for what they move."""
         self._others_read_s = -_OTHERS_EVERY_S
         self.others: Sequence[OtherRun] = ()
         """Once the run has ended: those of its cluster that live or wait, the live ones first."""
         self._commands: dict[int, str] = {}
-        """Commands without an answer yet, by number, each with its name in notifications."""
+        """Commands without an answer yet, by number, each with its title."""
 
     @property
     def status(self) -> RunStatus | None:
-        """The status of that run, as of the last time that its journal was read."""
         if self._status is None and self.attached is not None:
             self._status = self.attached.status
         return self._status
 
     @property
     def foreign(self) -> Sequence[Timeline]:
-        """The open moves that are none of the run's, the longest stalled first."""
         attached = self.attached
         if attached is None:
             return ()
@@ -84,7 +77,6 @@ class RunController:
         return self._foreign
 
     async def attach(self, folder: RunDir) -> None:
-        """Follow a run, and show it."""
         try:
             attached, touched = await asyncio.to_thread(_open, folder, self._clock)
         except RunProblem as problem:
@@ -103,7 +95,6 @@ class RunController:
             self._app.run_worker(loading, group="history", exit_on_error=False)
 
     def _wrong_cluster(self) -> str:
-        """Return why the run does not belong to this view; empty where it does."""
         attached, seen = self.attached, self._app.cluster_id
         started = None if attached is None else attached.run.started
         if attached is None or started is None or seen in (None, started.cluster_id):
@@ -111,7 +102,6 @@ class RunController:
         return f"Run {attached.name} is of cluster {started.cluster_id}; this view is on {seen}."
 
     async def _load_history(self, attached: AttachedRun) -> None:
-        """Read what was recorded before: first for what is drawn, then for the estimate."""
         self._app.expect_history()
         attached.expect_estimate()
         past = estimate = None
@@ -130,12 +120,10 @@ class RunController:
         attached.use_estimate(estimate)
 
     def detach(self) -> None:
-        """Stop following the run, and show that."""
         self._follow(None)
         self._show_run(set())
 
     def close(self) -> None:
-        """Close the journals."""
         if self._others is not None:
             self._others.close()
             self._others = None
@@ -159,7 +147,6 @@ class RunController:
                 screen.show_run(self.attached, touched)
 
     def refresh(self) -> None:
-        """Read new events of the run, and the answers to commands."""
         attached = self.attached
         if attached is None:
             return
@@ -174,10 +161,6 @@ class RunController:
         self._app.settings_changed(*attached.throttle_news.changed())
 
     def _find_movers(self, attached: AttachedRun) -> None:
-        """Find out now and then which other run of the state directory moves what is foreign.
-
-        Once the run has ended, also which others live or wait.
-        """
         now_s, started = self._clock.monotonic(), attached.run.started
         if not self.foreign and not attached.run.ended:
             attached.rows.movers = {}
@@ -201,21 +184,17 @@ class RunController:
 
     @property
     def movers(self) -> Movers:
-        """The other runs of the state directory that reassign partitions."""
         return {} if self.attached is None else self.attached.rows.movers
 
     @property
     def foreign_of_runs(self) -> Mapping[str, int]:
-        """How many of the foreign moves are of other runs of the state directory, by run."""
         movers = self.movers
         return Counter(movers[move.tp] for move in self.foreign if move.tp in movers)
 
     def mover(self, tp: TopicPartition) -> str | None:
-        """Return the other run of the state directory that reassigns a partition, if one does."""
         return self.movers.get(tp)
 
     def merge_events(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Return the events of the cluster with the run's merged in, by time."""
         if self.attached is None:
             return events
         known, changes, merged = self._merged
@@ -225,7 +204,6 @@ class RunController:
         return merged
 
     def with_requests(self, progress: Progress) -> Progress:
-        """Return the progress completed with the replicas that the run has requested."""
         return (
             progress
             if self.attached is None
@@ -234,7 +212,6 @@ class RunController:
 
     @property
     def throttles(self) -> Mapping[SettingKey, frozenset[str]]:
-        """The throttle settings that the run has set; none once it has ended."""
         run = None if self.attached is None else self.attached.run
         if run is None or run.ended:
             return {}
@@ -243,11 +220,9 @@ class RunController:
     # ------------------------------------------------------------------- commands
 
     def ask(self, command: Command, what: str) -> None:
-        """Send a command to the run's engine; report the answer when it comes."""
         self._app.run_worker(self.ask_for(command, what), group="asking", exit_on_error=False)
 
     async def ask_for(self, command: Command, what: str) -> None:
-        """Write a command into the journal; report the answer when it comes."""
         attached = self.attached
         if attached is None:
             return
@@ -260,7 +235,6 @@ class RunController:
             self.await_answers([number], what)
 
     def await_answers(self, numbers: Iterable[int], what: str) -> None:
-        """Report the answers to these commands when they come."""
         self._commands |= dict.fromkeys(numbers, what)
 
     def _report_answers(self, attached: AttachedRun) -> None:
@@ -286,11 +260,6 @@ class RunController:
             self._app.notify(str(problem), severity="warning")
 
     def why_not(self, *, without_engine: bool = False) -> str | None:
-        """Return why no command may be sent to the run; None if one may.
-
-        Args:
-            without_engine: whether a run that has ended or has no engine will do.
-        """
         if self.attached is None:
             return messages.NO_RUN
         status = self.attached.status
@@ -301,14 +270,12 @@ class RunController:
 
     @property
     def elsewhere(self) -> str:
-        """Which other runs the keys are for, as the one shown has ended; empty where none."""
         attached = self.attached
         if attached is None or not attached.run.ended or not self.others:
             return ""
         return messages.look_at_others(attached.name, self.others)
 
     def may_change(self) -> AttachedRun | None:
-        """Return the run if commands may be sent to it; else notify why not."""
         if (problem := self.why_not()) is not None:
             self._app.notify(problem, severity="warning")
             return None
@@ -317,15 +284,12 @@ class RunController:
     # -------------------------------------------------------------------- actions
 
     async def show_limits(self) -> None:
-        """Open the Limits screen."""
         await self._open(LimitsScreen(write=self._app.permission.write))
 
     async def show_throttle(self) -> None:
-        """Open the Throttle screen."""
         await self._open(ThrottleScreen(write=self._app.permission.write))
 
     async def undo(self) -> None:
-        """Open the dialog of what was changed last, with the values from before typed in."""
         attached = self.may_change()
         if attached is None:
             return
@@ -340,7 +304,6 @@ class RunController:
         screen.action_undo()
 
     async def show_tool_commands(self) -> None:
-        """Show the commands of Kafka's tool that do the same as the run."""
         if self.attached is None:
             self._app.notify(messages.NO_RUN, severity="warning")
             return
@@ -354,13 +317,11 @@ class RunController:
         screen.show_run(self.attached, set())
 
     def pause(self) -> None:
-        """Pause the run, or continue it, once the operator has confirmed."""
         attached = self.may_change()
         if attached is not None:
             self.confirm_pause(Continue() if attached.run.pauses.whole else Pause())
 
     def confirm_pause(self, command: Pause | Continue) -> None:
-        """Pause the whole run, or lift every pause, once the operator has confirmed."""
         attached = self.may_change()
         if attached is None:
             return
@@ -376,7 +337,6 @@ class RunController:
         self._app.push_screen(ConfirmScreen(title, words), answered)
 
     def write_note(self) -> None:
-        """Ask for a note on the run, and write it among its events."""
         attached = self.attached
         problem = messages.NO_RUN if attached is None else self._app.permission.problem
         if attached is None or problem is not None:
@@ -400,7 +360,6 @@ class RunController:
             self._app.notify("noted among the events of the run", title="note")
 
     def pause_partition(self, tp: TopicPartition | None) -> None:
-        """Pause a partition of the run, or continue it."""
         attached = self.may_change()
         if attached is None:
             return

@@ -70,16 +70,7 @@ def poll_interval_s(speed: float) -> float:
 
 
 class SimulatedApp(KtuiApp):
-    """Shows a simulated cluster, whose time runs at a speed of its own.
-
-    Args:
-        observer: polls the simulated cluster.
-        source: polls through the observer, where something else is to be done with each poll.
-        name: the name of the cluster on the screen, and of its pictures.
-        clock: the cluster's clock, which the keys control.
-        pictures: the folder for pictures of the screen.
-        how: further arguments of `KtuiApp`.
-    """
+    """Shows a simulated cluster, whose time runs at a speed of its own."""
 
     def __init__(
         self,
@@ -110,28 +101,23 @@ class SimulatedApp(KtuiApp):
 
     @property
     def speed(self) -> float:
-        """Seconds of the cluster in one real second."""
         return self._time.speed
 
     @property
     def at_s(self) -> float:
-        """Seconds of the cluster since the view was opened."""
         return self._time.monotonic() - self._began_s
 
     # ----------------------------------------------------------------- the captions
 
     @property
     def captions(self) -> Sequence[Caption]:
-        """All captions that may stand above the keys; while there are none, there is no line."""
         return ()
 
     @property
     def caption(self) -> Caption | None:
-        """The caption that is due; None for none."""
         return None
 
     def show_caption(self) -> None:
-        """Show the caption that is due, on every screen that has a header."""
         due = self.caption
         if not self.captions:
             return
@@ -141,7 +127,6 @@ class SimulatedApp(KtuiApp):
                     self._line_above(keys).show(due)
 
     def _line_above(self, keys: FooterKeys) -> CaptionLine:
-        """Return the line above a screen's keys, mounted first where it is missing."""
         lines = keys.screen.query(CaptionLine)
         if lines:
             return lines.first()
@@ -177,7 +162,6 @@ class SimulatedApp(KtuiApp):
         self._use_speed()
 
     def _use_speed(self) -> None:
-        """Poll as often as is right at this speed: a poll a second of real time, or more."""
         interval_s = poll_interval_s(self._time.speed)
         self._observer.wait_for_brokers(PATIENCE * interval_s)
         self._interval_s = self.watch_screen.interval_s = interval_s
@@ -248,15 +232,7 @@ class Story(msgspec.Struct, frozen=True):
 
 
 class DemoApp(SimulatedApp):
-    """Shows a story. Once the app has ended, `plays_next` is what to play then, if anything.
-
-    Args:
-        observer: polls the simulated cluster.
-        story: the story.
-        clock: the cluster's clock, which the keys control.
-        pictures: the folder for pictures of the screen.
-        how: further arguments of `KtuiApp`.
-    """
+    """Shows a story. Once the app has ended, `plays_next` is what to play then, if anything."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.key != "q"),
@@ -282,7 +258,6 @@ class DemoApp(SimulatedApp):
 
     @on(Polled)
     def _follow(self) -> None:
-        """Show the title once rows first cover the story's text, and report the story's end."""
         last, now = self.progress.last, self.overview
         if last is None:
             return
@@ -352,7 +327,6 @@ class DemoApp(SimulatedApp):
         self.exit(message=Text(f"{words} `ktui demo --list` names every story."))
 
     def report_refusals(self, refused: tuple[str, ...]) -> None:
-        """Report the parts of the plan that the cluster refused."""
         self._refused = refused
         if refused:
             more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""

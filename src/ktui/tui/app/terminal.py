@@ -27,14 +27,7 @@ _LONGEST = 200
 
 
 class Alerts:
-    """Rings the bell and shows a notification for a stall, a failure, a death or an end.
-
-    Args:
-        bell: rings the bell of the terminal.
-        write: writes an escape sequence to the terminal.
-        on: whether the operator wants any of it.
-        on_death: called when the engine of the followed run has died; None for nothing.
-    """
+    """Rings the bell and shows a notification for a stall, a failure, a death or an end."""
 
     def __init__(
         self,
@@ -57,7 +50,6 @@ class Alerts:
         self._notices, self._owned, self._missed = NoticeFilter(), False, False
 
     def take(self, run: Run, entries: Iterable[JournalEntry], *, owned: bool) -> None:
-        """Take new entries of the run's journal, and whether an engine owns it now."""
         for notice in self._notices.take(entries):
             if notice.kind in _KINDS and not _is_over(notice):
                 self._alert(f"run {run.name}: {_words(notice)}")
@@ -70,7 +62,6 @@ class Alerts:
         self._owned = owned
 
     def note_stalls(self, count: int) -> None:
-        """Take how many partitions are stalled on a cluster whose runs the view does not follow."""
         if count > self._stalled:
             self._alert(f"{as_count(count, 'partition')} stalled")
         self._stalled = count
@@ -82,7 +73,6 @@ class Alerts:
 
 
 def _is_over(notice: Notice) -> bool:
-    """Whether a notice says that the cluster answers again."""
     last = notice.entries[-1].event
     return isinstance(last, Outage) and not last.lost
 
@@ -103,21 +93,15 @@ _PAUSE_S = 0.002
 
 
 class TypedAhead:
-    """Holds keys, clicks and pastes back while an earlier one has not had its effect.
-
-    Args:
-        app: the app that they come to.
-    """
+    """Holds keys, clicks and pastes back while an earlier one has not had its effect."""
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._held: deque[Event] = deque()
         self._due: Event | None = None
-        """The one whose turn has come."""
         self._releasing: asyncio.Task[None] | None = None
 
     def holds(self, event: Event) -> bool:
-        """Return whether an event has to wait; if so, it comes to the app again in its turn."""
         if not isinstance(event, (Key, MouseDown, MouseUp, Paste)) or event.is_forwarded:
             return False
         if event is self._due:
@@ -170,26 +154,18 @@ def _processes(pump: MessagePump) -> bool:
 
 EVERY_S = 1.0
 _Stamp = tuple[int, int]
-"""The time of a file's last change, and its size."""
 
 
 class ThemeReload:
-    """Watches the folder of the user's themes.
-
-    Args:
-        app: has the themes, and shows notifications.
-        loaded: the themes that the app began with.
-    """
+    """Watches the folder of the user's themes."""
 
     def __init__(self, app: App[Any], loaded: LoadedThemes) -> None:
         self._app, self._folder = app, loaded.folder
         self._problems = {*map(str, loaded.problems)}
-        """The problems that are known already."""
         self._seen: dict[Path, _Stamp] = {}
         self._seen = self._stamps()
 
     def start(self) -> None:
-        """Look once a second, where there may be themes of the user's."""
         if self._folder is not None:
             self._app.set_interval(EVERY_S, self._look)
 

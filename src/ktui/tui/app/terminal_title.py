@@ -45,13 +45,11 @@ def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
 
 
 def _run_title(status: RunStatus) -> str:
-    """Return the terminal's title while a run is shown."""
     share = "" if status.share is None else f"{figures.as_share(status.share)}, "
     return f"{share}run {status.name}, {status.over:,}/{status.partitions:,} ended"
 
 
 def _run_without_view(status: RunStatus | None) -> str:
-    """Return what happens to a run when the view is closed; empty where no run goes on."""
     if status is None or not status.owned:
         return ""
     name = status.name

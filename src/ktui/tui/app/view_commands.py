@@ -60,13 +60,7 @@ _USAGE = {
 
 
 class ViewCommands:
-    """Parses a line, and carries it out.
-
-    Args:
-        app: the view.
-        verbs: the verbs that change the run; None where this view cannot.
-        twin: the rehearsal that is shown; None for none.
-    """
+    """Parses a line, and carries it out."""
 
     def __init__(
         self, app: KtuiApp, verbs: RunVerbs | None, twin: RehearsalInView | None = None
@@ -75,19 +69,16 @@ class ViewCommands:
         self._run, self._cancels = app.run_controller, app.cancel_controller
         self._runs, self._brokers = app.run_catalog, app.broker_controller
         self.history: list[str] = []
-        """The lines of this view, oldest first."""
 
     # ------------------------------------------------------------------- the line
 
     @property
     def names(self) -> list[str]:
-        """Every command."""
         verbs = () if self._verbs is None else self._verbs.usage
         of_twin = () if self._twin is None else (_EVENT,)
         return sorted({*_SCREENS, *_BARE, *_USAGE, *verbs, *of_twin})
 
     def usage(self, line: str) -> str:
-        """Return a line of help for the verb; empty before there is one."""
         verb, space, _ = line.lstrip().partition(" ")
         of_run = {} if self._verbs is None else self._verbs.usage
         of_twin = {} if self._twin is None else {_EVENT: _EVENT_USAGE}
@@ -95,7 +86,6 @@ class ViewCommands:
         return f"{verb}  {words}" if words else ""
 
     def complete(self, line: str) -> Sequence[str]:
-        """Return the words that may stand in place of the line's last one."""
         verb, space, _ = line.lstrip().partition(" ")
         begun = last_word(line)
         if not space:
@@ -118,11 +108,6 @@ class ViewCommands:
         }.get(verb, ())
 
     def parse(self, line: str) -> Action:
-        """Return what a line does.
-
-        Raises:
-            BadCommand: it cannot be done; the message says why, and what to type instead.
-        """
         verb, _, rest = line.strip().partition(" ")
         verb, rest = _SHORT.get(verb, verb), rest.strip()
         if verb in _SCREENS:
@@ -215,8 +200,6 @@ class ViewCommands:
         return self._then(lambda: watch.show_view(View(rest)))
 
     def _then(self, act: Callable[[], object], *, over_all: bool = False) -> Action:
-        """Return an action of the list, which closes what is open over it."""
-
         async def on_the_list() -> None:
             if not over_all:
                 await self._app.show_watch_screen()
@@ -250,11 +233,6 @@ class ViewCommands:
 
 
 def _words(text: str) -> list[str]:
-    """Split words as a shell does.
-
-    Raises:
-        BadCommand: a quote is not closed.
-    """
     try:
         return shlex.split(text)
     except ValueError:
@@ -262,11 +240,6 @@ def _words(text: str) -> list[str]:
 
 
 def _one_of(what: str, word: str, known: Sequence[str]) -> None:
-    """Check a word.
-
-    Raises:
-        BadCommand: it is not known.
-    """
     if word not in known:
         raise BadCommand(f"there is no {what} {word!r}. Use {' or '.join(known)}")
 
@@ -280,16 +253,13 @@ class Permission(msgspec.Struct):
 
     write: bool
     why: str | None = None
-    """Why not, where the usual text does not apply."""
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be changed from here; None if it can."""
         return None if self.write else self.words
 
     @property
     def words(self) -> str:
-        """The text for a view from which nothing can be changed."""
         return self.why or messages.READ_ONLY
 
 
@@ -324,16 +294,13 @@ class Abilities:
         }
 
     def works(self, action: str) -> bool:
-        """Return whether an action can do something now."""
         judge = self._judges.get(action)
         return judge is None or judge()
 
     def words_of_key(self, action: str, words: str) -> str:
-        """Return what a key does now: on a folded line, enter opens no detail."""
         return "unfold" if action == "open" and self._on_folded_line else words
 
     def helps(self, action: str) -> bool:
-        """Return whether an action can help now with the trouble that names it."""
         if action == "open" and self._on_folded_line:
             return False
         shown_already = action == "view" and self._watch.view is View.UNHEALTHY

@@ -48,15 +48,7 @@ def rate_gauge(
     cells: int = CELLS,
     broken: bool = False,
 ) -> list[Piece]:
-    """Draw a rate against its throttle; without a throttle, against the highest rate seen.
-
-    Args:
-        value: bytes a second; None where unknown.
-        throttle: the most that may flow; None for no throttle.
-        highest: the highest rate seen.
-        cells: the cells of the bar.
-        broken: whether the throttle should bind and does not: drawn with `!`.
-    """
+    """Draw a rate against its throttle or, without one, the highest rate; `!` if it is `broken`."""
     role = "stalled" if broken else "moving"
     bar = gauge_bar(value, highest if throttle is None else throttle, cells, role)
     sign = [Piece(" !", "stalled", bold=True)] if broken else []
@@ -135,22 +127,12 @@ _BEYOND = "»"
 
 
 def band_cells(aim: float) -> tuple[int, int]:
-    """Return the first cell of the band, and the one after its last.
-
-    Args:
-        aim: the part of the objective that the controller stays below.
-    """
+    """Return the first cell of the band and the one after it, for the part that is aimed at."""
     return round(BELOW * BAND * aim), round(BELOW * aim)
 
 
 def objective_bar(figure: float | None, below: float, aim: float = 1.0) -> list[Piece]:
-    """Draw a figure against its objective; without a figure only the band.
-
-    Args:
-        figure: the figure, in the objective's unit.
-        below: the objective's value.
-        aim: the part of it that the controller stays below.
-    """
+    """Draw a figure against its objective; without a figure only the band up to the aim."""
     over = figure is not None and figure > below
     role = "stalled" if over else "in-sync"
     full = gauge_eighths(figure, below, BELOW)
@@ -169,7 +151,6 @@ def objective_bar(figure: float | None, below: float, aim: float = 1.0) -> list[
 
 
 def _above(figure: float | None, below: float) -> str:
-    """Draw what is above the objective, on the same scale."""
     most = below * ABOVE / BELOW
     more = (figure or 0.0) - below
     return "█" * (ABOVE - 1) + _BEYOND if more > most else gauge_eighths(more, most, ABOVE)
@@ -185,14 +166,7 @@ _RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 def area_heights(
     values: Sequence[float | None], points: int, height: int, top: float
 ) -> list[int | None]:
-    """Return the height in dots at each point of time, the newest last; None where unknown.
-
-    Args:
-        values: the values at equal distances, oldest first.
-        points: the points of time to draw: a point shows the highest of its values.
-        height: the height in cells.
-        top: the value at full height.
-    """
+    """Return the height in dots at each point of time, the highest of its values, if known."""
     most = height * _DOTS
     return [_height(_highest(values, point, points), most, top) for point in range(points)]
 
@@ -204,7 +178,6 @@ def _highest(values: Sequence[float | None], point: int, points: int) -> float |
 
 
 def _height(value: float | None, most: int, top: float) -> int | None:
-    """Return a height; a value above zero is never drawn as zero."""
     if value is None:
         return None
     if value <= 0.0 or top <= 0.0:

@@ -78,7 +78,6 @@ class WaitedSpan(NamedTuple):
 
     from_s: float
     until_s: float | None = None
-    """None while the partition still waits."""
 
 
 def mark_cell(mark: int) -> Cell:
@@ -93,10 +92,7 @@ _ROLE_OF_CELL = attrgetter("role")
 
 
 def timeline_width(room: int, span: int = RECENT_SLOTS) -> int:
-    """Return how many cells a timeline of `span` slots takes in a room of so many cells.
-
-    Each cell is a whole number of slots, so that a cell's share of time never shifts.
-    """
+    """Return the cells of a timeline in a room; each is a whole number of slots."""
     return span // _slots_a_cell(room, span) if room > 0 else 0
 
 
@@ -109,13 +105,7 @@ def timeline_cells(
     waits: WaitedSpan | None = None,
     sign: SignAt | None = None,
 ) -> list[Piece]:
-    """Draw the last `span` slots up to now in `width` cells, the newest to the right.
-
-    While the partition `waits`, no cell shows that it is in sync. `sign` covers its cell.
-
-    Cells lie on a grid of absolute time: a mark stays in its cell. The whole timeline moves left by
-    one cell whenever a cell's time has passed.
-    """
+    """Draw the last `span` slots up to now, on a grid of absolute time: a mark keeps its cell."""
     if width <= 0:
         return []
     per_cell = _slots_a_cell(width, span)
@@ -147,7 +137,6 @@ def put_sign(cells: list[Cell], place: int, cell: Cell) -> None:
 
 
 def _wait(marks: list[int], first: int, last: int) -> None:
-    """Mark cells as waiting where nothing was seen, or only that all was in sync."""
     for cell in range(max(0, first), min(last + 1, len(marks))):
         if marks[cell] in (Mark.NOTHING, Mark.IN_SYNC):
             marks[cell] = Mark.WAITING

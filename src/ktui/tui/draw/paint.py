@@ -28,7 +28,6 @@ class ColourRole(msgspec.Struct, frozen=True):
     default: str
     """The base colour or shade where a theme gives the role none."""
     text: bool = True
-    """Whether words are drawn in this colour, so that it must stand out from the background."""
 
 
 ROLES: Mapping[str, ColourRole] = MappingProxyType(
@@ -62,10 +61,7 @@ TROUBLE = ("stalled", "out-of-sync", "falling-behind")
 
 
 def role_defaults(theme: Theme) -> dict[str, str]:
-    """Return every role's colour in a theme that may define none.
-
-    `get_theme_variable_defaults` of an app returns these.
-    """
+    """Return every role's colour in a theme that may define none."""
     base = _base_colors(theme)
     return {name: base[role.default] for name, role in ROLES.items()}
 
@@ -108,7 +104,6 @@ class Paint:
         self._styles: dict[tuple[str, bool, bool, str], Style] = {}
 
     def style(self, piece: Piece, behind: str = "background") -> Style:
-        """Return the Rich style of a piece, on the colour of the role behind it."""
         key = (piece.role, piece.bold, piece.underline, behind)
         style = self._styles.get(key)
         if style is None:
@@ -118,7 +113,6 @@ class Paint:
         return style
 
     def background(self, role: str) -> Style:
-        """Return a style that fills a role's colour behind a text."""
         return Style(bgcolor=Color.parse(self._variables[role]).rich_color)
 
     def segments(self, pieces: Iterable[Piece], behind: str) -> list[Segment]:
@@ -191,11 +185,7 @@ def ruled(title: Sequence[Piece], width: int, *, corner: str = "") -> list[Piece
 
 
 class GreyFilter(LineFilter):
-    """Turns colours into greys; what is drawn in a colour of trouble is plain and bold.
-
-    Args:
-        theme: returns the theme in force.
-    """
+    """Turns colours into greys; what is drawn in a colour of trouble is plain and bold."""
 
     def __init__(self, theme: Callable[[], Theme]) -> None:
         super().__init__()
@@ -203,7 +193,6 @@ class GreyFilter(LineFilter):
         self._known: tuple[Theme, frozenset[RichColor], RichColor] | None = None
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments without colours."""
         del background
         alarms, plain = self._alarms()
         return [
@@ -212,7 +201,6 @@ class GreyFilter(LineFilter):
         ]
 
     def _alarms(self) -> tuple[frozenset[RichColor], RichColor]:
-        """Return the colours of trouble in the theme, and its colour of plain words."""
         theme = self._theme()
         if self._known is None or self._known[0] is not theme:
             colours = [theme.variables.get(role) for role in TROUBLE] + [theme.error, theme.warning]

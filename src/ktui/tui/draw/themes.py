@@ -39,11 +39,7 @@ class ThemeFile(msgspec.Struct, frozen=True):
 
 
 def read_theme_file(path: Path) -> tuple[ThemeFile | None, list[FileProblem]]:
-    """Read a theme file.
-
-    Returns:
-        The theme, or None with every problem found in the file, in the order of lines.
-    """
+    """Read a theme file; return the theme, or None with every problem by line."""
     try:
         reader = _Reader(read_yaml(path))
     except FileProblem as problem:
@@ -86,7 +82,6 @@ class _Reader:
         self.problems.append(self.file.problem(keys, what))
 
     def _mapping(self, keys: KeyPath, what: str, allowed: Collection[str]) -> dict[str, Any]:
-        """Return the values of the known keys; unknown keys are problems."""
         data = self.file.data
         for key in keys:
             data = data[key]
@@ -168,17 +163,10 @@ class LoadedThemes(msgspec.Struct, frozen=True):
     themes: Mapping[str, Theme]
     problems: tuple[FileProblem, ...] = ()
     folder: Path | None = None
-    """The folder of the user's own themes; None for none."""
 
 
 def load_themes(user: Path | None) -> LoadedThemes:
-    """Load the shipped themes and the user's, of which the latter win by name.
-
-    A file with a mistake yields problems and no theme. The others load all the same.
-
-    Args:
-        user: the folder of the user's own themes, which need not exist; None for no such folder.
-    """
+    """Load the shipped themes and the user's, which win by name; a broken one yields problems."""
     own, problems = _read_folder(shipped_folder())
     users, more = _read_folder(user) if user is not None else ({}, [])
     maker = _Maker(own, users)
@@ -192,10 +180,7 @@ def load_themes(user: Path | None) -> LoadedThemes:
 
 
 def shipped_folder() -> Path:
-    """Return the folder of the shipped themes.
-
-    They are in the installed package, or beside an editable checkout.
-    """
+    """Return the folder of the shipped themes: installed, or in an editable checkout."""
     installed = Path(str(importlib.resources.files("ktui"))) / "themes"
     return installed if installed.is_dir() else Path(__file__).parents[4] / "themes"
 
@@ -231,7 +216,6 @@ class _Maker:
         self._problems: dict[str, FileProblem] = {}
 
     def make(self, file: ThemeFile) -> Theme | None:
-        """Make the theme, or record the problem: each once, at the file that has it."""
         chain = self._chain(file)
         if chain is None:
             return None
@@ -246,7 +230,6 @@ class _Maker:
         return _theme(file.name, colors, roles, dark=dark, ansi=ansi)
 
     def _chain(self, file: ThemeFile) -> list[ThemeFile] | None:
-        """Return the file, the one that it extends, the one that this extends and so on."""
         chain = [file]
         while (name := chain[-1].extends) is not None:
             base = self._base(chain[-1], name)
@@ -280,7 +263,6 @@ class _Maker:
 
     @property
     def problems(self) -> list[FileProblem]:
-        """The problems of themes with those that they extend, each once."""
         return list(self._problems.values())
 
 

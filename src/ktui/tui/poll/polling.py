@@ -49,11 +49,9 @@ class Overview(msgspec.Struct, frozen=True):
     stalled: tuple[TopicPartition, ...] = ()
     """The stalled partitions, the longest first."""
     loads: Mapping[int, BrokerLoad] = msgspec.field(default_factory=dict)
-    """The load of each broker."""
 
     @property
     def open(self) -> int:
-        """Partitions that are being reassigned."""
         return self.totals.moving + self.totals.stalled
 
 
@@ -104,14 +102,10 @@ class DownBrokers:
 
     @property
     def since_s(self) -> Mapping[int, float | None]:
-        """The brokers that are down, each with the monotonic second of the first poll without it.
-
-        None for a broker that was down when polling began.
-        """
+        """The brokers that are down, each with the second of the first poll without it, if seen."""
         return self._since_s
 
     def note(self, down: Iterable[int], at_s: float) -> None:
-        """Update from a poll at a monotonic second."""
         first = at_s if self._polled else None
         self._since_s = {broker: self._since_s.get(broker, first) for broker in down}
         self._polled = True
@@ -137,20 +131,12 @@ class Outages:
         self._since_s = 0.0
         self._events: deque[Event] = deque(maxlen=_KEPT)
         self._merged: tuple[Event, ...] | None = None
-        """The last merge, while no event was added to it."""
         self._merged_with: tuple[Event, ...] = ()
 
     def lost(
         self, outage: ClusterOutage, at: datetime, since_s: float | None, now_s: float
     ) -> None:
-        """Record that the cluster does not answer.
-
-        Args:
-            outage: why.
-            at: when the poll failed.
-            since_s: the monotonic second of the last answer; None where there was none.
-            now_s: the monotonic second now.
-        """
+        """Record that the cluster does not answer; `since_s` is the second of its last answer."""
         if self.current is None:
             verb = "not reached" if since_s is None else "lost"
             self._since_s = now_s if since_s is None else since_s
@@ -159,19 +145,16 @@ class Outages:
         self.current = outage
 
     def answered(self, at: datetime, now_s: float) -> None:
-        """Record an answer, which ends an outage."""
         if self.current is not None:
             lasted = figures.as_duration(now_s - self._since_s)
             self.note(Event(at, f"cluster answers again after {lasted}"))
         self.current = None
 
     def note(self, event: Event) -> None:
-        """Record another event that no poll shows."""
         self._events.append(event)
         self._merged = None
 
     def copy(self) -> Outages:
-        """Return an independent copy."""
         other = Outages()
         other.current, other._since_s = self.current, self._since_s
         other._events.extend(self._events)
@@ -208,7 +191,6 @@ class StaleThrottles:
         self.count = 0
 
     def note(self, last: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> None:
-        """Update from a poll, and from the settings that the attached run has made itself."""
         moving = last.reassigning
         if moving or ours:
             self._moved_s = last.monotonic_s
@@ -240,7 +222,6 @@ class Freshness:
         self.quiet_since_s: float | None = None
 
     def note(self, progress: Progress) -> None:
-        """Update from the last poll."""
         if progress.last is None:
             self.quiet_since_s = None
             return
@@ -262,11 +243,9 @@ class Freshness:
             self.quiet_since_s = last.monotonic_s
 
     def is_current(self, census: Census | None) -> bool:
-        """Return whether all partitions were polled since a broker last went or came."""
         return census is not None and census.monotonic_s - census.took_s >= self._alive_since_s
 
     def as_at(self, census: Census | None) -> str:
-        """Return the time of the last census as a text, or that a current one is awaited."""
         if census is None or not self.is_current(census):
             return "looking at all partitions …"
         return f"as at {figures.as_time(census.at)}"
@@ -275,13 +254,7 @@ class Freshness:
 def missing_topics(
     topics: frozenset[str], asked_at_s: float, last: Observation | None
 ) -> frozenset[str]:
-    """Return the requested topics that the cluster does not have.
-
-    Args:
-        topics: the topics.
-        asked_at_s: the monotonic second of the request; a poll begun earlier shows nothing.
-        last: the last poll.
-    """
+    """Return the topics that the cluster lacks; a poll begun before `asked_at_s` shows nothing."""
     if not topics or last is None or last.monotonic_s - last.took_s < asked_at_s:
         return frozenset()
     unread = {failure.topic for failure in last.failures if failure.topic is not None}
@@ -289,10 +262,7 @@ def missing_topics(
 
 
 MOST_LOOKS = 100_000
-"""The most partition states to fold, the newest: some seconds of work.
-
-A poll of ten partitions counts as ten.
-"""
+"""The most partition states to fold, the newest; a poll of ten partitions counts as ten."""
 
 
 def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | None:
@@ -327,7 +297,6 @@ def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progre
 def _dropped(
     before: Progress, after: Progress, now_s: float
 ) -> Iterator[tuple[TopicPartition, Timeline]]:
-    """Yield the moves that a fold has dropped because they ended long ago, without recent marks."""
     no_marks = start_slots(recent_grid(now_s), Mark.NOTHING)
     for tp in before.timelines.keys() - after.timelines.keys():
         if (timeline := before.timelines[tp]).phase.ended:
@@ -335,7 +304,6 @@ def _dropped(
 
 
 def _keep_longer(timeline: Timeline, now_s: float) -> Timeline:
-    """Make the next folds keep a move that has ended as long as one that ends now."""
     if not timeline.phase.ended:
         return timeline
     memory = msgspec.structs.replace(timeline.memory or MoveMemory(), ended_s=now_s)
@@ -399,39 +367,23 @@ class PollLoop(Protocol):
     """The loop by which an app polls its cluster, and the only holder of what it has found."""
 
     @property
-    def progress(self) -> Progress:
-        """Everything that the polls have shown, up to the last one."""
-        ...
+    def progress(self) -> Progress: ...
 
     @property
-    def overview(self) -> Overview:
-        """The summary of that progress."""
-        ...
+    def overview(self) -> Overview: ...
 
     @property
-    def outages(self) -> Outages:
-        """The outages of the cluster, with the present one."""
-        ...
+    def outages(self) -> Outages: ...
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        ...
+    async def run(self) -> None: ...
 
-    def poll_now(self) -> None:
-        """Poll at once: the interest has changed."""
-        ...
+    def poll_now(self) -> None: ...
 
-    def expect_history(self) -> None:
-        """Keep the polls from now on for a history that is being read."""
-        ...
+    def expect_history(self) -> None: ...
 
-    def add_history(self, past: Progress | None) -> None:
-        """Start the history with what was seen before this loop started; None for nothing."""
-        ...
+    def add_history(self, past: Progress | None) -> None: ...
 
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
-        ...
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None: ...
 
 
 class Polling:
@@ -473,17 +425,14 @@ class Polling:
         self._wake = asyncio.Event()
 
     def poll_now(self) -> None:
-        """Poll at once instead of after the interval: the interest has changed."""
         self._wake.set()
 
     def expect_history(self) -> None:
-        """Keep the polls from now on for a history that is being read."""
         if self._kept is None:
             last = self.progress.last
             self._kept = deque(() if last is None else (last,), maxlen=_MOST_KEPT)
 
     def add_history(self, past: Progress | None) -> None:
-        """Start the history with what was seen before this loop started, and poll at once."""
         if past is None:
             self._kept = None
             return
@@ -491,16 +440,13 @@ class Polling:
         self.poll_now()
 
     def poll_every(self, interval_s: float) -> None:
-        """Poll at another interval from now on."""
         self._interval_s = interval_s
         self.poll_now()
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
         self._source.settings_changed(topics, brokers)
 
     async def run(self) -> None:
-        """Poll until cancelled."""
         while True:
             started = self._clock.monotonic()
             self._wake.clear()
@@ -510,7 +456,6 @@ class Polling:
 
     @property
     def _pause_s(self) -> float:
-        """The interval; doubled with each failure up to the longest back-off."""
         return max(
             self._interval_s,
             min(LONGEST_BACKOFF_S, self._interval_s * 2.0 ** min(self._failures, 16)),
@@ -572,7 +517,7 @@ class Polling:
 
 
 def _reason(error: ClusterError) -> str:
-    """Return the most specific part that stays the same from poll to poll, unlike the address."""
+    # what stays the same from poll to poll, unlike the address
     if isinstance(error, Unreachable) and error.answer:
         return error.answer
     return ": ".join(filter(None, (error.summary, error.answer)))

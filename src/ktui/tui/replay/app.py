@@ -70,7 +70,6 @@ class ReplayLine(Widget):
         self._bar_from = 0
 
     def show(self, position: ReplayPosition) -> None:
-        """Update the position of the replay."""
         self._position = position
         self.refresh()
 
@@ -149,7 +148,6 @@ def _fully_surveyed(position: ReplayPosition) -> bool:
 
 
 def _worst_severity(position: ReplayPosition, from_s: float, until_s: float) -> int | None:
-    """Return the worst severity of the events between two seconds; None where there is none."""
     first = bisect_left(position.marks, from_s, key=attrgetter("at_s"))
     behind = bisect_left(position.marks, until_s, key=attrgetter("at_s"))
     return max((mark.severity for mark in position.marks[first:behind]), default=None)
@@ -254,16 +252,7 @@ give_ids("replay", REPLAY_BINDINGS)
 
 
 class ReplayApp(KtuiApp, inherit_bindings=False):
-    """Shows a recording.
-
-    Args:
-        playing: plays the recording.
-        state_dir: the directory that the recording's runs are written to as they are played.
-        name: the cluster's name as shown.
-        recording: the recording's name as shown.
-        again: returns the command that continues from a position; `+247s` is the position 4:07.
-        how: further arguments of `KtuiApp`.
-    """
+    """Shows a recording; `again` returns the command that continues from a position."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.action not in _LEFT_OUT),
@@ -298,10 +287,8 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         )
         self._playing, self._recording = playing, recording
         self.plays = True
-        """Whether the recording plays from the start, or stands."""
         self._resume_command = again
         self.branch: BranchPoint | None = None
-        """The moment from which the operator goes on otherwise, once the app has ended for that."""
         self._newest: RunDir | None = None
         self.watch_screen.when_never_polled = (
             "The recording does not have these: its recorder did not read them."
@@ -315,7 +302,6 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     @property
     def speed(self) -> float:
-        """Seconds of the recording in one real second."""
         return self._playing.clock.speed
 
     # ------------------------------------------------------------ what is played
@@ -350,14 +336,12 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     @on(Surveyed)
     def _draw_lines(self) -> None:
-        """Draw the replay's position on every screen."""
         position = self._playing.position
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
                 line_under(header, ReplayLine).show(position)
 
     def push_screen(self, *args: Any, **how: Any) -> Any:
-        """Open a screen with the replay's line on it at once."""
         opened = super().push_screen(*args, **how)
         self.call_after_refresh(self._draw_lines)
         return opened

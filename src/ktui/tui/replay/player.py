@@ -31,19 +31,15 @@ class ReplayPosition(msgspec.Struct, frozen=True):
     at_s: float
     at: datetime
     surveyed_s: float
-    """The second up to which the events are known."""
     stretches: Sequence[RecordedPeriod]
     marks: Sequence[SurveyMark]
     speed: float
     paused: bool
     goes_to_s: float | None = None
-    """The second that the replay is going to and has not reached yet; None without one."""
     reached_s: float = 0.0
-    """The second reached so far on the way there."""
 
     @property
     def ended(self) -> bool:
-        """Whether the replay has come to the end."""
         return self.at_s >= self.until_s
 
 
@@ -53,9 +49,7 @@ class ReplayAdvanced(Message):
     def __init__(self, run: RunDir | None, *, jumped: bool) -> None:
         super().__init__()
         self.run = run
-        """The run that began last."""
         self.jumped = jumped
-        """Whether this does not continue from the previous message."""
 
 
 class Surveyed(Message):
@@ -70,21 +64,13 @@ class ReplayNotice(Message):
         self.words = words
         self.severity = severity
         self.instead = instead
-        """Whether it replaces the previous notice, however severe that was."""
 
 
 NOTHING_POLLED = "Nothing was polled before this moment, so there is no twin of it."
 
 
 def branch_point(recording: str, tape: Tape, survey: Survey, at_s: float) -> BranchPoint | None:
-    """Return a moment of a recording; None where nothing was polled before it.
-
-    Args:
-        recording: the recording's name, cleaned for the terminal.
-        tape: the recording.
-        survey: the survey of the whole recording, which is over.
-        at_s: the second of the tape.
-    """
+    """Return a moment of a fully surveyed recording; None if nothing was polled before it."""
     walk = Walk(tape, survey.before(at_s))
     walk.to(at_s)
     last = walk.progress.last
@@ -151,7 +137,6 @@ class Player:
     # ------------------------------------------------------------- asked by the app
 
     def post_to(self, post: Callable[[Message], object]) -> None:
-        """Pass every message of the replay to a function."""
         self._post = post
 
     def poll_now(self) -> None:
@@ -168,7 +153,6 @@ class Player:
 
     @property
     def position(self) -> ReplayPosition:
-        """The position of the replay."""
         return ReplayPosition(
             from_s=self.tape.from_s,
             until_s=self.tape.until_s,
@@ -185,30 +169,20 @@ class Player:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing is under way until the next frame."""
         return self._goal is None and not self._advancing and not self._wake.is_set()
 
     def go_to(self, goal: float | SearchDirection) -> None:
-        """Go to a second, or to the next or previous event."""
         if isinstance(goal, float):
             goal = min(max(goal, self.first_s), self.tape.until_s)
         self._goal = goal
         self._wake.set()
 
     def go_by(self, seconds: float) -> None:
-        """Go forward or back by so many seconds, from the position or from a goal under way."""
         goal = self._goal if isinstance(self._goal, float) else self._goes_to_s
         self.go_to((self.clock.monotonic() if goal is None else goal) + seconds)
 
     async def branch_point(self, recording: str) -> BranchPoint | None:
-        """Pause, and return the moment played, once the whole recording has been read.
-
-        Args:
-            recording: the recording's name, cleaned for the terminal.
-
-        Returns:
-            The moment; None where nothing was polled before it.
-        """
+        """Pause, read the whole recording, and return the moment played, if anything was polled."""
         self.clock.pause()
         at_s = self.clock.monotonic()
         await self._survey_all()
@@ -217,7 +191,6 @@ class Player:
     # --------------------------------------------------------------------- the loop
 
     async def run(self) -> None:
-        """Play until cancelled."""
         survey = asyncio.create_task(self._survey_all())
         try:
             while True:
@@ -295,7 +268,6 @@ class Player:
     # --------------------------------------------------------- going somewhere else
 
     async def _go(self, requested: float | SearchDirection) -> None:
-        """Go to a goal; a new one that comes meanwhile takes its place."""
         goal = (
             await self._find_event(requested)
             if isinstance(requested, SearchDirection)
@@ -331,7 +303,6 @@ class Player:
         return mark.at_s
 
     async def _reach(self, goal: float, requested: float | SearchDirection) -> None:
-        """Fold up to a second, from the nearest place at which all is known."""
         near = self._walk.at_s if self._walk.at_s <= goal else self.tape.from_s
         while near < self._survey.at_s < goal and not self._survey.over:
             self._reached_s = self._survey.at_s

@@ -34,13 +34,7 @@ from ktui.tui.run_view.attached import shown_events
 
 
 class RecordedRun:
-    """One run, as far as its events have been played.
-
-    The run is followed from its first event on, or not at all.
-
-    Args:
-        name: the run's name.
-    """
+    """One run, as far as its events have been played, from its first event on or not at all."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -51,20 +45,15 @@ class RecordedRun:
 
     @property
     def begun(self) -> bool:
-        """Whether there is anything of the run to show."""
         return self.run.started is not None
 
     @property
     def owned(self) -> bool:
-        """Whether an engine owned the run, or was just being started for it."""
+        """Whether an engine owned it, or was being started for it."""
         return self.run.left is None and not self.run.ended
 
     def take(self, line: RunLine) -> JournalEntry | None:
-        """Apply an event, and return it.
-
-        Returns:
-            The event; None where it is not new, or where events before it are missing.
-        """
+        """Apply an event, and return it; None if it is not new, or earlier ones are missing."""
         if self.problem is not None or line.entry <= self.run.seq:
             return None
         if line.entry > self.run.seq + 1:
@@ -102,14 +91,7 @@ class RunStage:
         self._runs: dict[str, _Staged] = {}
 
     def show(self, runs: Iterable[RecordedRun]) -> RunDir | None:
-        """Write these runs as they are, and remove all others.
-
-        Returns:
-            The folder of the run that began last; None where no run has begun.
-
-        Raises:
-            RunProblem: the folder cannot be written.
-        """
+        """Write these runs as they are, remove all others, and return the one that began last."""
         begun = {each.name: each for each in runs if each.begun}
         for name in self._runs.keys() - begun.keys():
             self._remove(name)
@@ -119,7 +101,6 @@ class RunStage:
         return None if last is None else self._runs[last.name].folder
 
     def close(self) -> None:
-        """Close all journals, and release all runs; the folder stays."""
         for staged in self._runs.values():
             _release(staged)
         self._runs.clear()
@@ -139,7 +120,6 @@ class RunStage:
         _own(staged, run)
 
     def _remove(self, name: str) -> None:
-        """Remove a run that has not begun yet at the moment played."""
         staged = self._runs.pop(name)
         _release(staged)
         for file in staged.folder.path.iterdir():
@@ -212,7 +192,6 @@ class Walk:
             self._continue_from(checkpoint)
         self._items = tape.play(self.place)
         self.following: TapeItem | None = next(self._items, None)
-        """The item that is passed next; None at the end."""
 
     def _continue_from(self, checkpoint: Checkpoint) -> None:
         self.place, self.at_s, self.at = checkpoint.place, checkpoint.at_s, checkpoint.at
@@ -223,7 +202,6 @@ class Walk:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The current place, to go on from later."""
         return Checkpoint(
             self.place,
             self.at_s,
@@ -235,11 +213,7 @@ class Walk:
         )
 
     def to(self, at_s: float, most_s: float = math.inf) -> bool:
-        """Go on until a second, which is included, or for at most `most_s` real seconds.
-
-        Returns:
-            Whether it has got there.
-        """
+        """Go on until a second, for at most `most_s` real ones; return whether it has got there."""
         until = time.monotonic() + most_s
         while self.following is not None and self.following.at_s <= at_s:
             self.step()
@@ -248,7 +222,6 @@ class Walk:
         return True
 
     def step(self) -> None:
-        """Pass the next item."""
         item = self.following
         if item is None:
             return
@@ -300,7 +273,6 @@ class Walk:
         return self.runs.setdefault(line.run_id, RecordedRun(line.run))
 
     def _report(self, words: str) -> None:
-        """Add a problem of the recording to the events."""
         event = Event(self.at, clean(words), severity=EventSeverity.TROUBLE)
         self.outages = self.outages.copy()
         self.outages.note(event)
@@ -334,7 +306,6 @@ class SurveyMark(msgspec.Struct, frozen=True):
     at_s: float
     severity: int
     words: str
-    """The text of the most severe event of that second."""
 
 
 class Survey:
@@ -345,30 +316,24 @@ class Survey:
         self._spacing, self._since = SPACING, 0
         self.checkpoints = [self._walk.checkpoint]
         self.marks: list[SurveyMark] = []
-        """The marks found so far, by their seconds."""
         self.happened: list[Happening] = []
         """What has happened to brokers so far, whatever the cause; missing figures are left out."""
         self.rates = ShownRates()
-        """How fast brokers copied."""
 
     @property
     def over(self) -> bool:
-        """Whether the survey has come to the end."""
         return self._walk.following is None
 
     @property
     def at_s(self) -> float:
-        """The second up to which everything is known."""
         return self._walk.at_s
 
     @property
     def runs(self) -> Sequence[RecordedEntries]:
-        """The events of each run, up to there."""
         runs = self._walk.runs.values()
         return [RecordedEntries(run.name, tuple(run.entries)) for run in runs if run.begun]
 
     def go_on(self, most_s: float = AT_ONCE_S) -> None:
-        """Survey for at most so many real seconds."""
         began = time.monotonic()
         while not self.over and time.monotonic() - began < most_s:
             self._walk.step()
@@ -378,17 +343,15 @@ class Survey:
                 self._keep()
 
     def before(self, at_s: float) -> Checkpoint:
-        """Return the last checkpoint at or before a second; the first one where there is none."""
+        """Return the last checkpoint at or before a second, at least the first one."""
         number = bisect_right(self.checkpoints, at_s, key=attrgetter("at_s"))
         return self.checkpoints[max(0, number - 1)]
 
     def mark_after(self, at_s: float) -> SurveyMark | None:
-        """Return the next mark after a second; None where none is known."""
         number = bisect_right(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number] if number < len(self.marks) else None
 
     def mark_before(self, at_s: float) -> SurveyMark | None:
-        """Return the last mark before a second; None where there is none."""
         number = bisect_left(self.marks, at_s, key=attrgetter("at_s"))
         return self.marks[number - 1] if number else None
 

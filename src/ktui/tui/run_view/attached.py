@@ -131,12 +131,10 @@ class RunStatus(RunProgress, frozen=True, kw_only=True):
     """A run as the lines at the top show it: its progress, and what only this view knows."""
 
     coming: Limits | None = None
-    """Limits that were requested, and are not in force yet."""
     traffic: ThrottleNow = ThrottleNow()
 
     @property
     def why(self) -> str:
-        """Who paused the run, why its gate is shut, or why its engine left."""
         match self.state:
             case RunState.PAUSED:
                 return self.paused or ""
@@ -148,11 +146,7 @@ class RunStatus(RunProgress, frozen=True, kw_only=True):
 
 
 class AttachedRun:
-    """One run by its journal. The first `refresh` reads the whole journal, and may take long.
-
-    Raises:
-        JournalProblem: the journal cannot be opened.
-    """
+    """One run by its journal. The first `refresh` reads the whole journal, and may take long."""
 
     def __init__(self, folder: RunDir, clock: Clock) -> None:
         self.folder = folder
@@ -165,14 +159,10 @@ class AttachedRun:
         self.rows = RunRows(self.run)
         self._estimate = Estimate(self.run, EarlierRuns.beside(self.folder))
         self._kept: list[JournalEntry] | None = None
-        """The entries since an estimate is being made; None while none is."""
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
-        """The run's events, oldest first."""
         self.throttle_news = ThrottleNews(self.name)
         self._cancels: list[tuple[frozenset[TopicPartition], Event]] = []
-        """The partitions of each cancel, and the event that reports it."""
         self.inflows: Inflows = {}
-        """The traffic into each broker by the steps in flight, as of the last poll."""
         self._throttle = ThrottleNow()
         self._timelines: Mapping[TopicPartition, Timeline] = {}
         self._least: LeastLeft | None = None
@@ -183,7 +173,6 @@ class AttachedRun:
 
     @property
     def name(self) -> str:
-        """The run's name."""
         return self.folder.name
 
     @property
@@ -191,11 +180,6 @@ class AttachedRun:
         return self._follower.run
 
     def refresh(self) -> tuple[list[JournalEntry], set[TopicPartition]]:
-        """Read the journal's new entries.
-
-        Returns:
-            The entries, and the partitions whose rows have changed.
-        """
         try:
             entries = self._follower.refresh()
             owner = holder(self.folder)
@@ -222,17 +206,14 @@ class AttachedRun:
 
     @property
     def now(self) -> datetime:
-        """The present time by the view's clock; in a replay, the moment played."""
         return self._clock.now()
 
     def events_of(self, tp: TopicPartition) -> list[Event]:
-        """Return the events of a partition in the run, oldest first."""
         own = (event for event in self.events if event.tp == tp)
         cancels = (event for partitions, event in self._cancels if tp in partitions)
         return in_time_order(own, cancels, self.throttle_news.of(tp))
 
     def note_poll(self, progress: Progress) -> None:
-        """Update from a poll: the steps in flight, and reassignments of others."""
         now, self._timelines = self.now, progress.timelines
         self._estimate.update(now, progress.timelines)
         self.inflows = run_inflows(self.run, progress)
@@ -247,24 +228,14 @@ class AttachedRun:
         )
 
     def least_left(self) -> LeastLeft | None:
-        """Compare the time left, which is known, with the least that the limits allow.
-
-        Another thread may call this. It takes a second for 100,000 partitions.
-        """
+        """Compare the time left with the least that the limits allow: a second for 100,000."""
         return self._estimate.least_left()
 
     def expect_estimate(self) -> None:
-        """Keep the journal's entries from now on for an estimate that is being made."""
         self._kept = []
 
     def recorded_estimate(self) -> Estimate | None:
-        """Return the estimate by what the engine has recorded; None without one.
-
-        Another thread may call this. It may take a second.
-
-        Raises:
-            JournalProblem: the journal cannot be read.
-        """
+        """Return the estimate by what the engine has recorded, in perhaps a second."""
         if self.run.ended or not self.folder.recording.is_dir():
             return None
         with Journal.open(self.folder.journal, self._clock, read_only=True) as journal:
@@ -282,29 +253,17 @@ class AttachedRun:
             self._estimate = estimate
 
     def ask(self, command: Command) -> int:
-        """Write a command for the engine into the journal, and return its number.
-
-        Raises:
-            JournalProblem: the journal cannot be written.
-        """
         return RunClient(self.folder, self._clock).ask(command)
 
     def answer_to(self, number: int) -> StoredCommand:
-        """Return a command, with its answer once there is one.
-
-        Raises:
-            JournalProblem: the journal cannot be read.
-        """
         return self._commands.answer_to(number)
 
     def close(self) -> None:
-        """Close the journal."""
         self._follower.close()
         self._commands.close()
 
     @property
     def status(self) -> RunStatus:
-        """The run's present status."""
         run, traffic, copied = self.run, self._throttle, self._estimate.copied
         if traffic.too_low:  # nobody knows when that is mended
             copied = msgspec.structs.replace(copied, left_s=None)
@@ -327,7 +286,6 @@ class AttachedRun:
         return with_more(RunStatus, progress, coming=self._coming(), traffic=traffic)
 
     def _coming(self) -> Limits | None:
-        """Return the limits that were requested and not answered yet."""
         try:
             commands = [each.command for each in self._commands.asked()]
         except RunProblem:

@@ -81,7 +81,6 @@ class DialogChoice(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """The choice in words: "roll back topic orders (12 partitions)"."""
         return f"{self.action.value} {self.scope.words}"
 
     def shuts_gate(self, status: RunStatus) -> bool:
@@ -91,13 +90,7 @@ class DialogChoice(msgspec.Struct, frozen=True):
 
 
 def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartition]) -> list[Scope]:
-    """Return the scopes to choose from: first the marked partitions, where there are any.
-
-    Args:
-        run: the run.
-        tp: the partition under the cursor; None for none.
-        marked: the marked partitions, of the run or not.
-    """
+    """Return the scopes to choose from: first the marked partitions, where there are any."""
     found = []
     some = tuple(each for each in run.tracks if each in marked)
     if some:

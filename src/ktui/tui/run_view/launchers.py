@@ -43,21 +43,13 @@ class RunVerbs(Protocol):
     """Parses these verbs as `ktui` does in a shell."""
 
     @property
-    def usage(self) -> Mapping[str, str]:
-        """Each verb with a line of help."""
-        ...
+    def usage(self) -> Mapping[str, str]: ...
 
     def parse(self, verb: str, words: Sequence[str], run: Run) -> RunChange:
-        """Return what a verb asks for.
-
-        Raises:
-            BadCommand: the shell would refuse the words, too.
-        """
+        """Return what a verb asks for; BadCommand for words that the shell would refuse."""
         ...
 
-    def complete(self, verb: str, begun: str, run: Run) -> Iterable[str]:
-        """Return the words that may stand where one was begun."""
-        ...
+    def complete(self, verb: str, begun: str, run: Run) -> Iterable[str]: ...
 
 
 class RehearsalInView(Protocol):
@@ -67,24 +59,14 @@ class RehearsalInView(Protocol):
     """The title of its report."""
 
     @property
-    def verbs(self) -> Sequence[str]:
-        """The first words of everything that may happen."""
-        ...
+    def verbs(self) -> Sequence[str]: ...
 
     def check(self, event: str) -> None:
-        """Check something that is to happen.
-
-        Raises:
-            BadCommand: it cannot happen; the message names the mistake and the fix.
-        """
+        """Check something that is to happen; BadCommand where it cannot."""
         ...
 
     def let_happen(self, event: str) -> str:
-        """Let something happen to the twin, now or at the moment that it names; return an answer.
-
-        Raises:
-            BadCommand: it cannot happen; the message names the mistake and the fix.
-        """
+        """Let something happen now, or at the moment that it names; return an answer."""
         ...
 
     @property
@@ -92,20 +74,14 @@ class RehearsalInView(Protocol):
         """How the rehearsal has ended, in a few words; empty while it goes on."""
         ...
 
-    async def report(self) -> str:
-        """Return the report of what has come of the plan so far, or to its end."""
-        ...
+    async def report(self) -> str: ...
 
 
 class BranchInView(RehearsalInView, Protocol):
     """A branch that a view shows, beside what was."""
 
     def beside(self, run: Run | None) -> tuple[RunMoment | None, RunMoment | None]:
-        """Return the run as it was at this moment, and as it is here; None where there is none.
-
-        Args:
-            run: the run of the view.
-        """
+        """Return the run as it was at this moment, and as it is here."""
         ...
 
 
@@ -114,7 +90,6 @@ class RehearsedPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     report: str
     time: str
-    """How long the plan takes, with the range."""
     holds: bool
     """Whether every partition comes to its target on each twin."""
 
@@ -144,9 +119,7 @@ class PlanRehearser(Protocol):
 class EngineLauncher(Protocol):
     """Starts the engines of runs. The view shows the text of their RunProblem as it is."""
 
-    def limits(self, named: Mapping[str, object]) -> Limits:
-        """Return the limits that hold where an operator names none but these."""
-        ...
+    def limits(self, named: Mapping[str, object]) -> Limits: ...
 
     @property
     def throttle(self) -> str:
@@ -155,42 +128,25 @@ class EngineLauncher(Protocol):
 
     @property
     def canary(self) -> bool:
-        """Whether a canary measures the objective of a run that does not say."""
+        """Whether a canary measures the objective by default."""
         ...
 
     @property
-    def rehearser(self) -> PlanRehearser | None:
-        """Rehearses plans on twins of the cluster; None where there is nothing to rehearse."""
-        ...
+    def rehearser(self) -> PlanRehearser | None: ...
 
     @property
-    def facts(self) -> FactReader:
-        """Reads what the preview of a plan rests on."""
-        ...
+    def facts(self) -> FactReader: ...
 
     async def read_layout(self) -> LayoutAnswer:
-        """Read what a plan is made from: all partitions with their sizes, and the brokers' room.
-
-        Raises:
-            ClusterError: the cluster cannot be asked.
-        """
+        """Read what a plan is made from: partitions with their sizes, and brokers' room."""
         ...
 
     async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
-        """Check that a run's principal may set a throttle, and measure its objective.
-
-        Raises:
-            RunRefused: a permission is missing; the text names it.
-        """
+        """Check that a run's principal may set a throttle, and measure its objective."""
         ...
 
     async def start(self, wanted: NewRun) -> RunDir:
-        """Start a run; an engine owns it when this returns.
-
-        Raises:
-            RunProblem: the run was not started, and nothing was sent; the text has the reason.
-            ClusterError: the cluster cannot be asked.
-        """
+        """Start a run; an engine owns it when this returns. On an error nothing was sent."""
         ...
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
@@ -210,12 +166,7 @@ class EngineLauncher(Protocol):
     async def cancel_foreign(
         self, moves: Collection[ListedReassignment]
     ) -> Mapping[TopicPartition, Settled]:
-        """Cancel reassignments that no run has started, and return the outcome of each.
-
-        Raises:
-            RunProblem: a run has started one, or it cannot be written down; nothing is sent.
-            ClusterError: the cluster cannot be asked.
-        """
+        """Cancel what no run has started. On an error nothing was sent."""
         ...
 
 
@@ -232,11 +183,6 @@ class RecentLayout:
         self._read_at_s = 0.0
 
     async def read(self) -> LayoutAnswer:
-        """Return the layout, read again once it is old.
-
-        Raises:
-            ClusterError: the cluster cannot be asked.
-        """
         if self._answer is None or time.monotonic() - self._read_at_s > _OLD_S:
             self._answer = await self._engines.read_layout()
             self._read_at_s = time.monotonic()

@@ -52,12 +52,7 @@ def foreign_hint(mover: str | None) -> str:
 
 
 def beside_live_run(live: str, attached: str) -> str:
-    """Return what it means to start a run beside one that is live.
-
-    Args:
-        live: the run that is live on the cluster.
-        attached: the run that the plan can be added to from here; empty for none.
-    """
+    """Return what it means to start a run beside a live one, which may not be attached."""
     words = (
         f"Run {live} is live on this cluster. Another starts only if you allow it: each run"
         " keeps to its own limits, so together they move more."
@@ -107,12 +102,7 @@ def foreign_outcomes(settled: Mapping[TopicPartition, Settled]) -> str:
 
 
 def cancel_consequences(moves: Sequence[ListedReassignment], left_out: int = 0) -> str:
-    """Return what the cancel of foreign reassignments does.
-
-    Args:
-        moves: the reassignments.
-        left_out: how many other partitions are marked, which it leaves alone.
-    """
+    """Return what the cancel of foreign reassignments does, and how many it leaves alone."""
     if len(moves) == 1:
         words = _consequences_of_one(moves[0])
     else:

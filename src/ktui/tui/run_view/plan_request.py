@@ -64,22 +64,18 @@ class PlanRequest(msgspec.Struct, frozen=True):
     """The text of each field that was typed into. What other sources need does not count."""
 
     def text(self, field: str) -> str:
-        """Return what is typed in a field; its default, if nothing was."""
         return self.texts.get(field, FIELDS[field].default)
 
     @property
     def intent(self) -> Intent | None:
-        """What the plan is made for; None for that of a file."""
         return INTENTS.get(self.source)
 
     @property
     def needed(self) -> Sequence[str]:
-        """The fields without which there is no plan, in the order of the form."""
         return ("path",) if self.intent is None else self.intent.needed
 
     @property
     def words(self) -> str:
-        """What is read, as the screen names it; empty where a field is."""
         if not all(map(self.text, self.needed)):
             return ""
         if self.intent is None:
@@ -90,7 +86,6 @@ class PlanRequest(msgspec.Struct, frozen=True):
 
     @property
     def file(self) -> Path:
-        """The plan's file. A plan that is made has a name as if it were read from one."""
         intent = self.intent
         if intent is None:
             return expand_home(self.text("path"))
@@ -99,12 +94,6 @@ class PlanRequest(msgspec.Struct, frozen=True):
         return Path(f"{intent.file.format_map(typed) or named}.json")
 
     def generate(self, layout: Layout) -> MadePlan:
-        """Make the plan from the cluster as it is.
-
-        Raises:
-            WrongField: what was typed does not fit the cluster, or is no number.
-            CannotMake: there is nothing to do, or nothing can be done.
-        """
         intent = self.intent
         if intent is None:
             raise CannotMake("That of a file is read.")
@@ -124,7 +113,6 @@ class PlanRequest(msgspec.Struct, frozen=True):
         return made
 
     def _value(self, name: str, layout: Layout) -> Any:
-        """Return what is typed in a field, for `Wishes` None or nothing where that is empty."""
         field, text = FIELDS[name], self.text(name)
         if name in BUDGET and not text:
             return None
@@ -138,7 +126,6 @@ class PlanRequest(msgspec.Struct, frozen=True):
         return tuple(value)
 
     def budget(self, made: MadePlan) -> str:
-        """Return how much of each budget a plan uses; empty without any."""
         used = {
             "max_moves": (f"{made.moves:,}", "moves"),
             "max_bytes": (as_bytes(made.bytes), "copied"),
@@ -159,13 +146,10 @@ class GeneratedPlan(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     change: BeforeAfter
     notes: Sequence[str] = ()
-    """What the plan leaves undone, and what could not be taken into account."""
     budget: str = ""
-    """How much of the budget the plan uses; empty without one."""
 
     @property
     def headline(self) -> str:
-        """What the plan changes, in all."""
         change = self.change
         copied = (
             f"{as_count(change.replicas, 'replica')} to copy ({as_bytes(change.bytes)})"
@@ -177,12 +161,7 @@ class GeneratedPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def generate_plan(request: PlanRequest, answer: LayoutAnswer) -> GeneratedPlan:
-    """Make a plan from the cluster as it was read.
-
-    Raises:
-        WrongField: what was typed does not fit the cluster.
-        CannotMake: there is nothing to do, or nothing can be done.
-    """
+    """Make a plan from the cluster as it was read; CannotMake where there is none to make."""
     layout = answer.layout
     made = request.generate(layout)
     return GeneratedPlan(
@@ -201,11 +180,7 @@ def generate_plan(request: PlanRequest, answer: LayoutAnswer) -> GeneratedPlan:
 
 
 def parse_plan_words(words: Sequence[str]) -> PlanRequest:
-    """Return the plan that words ask for. What is missing is left to be typed.
-
-    Raises:
-        BadCommand: there is no such intent or option, or there are too many words.
-    """
+    """Return the plan that words ask for; what is missing is left to be typed."""
     verb, *rest = words or [""]
     if verb not in INTENTS:
         near = closest_names(verb, INTENTS)
@@ -216,7 +191,6 @@ def parse_plan_words(words: Sequence[str]) -> PlanRequest:
 
 
 def _split(intent: Intent, words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the bare words, and what options say, by field."""
     bare: list[str] = []
     texts: dict[str, str] = {}
     fields = {option: field for field in intent.fields for option in field.options}
@@ -241,7 +215,6 @@ def _split(intent: Intent, words: Sequence[str]) -> tuple[list[str], dict[str, s
 
 
 def _arguments(intent: Intent, bare: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what bare words say, by field, in the order of the shell."""
     fields = [FIELDS[name] for name in intent.needs if not FIELDS[name].options]
     many = fields[-1].kind if fields and fields[-1].kind.many else None
     if many is None and len(bare) > len(fields):
@@ -260,7 +233,6 @@ MEASURING = "Measuring for 2 s how much is written, and whether the throttle let
 _BY_ITSELF = "by itself, under the run's limits:"
 
 ColouredLine = tuple[str, str]
-"""A line, and its colour."""
 
 
 class Conflict(NamedTuple):
@@ -306,12 +278,9 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     """A plan, with the cluster as it was read for it."""
 
     path: Path
-    """The plan's file; that of a generated plan has only a name."""
     base: PreviewBase
     generated: GeneratedPlan | None = None
-    """What the plan was made from; None for that of a file."""
     measured: bool = False
-    """Whether the inbound traffic has been measured, as far as it can be."""
 
     @property
     def plan(self) -> Plan:
@@ -319,43 +288,33 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> BeforeAfter | None:
-        """What every broker has before and after; only of a plan that was made."""
         return None if self.generated is None else self.generated.change
 
     async def with_throttle(self, facts: FactReader, canary: str) -> ChosenPlan:
-        """Read what a throttle is checked against, which takes some seconds.
-
-        Raises:
-            ClusterError: the cluster cannot be asked.
-        """
+        """Read what a throttle is checked against, which takes some seconds."""
         found = await facts.add_throttle(self.plan, self.base.facts, canary)
         base = await asyncio.to_thread(_base, self.plan, found, self.path)
         return msgspec.structs.replace(self, base=base, measured=True)
 
     async def preview(self, terms: Terms) -> PlanPreview:
-        """Preview the plan under some terms."""
         return self.known(await asyncio.to_thread(self.base.under, terms, roughly=True))
 
     @property
     def undone(self) -> list[ColouredLine]:
-        """What a plan that ktui made leaves undone, or could not take into account."""
         notes = [] if self.generated is None else self.generated.notes
         return [(note, _COLOURS[Severity.WARNING]) for note in notes]
 
     @property
     def budget(self) -> list[ColouredLine]:
-        """How much of its budget a plan that ktui made uses."""
         words = "" if self.generated is None else self.generated.budget
         return [(words, "")] if words else []
 
     @property
     def notes(self) -> list[ColouredLine]:
-        """What the plan leaves undone, and which part of the file is the plan."""
         note = self.plan.note
         return [*self.undone, *([(note, _COLOURS[Severity.NOTE])] if note else [])]
 
     def known(self, preview: PlanPreview) -> PlanPreview:
-        """Leave out what is not known only because it has not been measured yet."""
         unknown = None if self.measured else FindingKind.INBOUND_UNKNOWN
         return preview.without(lambda finding: finding.kind is unknown)
 
@@ -363,21 +322,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 async def read_chosen_plan(
     request: PlanRequest, engines: EngineLauncher, need: NeededPermission, joins: str = ""
 ) -> ChosenPlan:
-    """Read or generate a plan, and read the cluster's state for it.
-
-    Args:
-        request: the plan as it is typed.
-        engines: read the cluster.
-        need: the permissions that are needed.
-        joins: the run that the plan is added to; empty for a run of its own.
-
-    Raises:
-        BadPlan: with every mistake and its place.
-        Unreadable: the plan's file cannot be read.
-        CannotMake: there is no such plan.
-        ClusterError: the cluster cannot be asked.
-        RunProblem: the state directory cannot be read.
-    """
+    """Read or generate a plan, for the run that it joins if any, and read the cluster for it."""
     path = request.file
     generated = None
     if request.source == FILE:

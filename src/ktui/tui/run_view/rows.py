@@ -51,14 +51,12 @@ class QueuePlaces:
         self._index = {track.tp: place for place, track in enumerate(ranked)}
         self._begun = [place for place, track in enumerate(ranked) if not is_queued(track)]
         self._cancelled = sum(track.cancel is not None for track in ranked)
-        """How many have been cancelled: the first ones, by their rank."""
 
     def __len__(self) -> int:
         return len(self._index)
 
     @property
     def waiting(self) -> int:
-        """How many still wait to begin, apart from those that were cancelled."""
         return len(self._index) - len(self._begun) - self._cancelled_waiting
 
     @property
@@ -66,19 +64,16 @@ class QueuePlaces:
         return self._cancelled - bisect.bisect_left(self._begun, self._cancelled)
 
     def first(self, count: int) -> list[Track]:
-        """Return the partitions that begin first, at most so many, apart from cancelled ones."""
         before = self._cancelled_waiting
         places = range(before + 1, before + min(count, self.waiting) + 1)
         return [self._ranked[self._nth(n)] for n in places]
 
     def _nth(self, n: int) -> int:
-        """Return the place of the nth that waits, from 1."""
         begun = self._begun
         before = bisect.bisect_left(range(len(begun)), n, key=lambda i: begun[i] - i)
         return before + n - 1
 
     def take(self, track: Track) -> None:
-        """Note whether a partition still waits."""
         index = self._index[track.tp]
         at = bisect.bisect_left(self._begun, index)
         known = at < len(self._begun) and self._begun[at] == index
@@ -155,21 +150,16 @@ class RunRows:
         self.cancelled_at: dict[TopicPartition, datetime] = {}
         """When each partition was last cancelled, or queued again for another plan."""
         self.between_steps: dict[TopicPartition, Track] = {}
-        """Partitions that have begun, and wait for their next step."""
         self.just_over: frozenset[TopicPartition] = frozenset()
-        """Partitions whose step was over at the last read of the journal."""
         self.movers: Movers = {}
-        """The other runs of the state directory that reassign partitions."""
         self.elsewhere: Mapping[TopicPartition, MovedElsewhere] = {}
         """Once this run has ended: the partitions that another one has under way."""
         self.waits: Waits | None = None
-        """Why partitions wait, as of the last poll."""
         self.steps_begun = 0
         self.all_left = 0
         """Steps yet to begin if all goes well, as of each partition's last change."""
 
     def take(self, entries: Sequence[JournalEntry]) -> set[TopicPartition]:
-        """Apply new entries; return the partitions whose rows have changed."""
         touched: set[TopicPartition] = set()
         over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
         self.just_over = frozenset(event.tp for event in over)
@@ -227,15 +217,12 @@ class RunRows:
     def with_unpolled(
         self, timelines: Mapping[TopicPartition, Timeline]
     ) -> Mapping[TopicPartition, Timeline]:
-        """Return the timelines of all partitions of the run, and of all others that are known."""
         return {**self._unpolled, **timelines}
 
     def unpolled(self, tp: TopicPartition) -> Timeline | None:
-        """Return a partition's timeline as if it had never been polled; None outside the run."""
         return self._unpolled.get(tp)
 
     def take_others(self, others: Sequence[OtherRun]) -> set[TopicPartition]:
-        """Note what others do once this run has ended; return the partitions that changed."""
         before = self.elsewhere
         self.elsewhere = {
             tp: MovedElsewhere(other.name, state)
@@ -246,15 +233,12 @@ class RunRows:
         return {tp for tp in every if before.get(tp) != self.elsewhere.get(tp)}
 
     def track(self, tp: TopicPartition) -> Track | None:
-        """Return a partition as the run has it; None where it is not in the run."""
         return self.run.tracks.get(tp)
 
     def place(self, track: Track) -> int | None:
-        """Return the place in the queue, from 1; None for a partition that has begun."""
         return self._places.place(track)
 
     def count_stages(self, timelines: Mapping[TopicPartition, Timeline]) -> dict[Stage, int]:
-        """Count the run's partitions by stage, by its journal and the last poll."""
         copying = (t for t in self.run.tracks_in_flight.values() if t.state is State.ADDING)
         copies = Counter(stage_of(track, timelines.get(track.tp)) for track in copying)
         waiting = sum(track.state is State.QUEUED for track in self.between_steps.values())
@@ -262,11 +246,9 @@ class RunRows:
 
     @property
     def queued(self) -> int:
-        """How many partitions wait to begin."""
         return self._places.waiting
 
     def blocked(self, reason: str) -> int:
-        """Count the partitions that have not begun, and are blocked for this reason."""
         return self._block_reasons[reason]
 
     @property
@@ -275,7 +257,6 @@ class RunRows:
         return max(self._block_reasons, key=self._block_reasons.__getitem__, default="")
 
     def next_to_begin(self, count: int) -> list[Track]:
-        """Return the partitions that begin next, at most so many."""
         tps = (track.tp for track in self._places.first(count))
         return [self.run.tracks[tp] for tp in tps]
 
@@ -284,7 +265,6 @@ class RunRows:
         return self._places.index(tp) / (1 + len(self._places))
 
     def steps_taken(self, tp: TopicPartition) -> tuple[StepRecord, ...]:
-        """Return the steps that were begun, in order."""
         return self._steps_taken.get(tp, ())
 
     def steps_left(self, track: Track) -> int:
@@ -306,7 +286,6 @@ def steps_to_come(track: Track, limits: Limits) -> list[Step]:
 
 
 def _unpolled(track: Track, since: datetime | None) -> Timeline:
-    """Make the timeline of a partition that is known only from the run."""
     goes_to = find_goal(track, track.replicas, track.replicas, None)
     return Timeline(
         state=PartitionState(

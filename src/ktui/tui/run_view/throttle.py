@@ -42,15 +42,11 @@ class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
     into: tuple[BrokerInflow, ...] = ()
     """The brokers into which the run copies, those with the most first."""
     bytes_s: float | None = None
-    """Copied into all brokers together."""
     fastest: Inflow | None = None
-    """The broker that has the partition with the most written to it; None if nothing is."""
     broken: str = ""
-    """The broker into which more is copied than its throttle should let in."""
     enough: float | None = None
     """The rate above which copies would catch up; None where the throttle is not too low."""
     too_low: str = ""
-    """The place where the throttle never lets a copy catch up, with a rate that would."""
 
 
 class BrokerInflow(msgspec.Struct, frozen=True):
@@ -59,7 +55,6 @@ class BrokerInflow(msgspec.Struct, frozen=True):
     broker: int
     flow: BrokerFlow
     throttle: int | None
-    """The rate that the run wants there."""
 
 
 class RateNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,15 +62,12 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
 
     broker: int
     sends: bool
-    """Whether the rate limits what the broker sends as a leader; else what it receives."""
     wanted: int | None
     ours: SetByRun | None
-    """The run's part of the setting; None before the run has read it."""
     inflow: Inflow | None = None
 
     @property
     def set_to(self) -> str:
-        """The value that the run has set."""
         if self.ours is None or not self.ours.values:
             return "-"
         rates = " or ".join(map(rate_in_words, sorted(self.ours.values)))
@@ -83,12 +75,10 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needed(self) -> bool:
-        """Whether the run needs the setting now; of what a broker sends that is not known."""
         return self.sends or self.inflow is not None
 
     @property
     def found(self) -> str:
-        """The value before the run."""
         return "-" if self.ours is None else rate_in_words(prior_value_text(self.ours.before))
 
 
@@ -120,7 +110,6 @@ def throttle_now(
 
 
 def _broken(flows: Flows) -> str:
-    """Return the broker whose throttle should bind, and does not."""
     for broker, flow in flows.brokers.items():
         if flow.breaks_throttle:
             figure, rate = as_rate(flow.in_s), as_rate(flow.throttle)
@@ -131,7 +120,6 @@ def _broken(flows: Flows) -> str:
 def _too_low(
     run: Run, progress: Progress, into: Inflows, shown: float | None
 ) -> tuple[str, float | None]:
-    """Return whose throttle the rows report as too low, and a rate that is not."""
     if not run.throttled.in_force:
         return "", None
     known = progress.timelines
@@ -225,11 +213,7 @@ _WORDS = {
 
 
 class ThrottleNews:
-    """Collects, for each partition, the events about throttles of topics and brokers.
-
-    Args:
-        run: the run's name.
-    """
+    """Collects, for each partition, the events about throttles of topics and brokers."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -238,11 +222,9 @@ class ThrottleNews:
         self._changed: set[ConfigResource] = set()
 
     def of(self, tp: TopicPartition) -> list[Event]:
-        """Return the throttle events of a partition, oldest first."""
         return self._of.get(tp, [])
 
     def take(self, entries_: Iterable[JournalEntry]) -> None:
-        """Apply new entries of the journal."""
         for entry in entries_:
             match entry.event:
                 case Configure() as asked:
@@ -255,7 +237,6 @@ class ThrottleNews:
                             self._add_event(entry, tp, describe_event(changed))
 
     def changed(self) -> tuple[set[str], set[int]]:
-        """Return the topics and brokers whose settings were changed since the last call."""
         changed, self._changed = self._changed, set()
         topics = {r.name for r in changed if r.scope is ConfigScope.TOPIC}
         return topics, {int(r.name) for r in changed if r.scope is ConfigScope.BROKER}
@@ -301,19 +282,12 @@ _LOWERED = "Lowered: for up to 11 s, until Kafka's average is under it, nothing 
 """replication.quota.window.num is 11 windows of 1 s, unless the brokers set another number."""
 
 ColouredSentence = tuple[str, str]
-"""A sentence, and the role of its colour."""
 
 
 def throttle_effects(
     now: ThrottleLedger, new: ThrottleRates, into: Inflows
 ) -> list[ColouredSentence]:
-    """Return the effects of a new throttle, the worst first.
-
-    Args:
-        now: the throttles of the run.
-        new: the rates typed.
-        into: the traffic into each broker by the steps in flight.
-    """
+    """Return the effects of a new throttle with the traffic in flight, the worst first."""
     if now.is_kept(new):
         return [("This is in force already.", "dim")]
     if not new:
@@ -351,7 +325,6 @@ def _may_end(rate: int | None, inflow: Inflow) -> bool:
 
 
 def _too_low_for(new: ThrottleRates, into: Inflows) -> str:
-    """Name the copies that cannot or may not catch up on the worst broker, and a rate for all."""
     low = [
         (inflow.inbound_bytes_s / rate, rate, inflow)
         for broker, inflow in into.items()

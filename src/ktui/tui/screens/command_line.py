@@ -25,20 +25,12 @@ class CommandLanguage(Protocol):
     """The commands that may be typed now."""
 
     def parse(self, line: str) -> Action:
-        """Return what a line does.
-
-        Raises:
-            BadCommand: it cannot be done; the message says why, and what to type instead.
-        """
+        """Return what a line does; BadCommand says why it cannot be, and what to type."""
         ...
 
-    def complete(self, line: str) -> Sequence[str]:
-        """Return the words that may stand in place of the line's last one."""
-        ...
+    def complete(self, line: str) -> Sequence[str]: ...
 
-    def usage(self, line: str) -> str:
-        """Return a line of help for the verb; empty before there is one."""
-        ...
+    def usage(self, line: str) -> str: ...
 
 
 class CommandField(HistoryField):
@@ -64,12 +56,7 @@ class CommandField(HistoryField):
 
 
 class CommandScreen(ModalScreen[Action | None]):
-    """Returns what the line does; None if the operator left it.
-
-    Args:
-        language: the commands.
-        history: the earlier lines, oldest first.
-    """
+    """Returns what the line does; None if the operator left it."""
 
     CSS = """
     CommandScreen {

@@ -13,18 +13,14 @@ from ktui.tui.run_view.attached import AttachedRun
 class ShowsProgress(Protocol):
     """A screen that draws the progress of the polls, which it asks of the `Services`."""
 
-    def show_progress(self) -> None:
-        """Show what the last poll has changed, or that it has failed."""
-        ...
+    def show_progress(self) -> None: ...
 
 
 @runtime_checkable
 class ShowsRun(Protocol):
     """A screen that draws a run."""
 
-    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Show the present state of the run; `touched` are the partitions that changed in it."""
-        ...
+    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None: ...
 
 
 @runtime_checkable
@@ -32,9 +28,7 @@ class NeedsPolls(Protocol):
     """A screen that needs more from polls than the partitions being reassigned."""
 
     @property
-    def interest(self) -> Interest:
-        """What polls have to cover for the screen."""
-        ...
+    def interest(self) -> Interest: ...
 
 
 @runtime_checkable
@@ -42,6 +36,4 @@ class ShowsPartition(Protocol):
     """A screen on which the operator has selected a partition."""
 
     @property
-    def partition(self) -> TopicPartition | None:
-        """The selected partition; None where there is none."""
-        ...
+    def partition(self) -> TopicPartition | None: ...

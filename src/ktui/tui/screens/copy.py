@@ -109,12 +109,7 @@ class SelectScreen(ModalScreen[None]):
 
 
 class CopyScreen(ModalScreen[str | None]):
-    """Returns the text to copy; None if the operator left the screen.
-
-    Args:
-        name: what is copied.
-        forms: its forms, each with a key of its own.
-    """
+    """Returns the text to copy; None if the operator left the screen."""
 
     CSS = """
     CopyScreen {
@@ -161,11 +156,9 @@ class CopyScreen(ModalScreen[str | None]):
             yield Option(Content.assemble((form.key, "bold $primary"), f"  {form.name}"))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show the beginning of what would be copied."""
         self.query_one("#copy-text", Label).update(self._forms[event.option_index].text)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Copy what is under the cursor."""
         self.dismiss(self._forms[event.option_index].text)
 
     def action_pick(self, key: str) -> None:

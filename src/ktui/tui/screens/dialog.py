@@ -84,7 +84,6 @@ class Dialog(ModalScreen[ResultT]):
     """What enter does in the field of the dialog, for the foot; empty for the field's own words."""
 
     WIDTH: ClassVar[int] = 74
-    """The width of the box, where the terminal has so many cells."""
 
     def __init__(self, title: str, *, dense: bool = False) -> None:
         super().__init__(classes="-dense" if dense else None)
@@ -97,7 +96,6 @@ class Dialog(ModalScreen[ResultT]):
             yield DialogNews()
 
     def body(self) -> ComposeResult:
-        """Lay out what the dialog is about."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -108,17 +106,14 @@ class Dialog(ModalScreen[ResultT]):
 
     @property
     def box(self) -> Vertical:
-        """The box."""
         return self.query_one(".dialog", Vertical)
 
     def entitle(self, words: str) -> None:
-        """Change the title."""
         self._title_words = words
         self._fit_title()
 
     @on(Resize)
     def _fit_title(self) -> None:
-        """Show the title inside the box where it is longer than the border."""
         box, wanted = self.box, cell_len(self._title_words) + _FRAME_CELLS
         inside = wanted > min(MOST_CELLS, self.app.size.width)
         box.set_class(inside, "-title-inside")
@@ -139,14 +134,13 @@ class Dialog(ModalScreen[ResultT]):
             box.border_subtitle = Content(" · ").join(keys.values())
 
     def _key(self, binding: Binding) -> Content:
-        """Return a key and what it does; a click on it presses it."""
         display = (self.app.get_key_display(binding), "bold $primary")
         press = Style.from_meta({"@click": f"app.simulate_key({binding.key!r})"})
         return Content.assemble(display, f" {binding.description}").stylize(press)
 
     @on(Resize)
     def _resized(self) -> None:
-        """Fit the height once the margin is that of the new size, which its class sets later."""
+        """Its class sets the margin of the new size later."""
         self.call_after_refresh(self._fit_height)
 
     def _fit_height(self) -> None:
@@ -154,7 +148,6 @@ class Dialog(ModalScreen[ResultT]):
 
     @property
     def line_cells(self) -> int:
-        """The width of a line in the box."""
         return min(self.WIDTH, self.size.width) - self.box.gutter.width
 
     def room_beside(self, *texts: str, lines: int) -> int:
@@ -169,5 +162,4 @@ class Dialog(ModalScreen[ResultT]):
 
     @property
     def scrolled(self) -> Widget:
-        """The part that scrolls while all else stays in sight."""
         return self.box

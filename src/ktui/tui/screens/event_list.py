@@ -18,14 +18,11 @@ from ktui.progress.timeline import Event
 
 
 class Topic(enum.Enum):
-    """What an event is about."""
+    """What an event is about: moves, throttles and settings, or what fails or comes back."""
 
     STEP = enum.auto()
-    """The moves of partitions: reassignments, and the steps of a run."""
     SETTING = enum.auto()
-    """Limits, throttles, and settings of the cluster."""
     HEALTH = enum.auto()
-    """Brokers and replicas that fail or come back."""
     OTHER = enum.auto()
 
 
@@ -37,7 +34,6 @@ class EventKind(NamedTuple):
     """With `{s}` where the plural of a noun has an s."""
 
     def counted(self, count: int) -> str:
-        """Count events of this kind: "1 leader moved", "12 leaders moved"."""
         return f"{count:,} {self.words.format(s='' if count == 1 else 's')}"
 
 
@@ -111,16 +107,14 @@ def _kind(what: str) -> EventKind:
 
 
 class Choice(enum.StrEnum):
-    """The events that a key chooses."""
+    """The events that a key chooses; trouble is warnings and trouble, whatever they are about."""
 
     ALL = "all"
     STEPS = "steps"
     SETTINGS = "settings"
     TROUBLE = "trouble"
-    """Warnings and trouble, whatever they are about."""
 
     def takes(self, event: Event) -> bool:
-        """Return whether an event is one of these."""
         match self:
             case Choice.ALL:
                 return True
@@ -133,11 +127,7 @@ class Choice(enum.StrEnum):
 
 
 class EventFilter:
-    """Applies a choice and words. It looks at each event once, unless the filter changes.
-
-    Args:
-        text: returns the text of an event in which words are looked for.
-    """
+    """Applies a choice and words to events; each is looked at once, unless the filter changes."""
 
     def __init__(self, text: Callable[[Event], str]) -> None:
         self._text = text
@@ -146,11 +136,9 @@ class EventFilter:
         self.choice = Choice.ALL
         self._words: tuple[str, ...] = ()
         self.counts: Counter[Choice] = Counter()
-        """The events of each choice, whatever the words."""
 
     @property
     def shown(self) -> Sequence[Event]:
-        """The events that pass, oldest first."""
         return self._events if self._passes_all else tuple(self._shown)
 
     @property
@@ -158,12 +146,10 @@ class EventFilter:
         return self.choice is Choice.ALL and not self._words
 
     def choose(self, choice: Choice) -> None:
-        """Show only the events of a choice."""
         self.choice = choice
         self._filter_again()
 
     def look_for(self, text: str) -> None:
-        """Show only the events that have all these words in them."""
         self._words = tuple(text.casefold().split())
         self._filter_again()
 
@@ -171,7 +157,6 @@ class EventFilter:
         self._shown = [] if self._passes_all else list(filter(self._passes, self._events))
 
     def update(self, events: Sequence[Event]) -> None:
-        """Take the present events."""
         dropped, kept = splice(self._events, events)
         front, back = self._events[:dropped], self._events[dropped + kept :]
         added = events[kept:]
@@ -206,7 +191,6 @@ class Splice(NamedTuple):
     """How a sequence of events follows from an earlier one."""
 
     dropped: int
-    """The events that fell off the front."""
     kept: int
     """The events that stay, from there on; all others are new."""
 
@@ -250,7 +234,6 @@ def extend_groups(groups: list[list[Event]], events: Iterable[Event]) -> None:
 
 
 def _belongs(event: Event, first: Event) -> bool:
-    """Return whether an event is about the same as the first one of a group, at the same time."""
     if not timedelta(0) <= event.at - first.at <= _SPAN:
         return False
     topic = event_kind(first).topic
@@ -310,18 +293,14 @@ class EventRow(msgspec.Struct, frozen=True):
     """One line on the screen."""
 
     event: Event
-    """The event, or the first one of a group."""
     text: str
     first: bool
-    """Whether it is the first line of its event."""
     severity: int
     subject: str = ""
-    """The subject of a group; empty for that of the event."""
     unfolds: bool | None = None
-    """Whether the group of this line is folded; None where the line is that of an event."""
+    """Whether this group is folded; None for the line of an event."""
 
     def begins_as(self, other: EventRow) -> bool:
-        """Return whether this is the first line of the same event, or of the same group."""
         same = self.event is other.event and (self.unfolds is None) is (other.unfolds is None)
         return same and self.first
 
@@ -333,20 +312,17 @@ class EventRows:
         self._events: Sequence[Event] = ()
         self._groups: list[list[Event]] = []
         self._heights: list[int] = []
-        """The lines of each group."""
         self._unfolded: dict[int, Event] = {}
         """The first events of the unfolded groups, by their identity."""
         self.rows: list[EventRow] = []
         self._width = 0
 
     def wrap(self, width: int) -> None:
-        """Make all lines again, for a width of the text."""
         self._width = width
         self.rows, self._heights = [], []
         self._append(self._groups)
 
     def update(self, events: Sequence[Event]) -> int:
-        """Take the present events, and return how many lines fell off the front."""
         dropped, kept = splice(self._events, events)
         gone_behind = len(self._events) - dropped - kept
         if not kept:
@@ -364,7 +340,6 @@ class EventRows:
         return gone if kept else 0
 
     def _drop(self, count: int) -> None:
-        """Drop events from the front."""
         whole = 0
         while whole < len(self._groups) and count >= len(self._groups[whole]):
             count -= len(self._groups[whole])
@@ -377,7 +352,6 @@ class EventRows:
             self._replace(0, 1, [rest])
 
     def _drop_last(self, count: int) -> None:
-        """Drop events from the end."""
         whole = len(self._groups)
         while count and whole and count >= len(self._groups[whole - 1]):
             whole -= 1
@@ -404,11 +378,7 @@ class EventRows:
             self._heights.append(len(self.rows) - before)
 
     def fold(self, line: int, *, unfolds: bool | None) -> int:
-        """Fold or unfold the group at a line; None for the other way round.
-
-        Returns:
-            The first line of that group, or the same line where there is no group.
-        """
+        """Fold or unfold the group at a line, None for the other way; return its first line."""
         at, start = self._group_at(line)
         if at is None or len(self._groups[at]) < FEWEST:
             return line

@@ -105,7 +105,6 @@ class EventList(ScrollView, can_focus=True):
         self._widest = 0
         self._settling = False
         self.follows = True
-        """Whether the list goes to new lines: True until the operator leaves the newest line."""
         self._columns = Columns(0, dated=False, subject=0)
 
     @property
@@ -114,7 +113,6 @@ class EventList(ScrollView, can_focus=True):
 
     @property
     def lines_below(self) -> int:
-        """How many lines are below the last visible one."""
         return max(0, len(self._rows) - self.scroll_offset.y - self.size.height)
 
     def show(self, events: Sequence[Event]) -> None:
@@ -178,7 +176,6 @@ class EventList(ScrollView, can_focus=True):
         self.scroll_to(y=y, animate=False, immediate=True, force=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follow the newest or stop, as the operator scrolls, and notify the screen."""
         super().watch_scroll_y(old_value, new_value)
         if not self._settling:
             at_end = new_value >= self.max_scroll_y
@@ -189,7 +186,6 @@ class EventList(ScrollView, can_focus=True):
             self.post_message(self.Moved())
 
     def _go_to(self, line: int) -> None:
-        """Put the cursor on a line, and bring it into view."""
         self._cursor = max(0, min(line, self._last_line))
         self._settling = True
         top, height = self.scroll_offset.y, max(1, self.size.height)
@@ -286,11 +282,7 @@ NOTHING_YET = (
 
 
 def write_events(events: Sequence[Event], folders: Sequence[Path], now: datetime) -> Path:
-    """Write the events to a new JSON-lines file in the first writable folder; return its path.
-
-    Raises:
-        OSError: no folder is writable; the reason is that of the last folder.
-    """
+    """Write the events to a new JSON-lines file in the first writable folder; return its path."""
     text = b"".join(_line(event) for event in events)
     for folder in folders[:-1]:
         try:
@@ -365,7 +357,6 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
     def __init__(self) -> None:
         super().__init__()
         self._events: Sequence[Event] = ()
-        """The events at the last drawing, to draw again only where there are others."""
         self._filter_text = ""
         self._filter = EventFilter(_searched_text)
 
@@ -394,7 +385,6 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
 
     @property
     def shown(self) -> Sequence[Event]:
-        """The events that pass the filters, oldest first."""
         return self._filter.shown
 
     def _refresh(self) -> None:

@@ -65,10 +65,7 @@ class _Row(NamedTuple):
 
 
 class HelpText(Widget):
-    """Draws sections, and finds the rows that have all words of a search in them.
-
-    It is one widget, so that the help opens at once.
-    """
+    """Draws sections, and finds the rows with all words; as one widget, it opens at once."""
 
     DEFAULT_CSS = """
     HelpText { height: auto; }
@@ -79,17 +76,14 @@ class HelpText(Widget):
         self._rows = list(_rows(sections))
         self._words: list[str] = []
         self.matches: list[int] = []
-        """The rows that have all words in them."""
         self._current = 0
 
     @property
     def current(self) -> int:
-        """The number of the match shown, from 1; 0 for none."""
         return self._current + 1 if self.matches else 0
 
     @property
     def current_line(self) -> int:
-        """The line of that match."""
         rows = self._rows[: self.matches[self._current]] if self.matches else []
         return sum(len(_drawn(row, self.size.width)) for row in rows)
 
@@ -104,7 +98,6 @@ class HelpText(Widget):
         return all(word in text for word in self._words)
 
     def step(self, by: int) -> None:
-        """Go to another match; after the last comes the first."""
         if self.matches:
             self._current = (self._current + by) % len(self.matches)
             self.refresh()
@@ -148,7 +141,6 @@ def _rows(sections: Sequence[HelpSection]) -> Iterator[_Row]:
 
 
 def _drawn(row: _Row, width: int) -> list[Content]:
-    """Draw a row: a title stands at the left, a sign is indented with its meaning beside it."""
     if not row.meaning:
         return [content([row.sign])]
     signs = content([row.sign]).wrap(_SIGN_WIDTH)
@@ -202,12 +194,7 @@ _LANE_SIGNS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists keys and signs: those of the screen that it was opened from stand first.
-
-    Args:
-        groups: the keys of every screen.
-        opened_from: the screen that the help was opened from; None for none.
-    """
+    """Lists keys and signs: those of the screen that it was opened from stand first."""
 
     CSS = """
     HelpScreen {
@@ -315,7 +302,6 @@ class SearchField(TextField):
 def _sections(
     groups: Sequence[HelpGroup], opened_from: Screen[Any] | None
 ) -> Iterator[HelpSection]:
-    """Yield the sections: first that of the screen from which the help was opened."""
     here = [group for group in groups if isinstance(opened_from, group.screens)][:1]
     for group in (*here, *(group for group in groups if group not in here)):
         title = f"{group.title} (this screen)" if group in here else group.title
@@ -327,12 +313,7 @@ def _sections(
 
 
 def help_groups(everywhere: Iterable[object], keymap: Mapping[str, str]) -> list[HelpGroup]:
-    """Return the keys of every screen, by group.
-
-    Args:
-        everywhere: the app's bindings.
-        keymap: the keys that were changed, by the id of their binding.
-    """
+    """Return the keys of every screen, by group, with those that were changed."""
     return [
         help_group(title, bindings, keymap, screens=screens)
         for title, screens, bindings in (("everywhere", (), everywhere), *_screens())
@@ -340,7 +321,6 @@ def help_groups(everywhere: Iterable[object], keymap: Mapping[str, str]) -> list
 
 
 def _screens() -> Iterator[tuple[str, tuple[type[Screen[Any]], ...], Iterable[object]]]:
-    """Yield each screen's title, its classes and its bindings."""
     watch = (*PartitionList.BINDINGS, *WatchScreen.BINDINGS)
     limits = (*RunChangeScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS)
     throttle = (*RunChangeScreen.BINDINGS, *ThrottleScreen.BINDINGS)

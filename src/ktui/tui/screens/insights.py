@@ -30,12 +30,7 @@ _Piece = tuple[str, str]
 
 
 class InsightsScreen(Screen[None], ReportsOwnErrors):
-    """Shows the insights of a state directory about a cluster; they are read when it opens.
-
-    Args:
-        state_dir: the state directory; it may hold insights or none.
-        cluster_id: the cluster that is shown; None while its id is not known.
-    """
+    """Shows the insights of a state directory about a cluster; they are read when it opens."""
 
     CSS = """
     InsightsScreen {
@@ -60,7 +55,6 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         self._state_dir = state_dir
         self._cluster_id = cluster_id
         self._basis = ""
-        """What the insights are made from."""
 
     def compose(self) -> ComposeResult:
         yield StatusHeader()
@@ -109,7 +103,6 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
 
 
 def _unknown(insights: Insights) -> str:
-    """Explain why nothing is shown, and how to make insights."""
     if not insights.clusters:
         return NOTHING
     return (

@@ -26,11 +26,7 @@ READING = "Working out what it has done so far …"
 
 
 class ReportScreen(Screen[None], ReportsOwnErrors):
-    """Shows what a rehearsal has done so far, or up to its end, as it was when it was read.
-
-    Args:
-        rehearsal: the rehearsal.
-    """
+    """Shows what a rehearsal has done so far, or up to its end, as it was when it was read."""
 
     CSS = """
     ReportScreen {

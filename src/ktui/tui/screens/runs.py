@@ -56,13 +56,7 @@ class RunTable(DataTable[Text]):
 
 
 class RunsScreen(Screen[None], ReportsOwnErrors):
-    """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one.
-
-    Args:
-        state_dir: the folder of the runs.
-        place: the text that shows where that folder is.
-        may_resume: why no run can be resumed from here; None if one can.
-    """
+    """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one."""
 
     CSS = """
     RunsScreen {
@@ -99,7 +93,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         self._runs: Mapping[str, RunProgress] = {}
         self._read = False
         self._refused: tuple[str, str] | None = None
-        """The run whose last request was refused, and why."""
 
     def compose(self) -> ComposeResult:
         yield StatusHeader()
@@ -134,7 +127,7 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         self._draw()
 
     async def _attached(self) -> RunProgress | None:
-        """Return the run that the view follows, of which it knows more than its journal says."""
+        """The view knows more of the run that it follows than its journal says."""
         attached = services(self).attached
         if attached is None:
             return None
@@ -169,7 +162,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
 
     @property
     def selected(self) -> RunProgress | None:
-        """The run under the cursor."""
         table = self.query_one(RunTable)
         if not table.row_count:
             return None
@@ -238,7 +230,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
 
 
 def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
-    """Return the widths of the columns: the name gets the cells that the others leave."""
     cells = [_HEADINGS, *([words for words, _ in row] for row in rows)]
     name, *others = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     left = room - 1 - sum(others) - _AROUND * len(_HEADINGS)  # 1 for the scroll bar

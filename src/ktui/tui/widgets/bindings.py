@@ -154,15 +154,7 @@ _NAMES = {
 def give_ids(
     place: str, bindings: list[Any], names: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Give each binding an id, under which the config file may name another key for it.
-
-    The id is the place with the words of the footer. A binding that has an id keeps it.
-
-    Args:
-        place: the screen, widget or app that has the bindings.
-        bindings: the bindings, which are replaced in the list.
-        names: what stands in place of the footer's words, by action.
-    """
+    """Give each binding an id of place and words, by which the config names another key for it."""
     for at, binding in enumerate(bindings):
         if binding.id is None:
             words = names.get(binding.action, binding.description).lower()
@@ -191,7 +183,6 @@ class HelpGroup(msgspec.Struct, frozen=True):
     title: str
     keys: tuple[KeyHelp, ...]
     screens: tuple[type, ...] = ()
-    """The classes of that screen."""
 
 
 def help_group(
@@ -234,16 +225,13 @@ class LiveKey(NamedTuple):
     words: str
     active: ActiveBinding
     role: str = ""
-    """The role of the trouble that it helps with; empty where it helps with none."""
 
     @property
     def action(self) -> str:
-        """The action, without the name of who carries it out."""
         return _action(self.active)
 
     @property
     def width(self) -> int:
-        """Cells of the key and its words."""
         return cell_len(f"{self.display} {self.words}")
 
 
@@ -308,14 +296,7 @@ def _helping(each: Help, active: ActiveBinding, screen: Screen[Any]) -> LiveKey:
 def fit_keys(
     keys: Sequence[LiveKey], room: int, left_out_first: Sequence[str], *, kept: Sequence[str] = ()
 ) -> list[LiveKey]:
-    """Leave keys out until the rest fits; those that help are left out last.
-
-    Args:
-        keys: the keys, in their order.
-        room: the cells that there are.
-        left_out_first: the actions to leave out first.
-        kept: the actions to leave out only before those that help.
-    """
+    """Leave keys out until the rest fits; those `kept` go late, those that help last."""
     usual = [key.action for key in reversed(keys) if not key.role]
     last = [action for action in usual if action in kept]
     helping = [key.action for key in reversed(keys) if key.role]

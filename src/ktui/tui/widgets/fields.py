@@ -27,16 +27,9 @@ _LABEL_CELLS = 17
 
 
 class Choices(Widget):
-    """Shows the choices one below another, or side by side in as many lines as they need.
-
-    Args:
-        label: the label in front of the choices.
-        words: the choices.
-        across: whether they stand side by side.
-    """
+    """Shows the choices one below another, or side by side in as many lines as they need."""
 
     LABEL_ROLE: ClassVar = "dim"
-    """The role of the label."""
     DEFAULT_CSS = "Choices { height: auto; padding: 0 1; }"
 
     class Chosen(Message):
@@ -64,7 +57,6 @@ class Choices(Widget):
         self._place = 0
 
     def show(self, place: int) -> None:
-        """Show which one is chosen."""
         self._place = place
         self.refresh()
 
@@ -81,7 +73,6 @@ class Choices(Widget):
         return len(self._rows(width))
 
     def _rows(self, width: int) -> list[list[int]]:
-        """Return the indexes of the choices in each line."""
         if not self._across:
             return [[place] for place in range(len(self._words))]
         rows, end = [[0]], len(self._label) + pieces_width([self._piece(0)])
@@ -122,13 +113,7 @@ class Choices(Widget):
 
 
 class FormChoices(Choices, can_focus=True):
-    """Choices side by side among the fields of a form; posts `Chosen` when another is picked.
-
-    Args:
-        label: the label in front of the choices.
-        words: the choices.
-        place: the index of the one chosen at first.
-    """
+    """Choices side by side among the fields of a form; posts `Chosen` when another is picked."""
 
     DEFAULT_CSS = """
     FormChoices { padding: 0; }
@@ -157,11 +142,10 @@ class FormChoices(Choices, can_focus=True):
 
     @property
     def place(self) -> int:
-        """The index of the chosen one."""
         return self._place
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Keep letters from the footer: among fields no letter is a command."""
+        """Among fields no letter is a command, so the footer shows none."""
         del key
         return character is not None and character.isalpha()
 
@@ -180,12 +164,7 @@ class TextField(Input):
 
 
 class HistoryField(TextField):
-    """A field in which up and down bring back earlier lines.
-
-    Args:
-        history: the earlier lines, oldest first; `keep` adds to it.
-        placeholder: the text of an empty field.
-    """
+    """A field in which up and down bring back earlier lines, oldest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "recall(-1)", "earlier", show=False, tooltip="Bring back an earlier line"),
@@ -198,7 +177,6 @@ class HistoryField(TextField):
         self._history, self._place, self._typed = history, len(history), ""
 
     def keep(self) -> None:
-        """Add the line to the history, once."""
         if line := self.value.strip():
             if line in self._history:
                 self._history.remove(line)
@@ -238,11 +216,7 @@ def clipboard_route(environ: Mapping[str, str]) -> Route:
 
 
 async def load_tmux_buffer(text: str) -> bool:
-    """Make a text tmux's newest buffer, and have tmux send it to its own terminal.
-
-    Returns:
-        Whether tmux took it; one older than 3.2 knows no `-w`.
-    """
+    """Make a text tmux's newest buffer and send it on; False before tmux 3.2, without `-w`."""
     pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
         tmux = await asyncio.create_subprocess_exec(

@@ -71,26 +71,22 @@ class FooterKeys(Widget):
         super().__init__()
         self._notification: Notification | None = None
         self._shown: list[LiveKey] = []
-        """The keys in the line, from left to right."""
         self._under_mouse: str | None = None
-        """The action of the key under the mouse."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
         self.show_notification(services(self).notification)
 
     def update_keys(self) -> None:
-        """Draw the keys again if others do something now, or other ones help."""
         if self.screen.is_current and self._fitting_keys() != self._shown:
             self.refresh()
 
     @property
     def allow_select(self) -> bool:
-        """Whether the text can be selected. Only that of a notification can: keys are clicked."""
+        """Keys are clicked, so only the text of a notification can be selected."""
         return self._notification is not None
 
     def show_notification(self, notification: Notification | None) -> None:
-        """Show a notification in place of the keys; None for the keys."""
         if notification != self._notification:
             self._notification = notification
             self.set_class(notification is not None, "-news")
@@ -124,7 +120,6 @@ class FooterKeys(Widget):
         return fit_keys(live_keys(self.screen), room, (*first, *_LEFT_OUT_FIRST), kept=_KEPT)
 
     def on_mouse_down(self, event: MouseDown) -> None:
-        """Press the key under the mouse."""
         key = self._key_at(event.get_content_offset(self))
         if key is None:
             return
@@ -141,7 +136,6 @@ class FooterKeys(Widget):
         self._hover(None)
 
     def _key_at(self, offset: Offset | None) -> LiveKey | None:
-        """Return the key at a place in the line; None between two keys, and beside them."""
         if offset is None or self._notification is not None:
             return None
         x = 0
@@ -182,14 +176,7 @@ class Notifications:
     def add(
         self, words: str, severity: str, timeout_s: float | None = None, *, news: bool = False
     ) -> Notification:
-        """Show a text, or keep it waiting behind what matters more.
-
-        Args:
-            words: the text.
-            severity: information, warning or error.
-            timeout_s: the seconds for which it is shown; None for the usual ones.
-            news: whether no key has asked for it.
-        """
+        """Show a text for its severity's time, or keep it waiting behind what matters more."""
         notification = Notification(" ".join(words.split()), severity)
         lasts_s = timeout_s or _FOR_S[severity]
         if self.shown is not None and self._waits(severity, news=news):
@@ -205,7 +192,6 @@ class Notifications:
         return _FOR_S[severity] < _FOR_S[self.shown.severity]
 
     def clear(self) -> None:
-        """Drop the notification shown, and the one waiting."""
         self._pending = None
         self._show(None)
 
@@ -214,7 +200,6 @@ class Notifications:
         self._show(*pending or (None,))
 
     def drop(self) -> None:
-        """Show the keys again, as a key was pressed; the events have what was dropped."""
         if self.shown is not None:
             self.clear()
 

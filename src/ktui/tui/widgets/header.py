@@ -56,7 +56,6 @@ class HeaderPart(msgspec.Struct, frozen=True):
     pieces: tuple[Piece, ...]
     rank: int = 0
     gap: int = 2
-    """Cells between it and the part before."""
     name: bool = False
     """Whether its last words are a name, which is cut before any other part is left out."""
 
@@ -78,7 +77,6 @@ class StatusHeader(Widget):
         self._with_sums = with_sums
         self._status: Status | None = None
         self._updated = False
-        """Whether the status was read since the clock ticked last."""
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self._tick)
@@ -91,7 +89,6 @@ class StatusHeader(Widget):
         self._updated = False
 
     def update_status(self) -> None:
-        """Read the present status, and redraw if it has changed."""
         self._updated = True
         status = services(self).cluster_status()
         if status != self._status:

@@ -20,13 +20,7 @@ from ktui.tui.draw.paint import content
 
 
 def set_text(static: Static, text: Content, *, wraps: bool = False) -> None:
-    """Show a text; another layout of the whole screen is made only for another height.
-
-    Args:
-        static: the widget.
-        text: the text.
-        wraps: whether lines may be longer than the widget, so that any text may change its height.
-    """
+    """Show a text; only another height, or a text that wraps, lays out the whole screen again."""
     before = static.content
     lines = -1
     if isinstance(before, Content):
@@ -47,7 +41,6 @@ class _Drawn(NamedTuple):
     strips: list[Strip]
 
     def shows(self, line: Content) -> bool:
-        """Return whether another line would look the same."""
         return self.line.plain == line.plain and self.line.spans == line.spans
 
 
@@ -67,7 +60,6 @@ class Lines(Widget):
         self._width = _NOT_DRAWN
 
     def show(self, lines: Sequence[Content]) -> None:
-        """Show other lines."""
         self._lines, before = lines, self._strips
         self._draw(self.size.width)
         if len(before) != len(self._strips):
@@ -104,7 +96,6 @@ class Lines(Widget):
         return Strip.blank(self.size.width, self.visual_style.rich_style)
 
     def notify_style_update(self) -> None:
-        """Forget what was drawn in another theme."""
         super().notify_style_update()
         self._width = _NOT_DRAWN
 
@@ -163,7 +154,6 @@ class BranchLines(Widget):
         self._moments: tuple[RunMoment | None, RunMoment | None] = (None, None)
 
     def show(self, was: RunMoment | None, here: RunMoment | None) -> None:
-        """Update both moments; None where there is no run."""
         if (was, here) != self._moments:
             self._moments = (was, here)
             self.refresh()

@@ -59,16 +59,13 @@ class OffLoop(Generic[C, R]):
 
     @property
     def busy(self) -> bool:
-        """Whether a change is not shown yet."""
         return self._under_way is not None
 
     @property
     def not_shown(self) -> tuple[C, ...]:
-        """The changes that are not shown yet."""
         return tuple(each for each in (self._under_way, self._waiting) if each is not None)
 
     def take(self, change: C, partitions: int) -> None:
-        """Compute and show a change: at once for few partitions, unless another is under way."""
         if self.busy:
             waiting = self._waiting
             self._waiting = change if waiting is None else self._unite(waiting, change)

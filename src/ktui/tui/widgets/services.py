@@ -41,10 +41,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     now_s: float
     last: Observation | None
-    """The last poll."""
     overview: Overview
     run: RunStatus | None = None
-    """The run that the view follows."""
     others: Sequence[OtherRun] = ()
     """Once that run has ended: the runs of its cluster that live or wait, the live ones first."""
     foreign: int = 0
@@ -54,15 +52,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     foreign_stalled: tuple[TopicPartition, ...] = ()
     """Those of them that are stalled, the longest first."""
     movers: Mapping[TopicPartition, str] = {}
-    """The other runs of the state directory that reassign partitions."""
     down_since_s: Mapping[int, float | None] = {}
-    """The brokers that are down, each with the monotonic second of the first poll without it."""
     left_behind: int = 0
     """Throttles that nobody needs, on the brokers and topics that are polled."""
     cancel_gate: str = ""
-    """The person who shut the cluster's cancel gate; empty while it is open."""
     outage: ClusterOutage | None = None
-    """Why the last poll failed as a whole; None while the cluster answers."""
     recorded: bool | None = None
     """Whether recording works; False once it has stopped, None where the view is not recorded."""
     until_seen: str = ""
@@ -79,17 +73,14 @@ class Services:
 
     @property
     def progress(self) -> Progress:
-        """Everything that the polls have shown, up to the last one."""
         return Progress()
 
     @property
     def broker_loads(self) -> Mapping[int, BrokerLoad]:
-        """The load of each broker, as of the last poll."""
         return broker_loads(self.progress)
 
     @property
     def outage(self) -> ClusterOutage | None:
-        """Why the last poll failed as a whole; None while the cluster answers."""
         return None
 
     @property
@@ -99,12 +90,10 @@ class Services:
 
     @property
     def keymap(self) -> Mapping[str, str]:
-        """The keys that the operator has changed, by the id of their binding."""
         return {}
 
     @property
     def notification(self) -> Notification | None:
-        """The message in place of the footer's keys."""
         return None
 
     @property
@@ -113,7 +102,6 @@ class Services:
         return None
 
     def works(self, action: str) -> bool:
-        """Return whether an action can do something now, so that the footer shows its key."""
         del action
         return True
 
@@ -123,7 +111,6 @@ class Services:
         return words
 
     def helps(self, action: str) -> bool:
-        """Return whether an action can help now with the trouble that names it."""
         return self.works(action)
 
     def report_own_error(self, worker: Worker[Any]) -> None:
@@ -136,17 +123,14 @@ class Services:
 
     @property
     def attached(self) -> AttachedRun | None:
-        """The run that the view follows."""
         return None
 
     @property
     def run_status(self) -> RunStatus | None:
-        """The status of that run."""
         return None if self.attached is None else self.attached.status
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that is polled; None until it has answered."""
         return None
 
     @property
@@ -167,14 +151,12 @@ class Services:
         """
 
     def cluster_status(self) -> Status | None:
-        """Return the state of the cluster and of the view; None where there is no cluster."""
         return None
 
     def poll_now(self) -> None:
         """Poll at once: what is polled has changed."""
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
-        """Return the partition so many rows below in the list; None beyond its ends."""
         del tp, step
         return None
 
@@ -212,11 +194,7 @@ class Services:
 
 
 def services(node: DOMNode) -> Services:
-    """Return the services of the app that a screen or widget is in.
-
-    Raises:
-        TypeError: the app offers none.
-    """
+    """Return the services of the app that a screen or widget is in."""
     app = node.app
     if not isinstance(app, Services):
         raise TypeError(f"{type(app).__name__} offers no Services")

@@ -26,7 +26,6 @@ class Help(NamedTuple):
     action: str
     words: str
     role: str = "stalled"
-    """The role of the trouble."""
 
 
 _BROKERS = (Help("show_brokers", "brokers"),)
@@ -43,12 +42,10 @@ class Trouble(NamedTuple):
     words: str
     """What is wrong, and behind a colon the detail; the keys that help stand between the two."""
     helps: tuple[Help, ...] = ()
-    """The actions that help, the best first."""
     role: str = "stalled"
     command: str = ""
     """The command in a shell that helps, where no key does."""
     whole: bool = False
-    """Whether the detail is never left out."""
 
 
 def troubles(status: Status) -> list[Trouble]:
@@ -115,7 +112,6 @@ def _down(status: Status) -> Iterator[Trouble]:
 
 
 def _down_for(status: Status, down: Sequence[int]) -> str:
-    """Return for how long the first of these brokers is down; empty if that was not seen."""
     since = [status.down_since_s.get(broker) for broker in down]
     known = [each for each in since if each is not None]
     if len(known) < len(since):
@@ -156,7 +152,6 @@ def _named(partitions: Sequence[TopicPartition]) -> str:
 
 
 def _of_throttle(run: RunStatus | None) -> Iterator[Trouble]:
-    """Yield the throttle problem that keeps the run from its end."""
     if run is None or run.state is RunState.ENDED:
         return
     refusal = run.throttle.refusal
@@ -196,13 +191,7 @@ def _denied(status: Status) -> Iterator[Trouble]:
 def fit_troubles(
     found: Sequence[Trouble], room: int, keys: Mapping[str, str] = _NO_KEYS
 ) -> list[Piece]:
-    """Fit troubles into `room` cells; those that do not fit are counted at the end.
-
-    Args:
-        found: the troubles, the most urgent first.
-        room: the cells that there are.
-        keys: the key of each action that has one on the screen.
-    """
+    """Fit troubles into `room` cells with their keys; those that do not fit are counted."""
     if not found:
         return []
     found = _in_few_words(found, room, keys)

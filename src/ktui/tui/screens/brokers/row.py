@@ -28,7 +28,6 @@ class BrokerView(msgspec.Struct, frozen=True):
 
     id: int
     broker: Broker | None
-    """None for a broker that only a replica list names."""
     load: BrokerLoad
     log_dirs: tuple[LogDir, ...] = ()
     config: BrokerConfig | None = None
@@ -40,14 +39,12 @@ class BrokerView(msgspec.Struct, frozen=True):
 
     @property
     def disk(self) -> tuple[int, int] | None:
-        """Used and total bytes, summed over the log dirs that report both; None if none does."""
         used = [disk_usage(log_dir) for log_dir in self.log_dirs]
         known = [each for each in used if each is not None]
         return (sum(u for u, _ in known), sum(t for _, t in known)) if known else None
 
     @property
     def offline_dirs(self) -> bool:
-        """Whether a log dir is offline."""
         return any(log_dir.error for log_dir in self.log_dirs)
 
     @property

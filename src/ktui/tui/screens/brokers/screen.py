@@ -55,14 +55,7 @@ def broker_title(view: BrokerView) -> Content:
 def broker_panel(
     view: BrokerView, width: int, shown: Collection[str], held: Sequence[tuple[str, Content]] = ()
 ) -> list[Content]:
-    """Lay out in `width` cells what is known about a broker beyond the columns that are shown.
-
-    Args:
-        view: the broker.
-        width: the cells of a line.
-        shown: the headings of the columns.
-        held: the facts of the run's objective about it.
-    """
+    """Lay out what is known about a broker beyond the columns that are shown."""
     rack = None if view.broker is None else view.broker.rack
     pairs = [
         ("address", Content(address(view))),
@@ -237,7 +230,6 @@ class BrokersScreen(Screen[None]):
 
     @property
     def selected(self) -> int | None:
-        """The broker under the cursor."""
         table = self._table
         if not table.row_count:
             return None
@@ -337,7 +329,6 @@ class BrokersScreen(Screen[None]):
                 self._table.update_cell(str(broker), column.heading, cell)
 
     def _restore_cursor(self, broker: int | None) -> None:
-        """Keep the cursor on its broker, wherever its row now is."""
         if broker is not None and broker in self._drawn:
             self._table.move_cursor(row=self._table.get_row_index(str(broker)), scroll=False)
 
@@ -354,7 +345,6 @@ class BrokersScreen(Screen[None]):
             panel.update(self._current(Content("\n").join(lines)))
 
     def _held(self, broker: int) -> list[tuple[str, Content]]:
-        """Return what the objective of the run that is followed allows for a broker."""
         attached = services(self).attached
         if attached is None or attached.run.ended:
             return []

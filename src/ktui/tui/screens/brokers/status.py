@@ -57,7 +57,6 @@ class BrokerChoice(NamedTuple):
     act: BrokerAct
     means: str
     why_not: str = ""
-    """Why it cannot be done now; empty if it can."""
 
 
 _KEYS = {
@@ -75,12 +74,7 @@ _KEYS = {
 
 
 class ManageBrokerScreen(Dialog[BrokerAct | None]):
-    """Returns what is to be done; None if the operator left the screen.
-
-    Args:
-        broker: the broker.
-        choices: what can be done to it, in order.
-    """
+    """Returns what is to be done; None if the operator left the screen."""
 
     DEFAULT_CSS = """
     ManageBrokerScreen OptionList {
@@ -153,10 +147,8 @@ class BreakChoice(NamedTuple):
 
     key: str
     event: str
-    """As it is written on the command line."""
     means: str
     why_not: str = ""
-    """Why it would change nothing now; empty if it would."""
 
 
 _FAULT_KEYS = {
@@ -187,13 +179,7 @@ class BreakList(OptionList):
 
 
 class BreakScreen(Dialog[str | None]):
-    """Returns the event that is to happen; None if the operator left the screen.
-
-    Args:
-        brokers: the brokers to choose from.
-        broker: the one to begin with.
-        choices: returns what may happen at a broker.
-    """
+    """Returns the event that is to happen; None if the operator left the screen."""
 
     DEFAULT_CSS = """
     BreakList {
@@ -268,14 +254,7 @@ class BreakScreen(Dialog[str | None]):
 def break_choices(
     broker: int, *, up: bool, topic: str | None, replicas: int
 ) -> tuple[BreakChoice, ...]:
-    """Return what may happen at a broker.
-
-    Args:
-        broker: the broker.
-        up: whether the cluster has it as alive.
-        topic: the topic under the cursor; None for none.
-        replicas: the number of replicas of its partitions.
-    """
+    """Return what may happen at a broker that is up or not, and to the topic under the cursor."""
     down, alive = ("" if up else "it is down"), ("it is up" if up else "")
     choices = [
         BreakChoice("k", f"kill {broker}", "it loses power", down),
@@ -303,12 +282,7 @@ _INDENT = "  "
 
 
 class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
-    """Shows a broker's status as it was read, with the time; it does not change by itself.
-
-    Args:
-        broker: the broker.
-        read: reads the status, and returns it with the time; raises ClusterError or RunProblem.
-    """
+    """Shows a broker's status as it was read, with the time; it does not change by itself."""
 
     DEFAULT_CSS = "BrokerStatusScreen > .dialog { border: round $rule; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -357,13 +331,7 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
 
 
 def status_lines(status: BrokerStatus, at: datetime, width: int) -> Iterator[Content]:
-    """Yield what a broker holds, line by line.
-
-    Args:
-        status: the broker.
-        at: the time when it was read.
-        width: the cells of a line.
-    """
+    """Yield what a broker holds, as read at a time, in lines of `width` cells."""
     yield from _held(status)
     dirs = sorted(status.facts.log_dirs, key=lambda each: each.path)
     if dirs:

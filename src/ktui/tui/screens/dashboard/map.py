@@ -57,12 +57,10 @@ class MapState(enum.IntEnum):
 
     @property
     def trouble(self) -> bool:
-        """Whether somebody should look at the partition."""
         return self <= MapState.BEHIND
 
     @property
     def words(self) -> str:
-        """The state in words, as the legend has it."""
         return self.name.lower().replace("_", " ")
 
 
@@ -159,9 +157,7 @@ class MapLine(NamedTuple):
 
     topic: str
     first: int
-    """The place of its first partition among those of the topic."""
     last: int
-    """The place after its last partition."""
 
 
 class MapModel:
@@ -173,10 +169,8 @@ class MapModel:
         self._places: dict[TopicPartition, tuple[str, int]] = {}
         self._topics: dict[str, list[TopicPartition]] = {}
         self.counts: Counter[MapState] = Counter()
-        """Partitions by state."""
         self.lines: list[MapLine] = []
         self.block = 1
-        """The partitions of a cell."""
         self._line_of: dict[str, int] = {}
         self._size = (1, 1)
 
@@ -186,13 +180,7 @@ class MapModel:
         context: RowContext,
         touched: Collection[TopicPartition] = (),
     ) -> set[str] | None:
-        """Take in new timelines; return the topics that changed, or None where all lines did.
-
-        Args:
-            timelines: the partitions.
-            context: what their states depend on beside.
-            touched: those whose state in the run has changed.
-        """
+        """Take in new timelines; return the topics that changed, or None where all lines did."""
         gone, again = differences(self._seen, timelines)
         if gone or len(timelines) != len(self._seen):
             self._restart(timelines, context)
@@ -244,7 +232,6 @@ class MapModel:
         self._arrange()
 
     def fit(self, width: int, height: int) -> bool:
-        """Arrange the cells for a room of so many; return whether that changed anything."""
         if (width, height) == self._size:
             return False
         self._size = (max(1, width), max(1, height))
@@ -269,7 +256,6 @@ class MapModel:
             self._line_of.setdefault(line.topic, number)
 
     def cells(self, number: int) -> list[int]:
-        """Return the worst state in each cell of a line."""
         line = self.lines[number]
         codes = self._codes[line.topic]
         if self.block == 1:
@@ -278,7 +264,6 @@ class MapModel:
         return [min(codes[start : min(line.last, start + self.block)]) for start in starts]
 
     def partitions(self, number: int, cell: int) -> list[TopicPartition]:
-        """Return the partitions of a cell, the worst first."""
         line = self.lines[number]
         start = line.first + cell * self.block
         end = min(line.last, start + self.block)
@@ -287,7 +272,6 @@ class MapModel:
         return [self._topics[line.topic][place] for place in places]
 
     def place_of(self, tp: TopicPartition) -> tuple[int, int] | None:
-        """Return the line and the cell of a partition; None where the map does not have it."""
         if tp not in self._places:
             return None
         topic, place = self._places[tp]
@@ -295,7 +279,6 @@ class MapModel:
         return self._line_of[topic] + line, offset // self.block
 
     def state_of(self, tp: TopicPartition) -> MapState:
-        """Return the state of a partition."""
         topic, place = self._places[tp]
         return _STATES[self._codes[topic][place]]
 
@@ -321,11 +304,9 @@ class MapChange(NamedTuple):
     timelines: Mapping[TopicPartition, Timeline]
     context: RowContext
     touched: frozenset[TopicPartition]
-    """Partitions that changed in the run although their timelines did not."""
     stale: bool
 
     def then(self, later: MapChange) -> MapChange:
-        """Return this poll and a later one as one."""
         return later._replace(touched=self.touched | later.touched)
 
 
@@ -375,7 +356,6 @@ class PartitionMap(ScrollView, can_focus=True):
         self.model = MapModel()
         self._off_loop = OffLoop(self, self._judged, self._show_model, MapChange.then)
         self.at = (0, 0)
-        """The line and the cell under the cursor."""
         self.stale = False
         self._strips: dict[int, Strip] = {}
         self._paint: Paint | None = None
@@ -391,7 +371,6 @@ class PartitionMap(ScrollView, can_focus=True):
         touched: Collection[TopicPartition] = (),
         stale: bool = False,
     ) -> None:
-        """Show new timelines; the cursor stays on its partition."""
         change = MapChange(timelines, context, frozenset(touched), stale)
         self._off_loop.take(change, len(timelines))
 
@@ -414,12 +393,10 @@ class PartitionMap(ScrollView, can_focus=True):
 
     @property
     def judging(self) -> bool:
-        """Whether a poll is not shown yet."""
         return self._off_loop.busy
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """The partitions under the cursor, the worst first."""
         return self.model.partitions(*self.at) if self.model.lines else []
 
     @property

@@ -284,7 +284,6 @@ class DashboardScreen(Screen[None]):
         set_text(self.query_one("#dashboard-cell", Static), content(self._cell(shown)))
 
     def _cell(self, shown: PartitionMap) -> list[Piece]:
-        """Describe the partition under the cursor, and how many share its cell."""
         partitions = shown.partitions
         if not partitions or partitions[0] not in self._timelines:
             return []

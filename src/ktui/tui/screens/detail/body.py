@@ -40,15 +40,7 @@ class _Line(NamedTuple):
 def run_steps(
     name: str, track: Track, steps_taken: Sequence[StepRecord], limits: Limits, width: int
 ) -> list[Content]:
-    """Draw a heading, and one line per step.
-
-    Args:
-        name: the run's name.
-        track: the partition.
-        steps_taken: the partition's steps that have begun.
-        limits: the limits in force: they decide the steps to come.
-        width: the most cells of a line.
-    """
+    """Draw a heading, and one line per step; the limits in force decide the steps to come."""
     lines = [*_begun(steps_taken), *_to_come(track, limits, len(steps_taken))]
     if not lines:
         lines = [_Line("", " ".join(map(str, track.replicas)), "nothing to do", "", "$dim")]
@@ -120,16 +112,11 @@ class RunDetail(NamedTuple):
 
     track: Track
     steps_taken: Sequence[StepRecord]
-    """The steps that have begun."""
     steps: Sequence[Content]
-    """All steps of the partition, as lines."""
     events: Sequence[Event]
     waits: WaitingWords | None = None
-    """What the partition waits for."""
     stalled_s: float | None = None
-    """The monotonic second since which the run reports the partition's step as stalled."""
     sign: SignAt | None = None
-    """The sign for the moment at which an operator cancelled the partition."""
 
 
 def detail_body(
@@ -244,7 +231,6 @@ def _lag(timeline: Timeline) -> list[Content]:
 
 
 def _target(timeline: Timeline, of_run: RunDetail | None) -> Content:
-    """Return the target; for a cancelled partition the plan's target, marked as cancelled."""
     if of_run is None or of_run.track.cancel is None:
         return Content(_brokers(timeline.target))
     return Content(f"{_brokers(of_run.track.planned.target)}  (cancelled)")
@@ -295,7 +281,6 @@ def _span(timeline: Timeline, of_run: RunDetail | None, now: datetime) -> tuple[
 
 
 def _span_of_run(of_run: RunDetail, now: datetime) -> tuple[str, Content]:
-    """Return the time since the first step, which no single reassignment shows."""
     began, over = of_run.steps_taken[0].at, of_run.steps_taken[-1].over_at
     ended = over if of_run.track.state.ended else None
     took = figures.as_duration(((ended or now) - began).total_seconds())
@@ -324,7 +309,6 @@ def _alarms(
 
 
 def _alarm(stall: Stall, now_s: float, cancel_key: str) -> Content:
-    """Return the sentence of an alarm: which replica, for how long, why, and what to do."""
     lasted = figures.as_duration(now_s - stall.since_s)
     cause = _cause(stall)
     if not stall.alarm:

@@ -19,10 +19,7 @@ from ktui.tui.draw.cells import SignAt, mark_cell, put_sign
 
 
 class TimeAxis(msgspec.Struct, frozen=True):
-    """An axis of `cells` cells, each `slots_per_cell` slots of a lane's history, the last with now.
-
-    A cell is a whole number of slots, so that a lane grows to the right and does not crawl.
-    """
+    """An axis of cells, each a whole number of slots, so that a lane grows and does not crawl."""
 
     start_s: float
     cell_s: float
@@ -31,7 +28,6 @@ class TimeAxis(msgspec.Struct, frozen=True):
 
     @classmethod
     def over(cls, histories: Sequence[Slots], width: int) -> TimeAxis | None:
-        """Fit the longest history into `width` cells; None if there is no history yet."""
         longest = max(histories, key=lambda slots: len(slots.marks), default=None)
         if longest is None or not longest.marks or width <= 0:
             return None
@@ -45,7 +41,6 @@ class TimeAxis(msgspec.Struct, frozen=True):
         )
 
     def marks(self, slots: Slots) -> bytes:
-        """Return one mark per cell: the most significant mark of its slots."""
         each = self.slots_per_cell
         groups = (slots.marks[at : at + each] for at in range(0, len(slots.marks), each))
         return bytes(_most_significant(group) for group in groups)
@@ -65,7 +60,6 @@ _NICE = (10, 12, 16, 20, 30, 40, 50, 60, 80, 100, 120)
 SCALE_WIDTH = 12
 
 LagPoints = Sequence[tuple[float, int]]
-"""(monotonic second, messages), oldest first."""
 
 
 class LagCurve(msgspec.Struct, frozen=True):
@@ -169,7 +163,6 @@ class LaneColumn(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """Cells of the widest entry, or `least` if that is more."""
         widest = max(cell.cell_length for cell in self.cells)
         return max(cell_len(self.heading), self.least, widest)
 
@@ -180,7 +173,6 @@ class LaneTable(msgspec.Struct, frozen=True):
     lines: tuple[Content, ...]
     axis: TimeAxis | None
     left: int
-    """Cells to the left of the axis."""
 
 
 def lane_table(
@@ -190,10 +182,7 @@ def lane_table(
     now: tuple[str, str],
     sign: SignAt | None = None,
 ) -> LaneTable:
-    """Lay the lanes out in `width` cells; `now` is the begin and end of the axis as local times.
-
-    Each lane shows `sign`, an event of the whole partition, at its time.
-    """
+    """Lay the lanes out in `width` cells, each with `sign`, an event of the whole partition."""
     lanes = list(timeline.lanes.values())
     if not lanes:
         words = Content.styled("Nothing is known of its replicas yet.", "$dim")
@@ -275,7 +264,6 @@ def _cell(content: Content, column: LaneColumn) -> Content:
 
 
 def _brokers(lanes: Sequence[Lane], preferred: int | None) -> list[Content]:
-    """Return each broker's id with the signs of the partition list, and the ids aligned."""
     signs = [_sign(lane, preferred) for lane in lanes]
     most = max(2, *map(len, signs))
     digits = max(len(str(lane.broker)) for lane in lanes)

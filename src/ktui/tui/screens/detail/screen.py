@@ -77,7 +77,6 @@ class PartitionDetail:
         return self._app.attached
 
     def update(self) -> None:
-        """Take over the last poll."""
         progress = self._app.progress
         timeline = progress.timelines.get(self.partition) or self._unpolled()
         if timeline is not None:
@@ -87,7 +86,6 @@ class PartitionDetail:
         return None if self._attached is None else self._attached.rows.unpolled(self.partition)
 
     def title(self) -> list[Piece]:
-        """Return the name, the state in the words of the list, and what that means."""
         name = Piece(str(self.partition), bold=True)
         if self._timeline is None or self._observation is None:
             return [name]
@@ -99,7 +97,6 @@ class PartitionDetail:
         ]
 
     def body(self, width: int, height: int) -> list[Content]:
-        """Return the lines, laid out for a room of so many cells."""
         if self._timeline is None or self._observation is None:
             return [Content.styled(self._absent_text(), "$dim")]
         notice = self._notice(self._observation.at)
@@ -110,7 +107,6 @@ class PartitionDetail:
         return [*notice, *lines]
 
     def _cancel_key(self, of_run: RunDetail | None) -> str:
-        """Return the key that cancels the partition's reassignment; empty where none does now."""
         if of_run is not None and of_run.track.step is not None:
             return "c" if self._app.works("cancel") else ""
         return "X" if self._app.works("cancel_foreign") else ""
@@ -255,7 +251,6 @@ class DetailScreen(Screen[None]):
     def __init__(self, tp: TopicPartition) -> None:
         super().__init__()
         self.partition = tp
-        """The partition that is shown."""
 
     @cached_property
     def _detail(self) -> PartitionDetail:

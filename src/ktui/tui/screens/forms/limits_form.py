@@ -54,13 +54,7 @@ class LimitInput(TextField):
 
 
 class LimitsForm(Vertical):
-    """A form that returns the limits typed, and explains an invalid one.
-
-    Args:
-        base: the limits that hold for empty fields; None while they are not known.
-        heading: the heading of the column of those limits.
-        in_use: whether there is a column of what is in flight.
-    """
+    """A form that returns the limits typed over those in force, and explains an invalid one."""
 
     DEFAULT_CSS = """
     LimitsForm {
@@ -103,9 +97,7 @@ class LimitsForm(Vertical):
         self.add_class("-narrow", update=False)  # until its width is known
         self._base, self._heading = base, heading
         self._coming: Limits | None = None
-        """Limits that were requested, and are not in force yet."""
         self._wrong: dict[str, str] = {}
-        """The error of each invalid field, by option."""
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="heading"):
@@ -133,7 +125,6 @@ class LimitsForm(Vertical):
         self.set_class(self.size.width < self._NOTES_FROM, "-narrow")
 
     def show(self, base: Limits | None, coming: Limits | None, in_use: Mapping[str, str]) -> None:
-        """Show the limits in force, those requested but not in force yet, and what is in use."""
         self._base, self._coming = base, coming
         self._show_values()
         for option in OPTIONS:
@@ -141,7 +132,6 @@ class LimitsForm(Vertical):
             use.update(Content(in_use.get(option, "")), layout=False)
 
     def _show_values(self) -> None:
-        """Show each limit in force, and what it is to be: as typed, else as requested."""
         typed = self.typed
         for option in OPTIONS:
             now = _value(self._base, option)
@@ -158,7 +148,6 @@ class LimitsForm(Vertical):
 
     @property
     def typed(self) -> dict[str, str]:
-        """The text typed, by option; an empty field leaves its limit as it is."""
         return dict(self._typed())
 
     def _typed(self) -> Iterator[tuple[str, str]]:
@@ -168,7 +157,6 @@ class LimitsForm(Vertical):
                 yield option, text
 
     def limits(self) -> Limits | None:
-        """Return the limits typed; None if one is invalid, and the form then shows why."""
         wrong = dict(filter(None, (_wrong({each: text}) for each, text in self._typed())))
         good = {option: text for option, text in self._typed() if option not in wrong}
         if (clash := _wrong(good, self._base)) is not None:
@@ -178,7 +166,6 @@ class LimitsForm(Vertical):
 
     @property
     def problem(self) -> str:
-        """The error of the focused field or of the first invalid one, and the other fields."""
         if not self._wrong:
             return ""
         shown = self._focused if self._focused in self._wrong else next(iter(self._wrong))
@@ -186,11 +173,9 @@ class LimitsForm(Vertical):
         return f"{_name(shown)}: {self._wrong[shown]}{f'. Wrong, too: {others}' if others else ''}"
 
     def clear(self) -> None:
-        """Empty every field."""
         self.type({})
 
     def type(self, limits: Mapping[str, int | str | None]) -> None:
-        """Type limits into their fields, and empty all others."""
         typed = as_typed(limits)
         for option in OPTIONS:
             self.query_one(f"#new-{option}", LimitInput).value = typed.get(option, "")
@@ -212,7 +197,6 @@ class LimitsForm(Vertical):
 
     @property
     def _focused(self) -> str:
-        """The option whose field has the focus; empty for none."""
         focused = self.app.focused if self.is_attached else None
         return (focused.id or "").removeprefix("new-") if focused is not None else ""
 
@@ -261,7 +245,6 @@ def as_typed(limits: Mapping[str, int | str | None]) -> dict[str, str]:
 
 
 def _wrong(options: Mapping[str, str], base: Limits | None = None) -> tuple[str, str] | None:
-    """Return the first invalid option, and why; None if all are valid."""
     try:
         parse_limits(options, base)
     except LimitsProblem as problem:
@@ -287,7 +270,6 @@ def _value(limits: Limits | None, option: str) -> str:
 
 
 def _value_typed(option: str, text: str) -> str:
-    """Return the value of a text that was typed; empty where there is none, or it is invalid."""
     if not text or _wrong({option: text}) is not None:
         return ""
     return _value(parse_limits({option: text}), option)

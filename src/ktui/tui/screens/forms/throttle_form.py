@@ -33,12 +33,11 @@ class AllowanceBox(Checkbox):
         super().__init__(label, **options)
 
     def watch_value(self) -> None:
-        """Draw the tick, or none."""
         self.BUTTON_INNER = "x" if self.value else " "
         super().watch_value()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Hide letter keys from the footer: on this screen no letter is a command."""
+        """On this screen no letter is a command, so the footer shows none."""
         del key
         return character is not None and character.isalpha()
 
@@ -54,7 +53,6 @@ class PlanAllowances(Vertical):
 
     @property
     def allowed(self) -> Allowances:
-        """The allowances that are ticked."""
         return Allowances(
             replication_factor_change=self.query_one("#allow-factor", Checkbox).value,
             below_min_isr=self.query_one("#allow-below", Checkbox).value,
@@ -74,19 +72,13 @@ class RateInput(TextField):
     give_ids("field", BINDINGS)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Hide printable keys from the footer: none is a command while the operator types."""
+        """While the operator types, no printable key is a command."""
         del key
         return character is not None and character.isprintable()
 
 
 class ThrottleForm(Vertical):
-    """Accepts rates in the syntax of `ktui throttle`, and shows errors while they are typed.
-
-    Args:
-        label: the text before the field.
-        for_new_run: whether there are check boxes to throttle leaders, too, and for a canary.
-        disabled: whether nothing can be typed.
-    """
+    """Accepts rates in the syntax of `ktui throttle`, and shows errors while they are typed."""
 
     DEFAULT_CSS = """
     ThrottleForm {
@@ -126,7 +118,6 @@ class ThrottleForm(Vertical):
 
     @property
     def text(self) -> str:
-        """The text typed."""
         return self.query_one(RateInput).value.strip()
 
     @text.setter
@@ -137,12 +128,10 @@ class ThrottleForm(Vertical):
 
     @property
     def leaders(self) -> bool:
-        """Whether leaders should be throttled, too."""
         return self._ticked("#throttle-leaders")
 
     @property
     def canary(self) -> bool:
-        """Whether a canary should measure the objective."""
         return self._ticked("#throttle-canary")
 
     @canary.setter
@@ -153,12 +142,10 @@ class ThrottleForm(Vertical):
         return any(each.value for each in self.query(box).results(AllowanceBox))
 
     def rates(self) -> ThrottleRates | None:
-        """Return the rates typed; None if nothing is typed, or something invalid."""
         return None if not self.text or self.problem else parse_throttle_rates(self.text)
 
     @property
     def problem(self) -> str:
-        """The error in the text typed; empty if there is none."""
         try:
             rates = parse_throttle_rates(self.text or "none")
         except ThrottleProblem as problem:
@@ -171,7 +158,6 @@ class ThrottleForm(Vertical):
         return f"throttle: {unmeasured}" if unmeasured else ""
 
     def warn(self, warnings: Sequence[str]) -> None:
-        """Show warnings about the throttle typed, below its field."""
         words = Content("\n").join(Content.styled(f"! {each}", "$warning") for each in warnings)
         self.query_one("#throttle-warnings", Static).update(words)
 

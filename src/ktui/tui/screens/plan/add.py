@@ -39,16 +39,7 @@ _ADD = "add"
 
 
 class AddScreen(PlanScreen):
-    """Returns the extra plan that the operator has decided to add.
-
-    The app passes the run to `show_run` after each poll.
-
-    Args:
-        engines: reads the cluster.
-        state_dir: the folder of all runs.
-        attached: the run that the plan is added to.
-        request: the plan, if it was chosen before.
-    """
+    """Returns the extra plan that the operator has decided to add."""
 
     BINDINGS: ClassVar[list[BindingType]] = enter_bindings(
         "add", "Add the plan, once the run's name is typed"
@@ -75,7 +66,6 @@ class AddScreen(PlanScreen):
         self._attached = attached
         self._extra: CheckedExtraPlan | None = None
         self._outdated = False
-        """Whether the run has changed since the last preview."""
 
     def above(self) -> Iterator[Widget]:
         yield RunLines()
@@ -166,7 +156,6 @@ class AddScreen(PlanScreen):
             self.dismiss(extra)
 
     def _problem(self, extra: CheckedExtraPlan | None, typed_name: str) -> str | None:
-        """Return why the plan cannot be added now; None if it can."""
         if self._obstacle:
             return self._obstacle
         if self._chosen is None or extra is None:

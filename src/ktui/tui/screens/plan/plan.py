@@ -71,7 +71,6 @@ class SwitchPlanScreen(msgspec.Struct, frozen=True):
     """The operator chose the other way to execute the plan: in a run, or as a run of its own."""
 
     request: PlanRequest
-    """The plan, as far as it was chosen and typed."""
 
 
 PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
@@ -79,16 +78,7 @@ PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
 
 
 class PlanScreen(StepScreen[PlanOutcome | None]):
-    """Returns what the operator has decided; None if the operator left the screen.
-
-    The first step reads the plan. The preview follows what is typed in any step.
-
-    Args:
-        engines: reads the cluster.
-        state_dir: the folder of all runs.
-        attached_run: the live run that the view is attached to; empty if plans cannot be added.
-        request: the plan, if it was chosen before.
-    """
+    """Returns what was decided, in steps of which the first reads the plan; None if it was left."""
 
     DEFAULT_CSS = """
     PlanScreen {
@@ -113,13 +103,9 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         )
     ]  # fmt: skip
     TITLE_WORDS: ClassVar[str]
-    """The title of the screen; `{}` stands for the live run."""
     BEFORE: ClassVar[str]
-    """The text in place of the preview, before a plan was chosen."""
     NEED: ClassVar[NeededPermission]
-    """The permissions that the plan needs."""
     ADDS: ClassVar[bool]
-    """Whether the screen adds the plan to a run."""
 
     def __init__(
         self,
@@ -134,15 +120,12 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         self._attached_run, self._request = attached_run, request or PlanRequest()
         self._chosen: ChosenPlan | None = None
         self._reading: PlanRequest | None = None
-        """What was read last."""
         self._found: Sequence[Finding] = ()
         self._layout = RecentLayout(engines)
         self._sketching = OnceTyped(self, "sketch", self._sketch)
         self._previewing = OnceTyped(self, "figures", self.preview)
         self.measures = False
-        """Whether the traffic that a throttle is compared with is still being measured."""
         self.previews = 0
-        """How many previews were begun; the results of older ones are discarded."""
 
     # ----------------------------------------------------- what each of the screens defines
 
@@ -154,7 +137,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
             yield Static(id="plan-findings", classes="found", markup=False)
 
     def choices(self) -> Iterator[Widget]:
-        """Return the choices below the plan's path."""
         yield from ()
 
     def open_form(self, chosen: ChosenPlan) -> None:
@@ -162,20 +144,16 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     @property
     def joins(self) -> str:
-        """The run that the plan is added to; empty for a run of its own."""
         return self._attached_run if self.ADDS else ""
 
     @property
     def canary(self) -> str:
-        """The topic of the run's canary; empty for none."""
         return ""
 
     async def show_obstacles(self) -> None:
-        """Show what prevents any plan from being executed now."""
         raise NotImplementedError
 
     async def preview(self) -> None:
-        """Preview the plan with what is chosen and typed, and show the result."""
         raise NotImplementedError
 
     def obstacle(self, step: str) -> str | None:
@@ -228,7 +206,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     @property
     def gate_words(self) -> str:
-        """The sentence that the cancel gate is shut; empty while it is open."""
         gate = services(self).cancel_gate
         return messages.GATE_SHUT.format(gate) if gate else ""
 
@@ -275,7 +252,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
             self.run_worker(self._read(request), group=_READS, exclusive=True, exit_on_error=False)
 
     async def _read(self, request: PlanRequest) -> None:
-        """Read or generate the plan, and read the cluster; show any error in full."""
         self._chosen = None
         self._source.show_problem(None)
         self.show_preview(None)
@@ -304,7 +280,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     # ---------------------------------------------------------- a plan that is made while one types
 
     async def _sketch(self) -> None:
-        """Make the plan that is typed, and show what it does; nothing is checked yet."""
         request = self._source.request
         if request.source == FILE or self._source.empty_field:
             return
@@ -330,14 +305,12 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         return request == self._reading and (self._reads or self._chosen is not None)
 
     def _show_no_plan(self, problem: CannotMake) -> None:
-        """Show at its field why there is no such plan."""
         self._source.show_problem(problem)
         self.query_one(PreviewPane).show_sketch(None)
         self._show_read([])
 
     @on(SourceForm.Changed)
     def _another_plan(self) -> None:
-        """Show that what was read is not the plan that is typed, and what that one would do."""
         request = self._source.request
         self._source.show_problem(None)
         is_read = self._chosen is not None and request == self._reading
@@ -367,7 +340,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     @property
     def computes(self) -> bool:
-        """Whether the preview does not show yet what is typed."""
         return self._previewing.is_busy or self._reads
 
     def measure(self, chosen: ChosenPlan) -> None:
@@ -388,12 +360,7 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     def show_preview(
         self, preview: PlanPreview | None, in_run: Sequence[ColouredLine] = ()
     ) -> None:
-        """Show what the plan would do, and each finding in its step; None for no plan.
-
-        Args:
-            preview: the preview.
-            in_run: what happens in the run that the plan is added to.
-        """
+        """Show what the plan would do, and each finding in its step; None for no plan."""
         chosen, self._found = self._chosen, () if preview is None else preview.findings
         self.query_one(PreviewPane).show(
             preview, in_run, None if in_run or chosen is None else chosen.change
@@ -414,7 +381,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         self.show_step()
 
     def _show_found(self) -> None:
-        """Show what is wrong with the plan that was read, or what ktui could not plan."""
         problems = finding_lines(findings_of(PLAN, self._found))
         made = [] if self._chosen is None else [*self._chosen.budget, *self._chosen.undone]
         self._show_read([*(problems or [(self._is_read, "$dim")]), *made])
@@ -430,6 +396,5 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         return f"The plan is read; ↵ goes on.{where}"
 
     def show_outdated(self, why: str) -> None:
-        """Show why the preview is not of what is typed now; empty if it is."""
         self.query_one(PreviewPane).show_outdated(why)
         self.show_step()

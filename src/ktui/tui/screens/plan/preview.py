@@ -47,7 +47,6 @@ class PreviewPane(Widget):
         self._outdated = ""
         self._lines: list[Line] = []
         self._width = 0
-        """The width for which the lines are drawn."""
         self._paint: Paint | None = None
 
     def show(
@@ -56,13 +55,7 @@ class PreviewPane(Widget):
         in_run: Sequence[ColouredLine] = (),
         change: BeforeAfter | None = None,
     ) -> None:
-        """Show another preview; None for none, though a sketch stays until there is one.
-
-        Args:
-            preview: the preview.
-            in_run: what happens in the run that the plan is added to.
-            change: what every broker has before and after, of a plan that was made.
-        """
+        """Show another preview, and what happens in the run; a sketch stays until there is one."""
         self._preview, self._outdated = preview, ""
         self._in_run, self._change = in_run, change
         if preview is not None:
@@ -76,13 +69,11 @@ class PreviewPane(Widget):
             self._redraw()
 
     def show_sections(self, sections: Sequence[Section], step: str) -> None:
-        """Show other sections, beside or below a step that shows its own findings."""
         if (sections, step) != (self._sections, self._step):
             self._sections, self._step = sections, step
             self._redraw()
 
     def show_outdated(self, why: str) -> None:
-        """Show why the preview is not of what is typed now; empty if it is."""
         if why != self._outdated:
             self._outdated = why
             self._redraw()
@@ -126,7 +117,6 @@ class PreviewPane(Widget):
         self.refresh()
 
     def notify_style_update(self) -> None:
-        """Forget the colours of another theme."""
         super().notify_style_update()
         self._paint = None
 

@@ -20,9 +20,7 @@ class Step(NamedTuple):
     """One step."""
 
     name: str
-    """The word in the line of steps, and the end of the ids of its widgets."""
     first_field: str
-    """The selector of the field that has the focus when the step is opened."""
 
 
 PLAN, LIMITS, THROTTLE, CHECK = "plan", "limits", "throttle", "check"
@@ -71,13 +69,7 @@ _NO_ARROW = "   "
 
 
 def change_lines(change: BeforeAfter, width: int, rows: int) -> Iterator[Line]:
-    """Draw a line for each broker, after a heading.
-
-    Args:
-        change: what all brokers have.
-        width: the width in cells.
-        rows: how many brokers fit; those that change most are shown then.
-    """
+    """Draw a heading and a line for each broker; if not all fit, for those that change most."""
     shown = _most_changed(change.brokers, rows)
     if not shown:
         return
@@ -112,7 +104,6 @@ def change_lines(change: BeforeAfter, width: int, rows: int) -> Iterator[Line]:
 
 
 def _most_changed(brokers: Sequence[BrokerBeforeAfter], rows: int) -> Sequence[BrokerBeforeAfter]:
-    """Return all brokers by id if they fit; else those that change most, these first."""
     if len(brokers) <= rows:
         return brokers
     return sorted(brokers, key=_change)[:rows]
@@ -131,7 +122,6 @@ def _change(each: BrokerBeforeAfter) -> tuple[int, int, int, int]:
 def _rest(
     brokers: Sequence[BrokerBeforeAfter], shown: Sequence[BrokerBeforeAfter]
 ) -> Iterator[Line]:
-    """Count the brokers that are not shown."""
     if len(shown) == len(brokers):
         return
     changed = sum(each.before != each.after for each in brokers)
@@ -151,7 +141,6 @@ def _column(
     figure: Callable[[Holding], int],
     text: Callable[[int], str],
 ) -> list[Line]:
-    """Draw the figures of brokers before and after, after a heading: all of one width."""
     now = [text(figure(each.before)) for each in shown]
     then = [text(figure(each.after)) for each in shown]
     left, right = max(map(len, now)), max(map(len, then))
@@ -192,7 +181,6 @@ class Section(enum.Enum):
     """How many there are, and the first ones that the open step does not show."""
     TIME = enum.auto()
     BROKERS = enum.auto()
-    """Replicas, leaders and disks, a line per broker."""
     SHAPES = enum.auto()
     FIGURES = enum.auto()
 
@@ -208,16 +196,7 @@ def preview_lines(
     rows: int = _MOST_BROKERS,
     step: str = "",
 ) -> list[Line]:
-    """Draw sections of a preview, with an empty line between them.
-
-    Args:
-        preview: the preview.
-        sections: the sections.
-        width: the width in cells.
-        change: what brokers have before and after; shown in place of their replicas, if given.
-        rows: how many brokers fit, of those.
-        step: the open step, which shows its own findings.
-    """
+    """Draw sections of a preview, with an empty line between them, for the open step."""
     drawn = [
         list(_findings(preview, width, step))
         if section is Section.FINDINGS
@@ -289,7 +268,6 @@ def _brokers(preview: PlanPreview, width: int) -> Iterator[Line]:
 
 
 def _disks_of(preview: PlanPreview, width: int, rows: int) -> Iterator[Line]:
-    """Draw the disks of brokers below what they have before and after."""
     changed = [each for each in preview.brokers if each.copies]
     if not changed:
         return
@@ -408,7 +386,6 @@ def _signed(sign: str, count: int) -> str:
 
 
 def _room(room: int | None, disk: int | None) -> Line:
-    """Draw a room with a sign where it is low, or less than nothing."""
     words = text.room_text(room)
     if room is not None and room <= 0:
         return [Piece(f"{words}!", "stalled", bold=True)]

@@ -45,12 +45,7 @@ class RehearsalEnd(NamedTuple):
 
 
 class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
-    """Returns what the rehearsal has shown, and whether to change the limits.
-
-    Args:
-        rehearser: rehearses the plan.
-        wanted: the run as it would be started.
-    """
+    """Returns what the rehearsal has shown, and whether to change the limits."""
 
     CSS = """
     RehearsalScreen {
@@ -135,7 +130,6 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
         self.refresh_bindings()
 
     def _progress(self, words: str) -> None:
-        """Show what is being done."""
         self._doing, self._began_s = words, self._now_s
         self._show_progress()
         self.refresh_bindings()

@@ -28,28 +28,19 @@ _PAUSE_S = 0.2
 
 
 class OnceTyped:
-    """Acts once typing pauses: one act at a time, until nothing more has been typed.
-
-    Args:
-        screen: the screen that is typed on.
-        group: the group of the worker that acts.
-        act: acts on what is typed.
-    """
+    """Acts once typing pauses: one act at a time, until nothing more has been typed."""
 
     def __init__(self, screen: Screen[Any], group: str, act: Callable[[], Awaitable[None]]) -> None:
         self._screen, self._group, self._act = screen, group, act
         self._changes = 0
-        """How many times something was typed or chosen."""
 
     def soon(self) -> None:
-        """Note that something was typed or chosen."""
         self._changes += 1
         if not self.is_busy:
             self._screen.run_worker(self._later(), group=self._group, exit_on_error=False)
 
     @property
     def is_busy(self) -> bool:
-        """Whether something was typed that was not acted on yet."""
         return self._group in {worker.group for worker in self._screen.workers}
 
     async def _later(self) -> None:
@@ -62,11 +53,7 @@ class OnceTyped:
 
 
 class PathSuggester(Suggester):
-    """Suggests the first folder or file whose path begins with the text typed.
-
-    Args:
-        suffixes: how the names of the files end.
-    """
+    """Suggests the first folder or file, of some suffixes, whose path begins with the text."""
 
     def __init__(self, suffixes: tuple[str, ...]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -99,11 +86,7 @@ _LINES = [
 
 
 class SourceForm(Vertical):
-    """Accepts a `PlanRequest`; what is typed for another source stays.
-
-    Args:
-        request: what was typed before.
-    """
+    """Accepts a `PlanRequest`; what is typed for another source stays."""
 
     DEFAULT_CSS = """
     SourceForm {
@@ -160,7 +143,6 @@ class SourceForm(Vertical):
 
     @property
     def request(self) -> PlanRequest:
-        """What is chosen and typed."""
         return PlanRequest(self._source, {name: self._text(name) for name in FIELDS})
 
     def _text(self, name: str) -> str:
@@ -176,12 +158,10 @@ class SourceForm(Vertical):
 
     @property
     def first_field(self) -> str:
-        """The selector of the first field that is to be filled; of the choice, if none is."""
         first = next((f"#plan-{name}" for name in PlanRequest(self._source).needed), "#plan-source")
         return self.empty_field or first
 
     def show_problem(self, problem: CannotMake | None) -> None:
-        """Show why there is no such plan, below the field that it is about; None for nothing."""
         field = problem.field if isinstance(problem, WrongField) else "source"
         for widget in self.query(".wrong").results(Static):
             here = problem is not None and widget.id == f"wrong-{field}"

@@ -63,16 +63,7 @@ _LABEL = 16
 def start_facts(
     plan: str, throttle: str, canary: str, preview: PlanPreview, width: int, *, rehearsed: str = ""
 ) -> Content:
-    """Return the plan, what it moves, its limits, its throttle and its time, a line each.
-
-    Args:
-        plan: the name of the plan's file.
-        throttle: the throttle in words.
-        canary: what the canary does; empty for none.
-        preview: the preview under the limits and the throttle chosen.
-        width: the width in cells.
-        rehearsed: how long it took in a rehearsal; empty without one.
-    """
+    """Return the plan, what it moves, its limits, its throttle and its time, a line each."""
     pairs = [
         ("plan", clean(plan)),
         ("moves", _moves(preview)),
@@ -139,14 +130,11 @@ class StartScreen(PlanScreen):
 
     _preview: PlanPreview | None = None
     _live = ""
-    """The name of the run that is live on the cluster; empty if there is none."""
     _default_name = ""
-    """The name suggested for the run; empty before a plan was read."""
     _opening: Sequence[str] = ()
     """What refuses any plan, as long as none was read."""
     _starting = False
     _rehearsed: tuple[NewRun, RehearsedPlan] | None = None
-    """The run that was rehearsed last, and what that has shown."""
 
     def fields(self, step: str) -> Iterator[Widget]:
         yield from super().fields(step)
@@ -285,7 +273,6 @@ class StartScreen(PlanScreen):
 
     @on(Resize)
     def _show_facts(self) -> None:
-        """Show what was chosen in the steps before."""
         chosen, preview = self._chosen, self._preview
         if chosen is None or preview is None:
             return
@@ -334,7 +321,6 @@ class StartScreen(PlanScreen):
         await self.app.push_screen(RehearsalScreen(rehearser, wanted), left)
 
     def _rehearsed_words(self, chosen: ChosenPlan) -> str:
-        """Return what a rehearsal has shown; empty without one of this plan."""
         limits = self._limits_form.limits()
         if self._rehearsed is None or limits is None or self._rehearsed[0].plan != chosen.plan:
             return ""

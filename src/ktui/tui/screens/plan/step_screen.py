@@ -33,11 +33,7 @@ _ROLES = {Severity.PROBLEM: "stalled", Severity.WARNING: "falling-behind"}
 
 
 class Crumbs(Widget):
-    """Shows the steps side by side; a click asks for one.
-
-    Args:
-        names: the words of the steps.
-    """
+    """Shows the steps side by side; a click asks for one."""
 
     DEFAULT_CSS = "Crumbs { height: 1; width: auto; }"
 
@@ -55,7 +51,6 @@ class Crumbs(Widget):
         self._wrong: Sequence[Severity | None] = [None] * len(names)
 
     def show(self, place: int, wrong: Sequence[Severity | None]) -> None:
-        """Show which step is open, and the worst finding of each."""
         if (place, wrong) != (self._open, self._wrong):
             self._open, self._wrong = place, wrong
             self.refresh(layout=True)
@@ -67,7 +62,6 @@ class Crumbs(Widget):
         return sum(map(pieces_width, self._crumbs()))
 
     def _crumbs(self) -> list[list[Piece]]:
-        """Return each step's pieces, with the gap before it."""
         crumbs = []
         for place, name in enumerate(self._names):
             is_open = place == self._open
@@ -101,12 +95,7 @@ _FORM = 50
 
 
 def enter_bindings(word: str, tooltip: str) -> list[BindingType]:
-    """Return the bindings of enter: it goes on, and in the last step it decides.
-
-    Args:
-        word: the word in the footer for the decision.
-        tooltip: what the decision does.
-    """
+    """Return the bindings of enter: it goes on, and in the last step it decides."""
     return [
         Binding(
             "enter", "forward", "next", key_display="↵", priority=True, id="plan.next",
@@ -164,12 +153,10 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
     ]  # fmt: skip
     give_ids("plan", BINDINGS)
     STEPS: ClassVar[tuple[Step, ...]]
-    """The steps, in order: the last one decides."""
 
     def __init__(self) -> None:
         super().__init__()
         self.place = 0
-        """The index of the step that is shown."""
         self._notes = ""
 
     def compose(self) -> ComposeResult:
@@ -200,11 +187,9 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         raise NotImplementedError
 
     def above(self) -> Iterator[Widget]:
-        """Return the widgets above the steps."""
         yield from ()
 
     def wide_fields(self) -> Iterator[Widget]:
-        """Return the fields of the first step that have the whole width."""
         yield from ()
 
     def fields(self, step: str) -> Iterator[Widget]:
@@ -212,15 +197,12 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
 
     @property
     def first_field(self) -> str:
-        """The selector of the field that has the focus when the first step is opened."""
         raise NotImplementedError
 
     def decide(self) -> None:
-        """Do what the screen is for, if the name is typed."""
         raise NotImplementedError
 
     def entered(self, step: str) -> None:
-        """Show what there is to say about a step that is opened, or has changed."""
         del step
         self.show_answer("", "")
 
@@ -229,7 +211,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         raise NotImplementedError
 
     def mark(self, step: str) -> Severity | None:
-        """Return the worst of what is wrong in a step; None if nothing is."""
         raise NotImplementedError
 
     def sections(self, step: str) -> Sequence[Section]:
@@ -240,16 +221,13 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
 
     @property
     def step(self) -> Step:
-        """The step that is shown."""
         return self.STEPS[self.place]
 
     @property
     def is_last(self) -> bool:
-        """Whether the last step is shown."""
         return self.place == len(self.STEPS) - 1
 
     def go_to(self, place: int) -> None:
-        """Show a step, and focus its first field."""
         self.query_one(f"#step-{self.step.name}").display = False
         self.place = place
         self.query_one(f"#step-{self.step.name}").display = True
@@ -260,7 +238,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         self.set_focus(self.query_one(first))
 
     def show_step(self) -> None:
-        """Show what is wrong in which step, and the part of the preview that this one has."""
         marks = [self.mark(step.name) for step in self.STEPS]
         self.query_one(Crumbs).show(self.place, marks)
         self.query_one("#plan-live").set_class(not self._shows_notes, "-away")
@@ -273,7 +250,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         self.call_after_refresh(self.refresh_bindings)
 
     def go_on(self) -> None:
-        """Go to the next step, or show why not."""
         problem = self.obstacle(self.step.name)
         if problem is None:
             self.go_to(self.place + 1)
@@ -282,7 +258,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
 
     @on(Crumbs.Asked)
     def _asked_for_step(self, event: Crumbs.Asked) -> None:
-        """Go to the step that was clicked, as far as enter would go."""
         if event.place < self.place:
             self.go_to(event.place)
         while self.place < event.place:
@@ -316,7 +291,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         (self.focused or self).call_later(self._enter)
 
     def _enter(self) -> None:
-        """Go on from the step that is shown by then."""
         if self.is_last:
             self.decide()
         else:
@@ -329,7 +303,7 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
             self.dismiss(None)
 
     def on_key(self, event: Key) -> None:
-        """Stop letters that no field uses, so that they do not become commands of the app."""
+        """Letters that no field uses are no commands of the app here."""
         if event.character is not None and event.character.isalpha():
             event.stop()
 
@@ -337,7 +311,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
 
     @property
     def form_width(self) -> int:
-        """The width of the fields in cells."""
         return _FORM if self._fits_side_by_side else max(_FORM, self.app.size.width - 4)
 
     @property
@@ -350,7 +323,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         self.show_step()
 
     def show_notes(self, words: str) -> None:
-        """Show what prevents plans from being executed, or a note to read before."""
         self.query_one("#plan-live", Static).update(Content(words))
         self._notes = words
         self.show_step()
@@ -360,10 +332,8 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         return bool(self._notes) and (self.place == 0 or self.is_last)
 
     answer = ""
-    """The answer below the fields of the step."""
 
     def show_answer(self, words: str, colour: str) -> None:
-        """Show an answer below the fields of the step."""
         self.answer = words
         line = show_lines(self, "#plan-answer", [(words, colour)] if words else [])
         if words:

@@ -132,7 +132,6 @@ def _sent(each: PartitionPreview) -> str:
 
 
 def _notes(each: PartitionPreview, width: int) -> list[Content]:
-    """Explain why nothing is done for now, what is at risk, and what is left behind."""
     notes = []
     if each.not_now is not None:
         notes.append((f"! not now: {each.not_now}", "$falling-behind"))
@@ -153,16 +152,7 @@ class NameField(TextField):
 
 
 class CancelScreen(Dialog[DialogChoice | None]):
-    """Returns what was chosen and confirmed; None if the operator left the screen.
-
-    The app passes the run and the progress to it after each poll.
-
-    Args:
-        attached: the run.
-        scopes: the scopes to choose from.
-        action: the action chosen at first.
-        problem: why nothing can be requested from here; None if it can.
-    """
+    """Returns what was chosen and confirmed; None if the operator left the screen."""
 
     DEFAULT_CSS = """
     CancelScreen {
@@ -216,9 +206,7 @@ class CancelScreen(Dialog[DialogChoice | None]):
         self._chosen = DialogChoice(action, scopes[0])
         self._preview: CancelPreview | None = None
         self._typing = False
-        """Whether the run's name is being typed."""
         self._wrong = False
-        """Whether another name was typed."""
 
     def body(self) -> ComposeResult:
         yield Choices("scope", [scope.words for scope in self._scopes], id="scopes")
@@ -316,7 +304,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
         return [*lines, self._asks()]
 
     def _asks(self) -> Content:
-        """Return how the choice is confirmed, or which name is missing."""
         what, name = self._chosen.what, self._attached.name
         if self._wrong:
             return Content.styled(
@@ -329,7 +316,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
         )
 
     def _copying_time(self) -> str:
-        """Return how long a rollback copies at the present rate; empty where that is not known."""
         to_copy = 0 if self._preview is None else self._preview.scope.to_copy
         rate = self._attached.status.bytes_s
         if not to_copy or not rate:
@@ -337,7 +323,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
         return f" (about {figures.as_duration(to_copy / rate)} at {figures.as_copying(rate)})"
 
     def _forbids(self) -> str | None:
-        """Return why the choice cannot be requested; None if it can."""
         if self._problem is not None:
             return self._problem
         if self._preview is None:
@@ -414,7 +399,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
 
     @property
     def _undoes_much(self) -> bool:
-        """Whether the choice rolls back so much that the run's name has to be typed."""
         if self._chosen.action is not CancelAction.ROLLBACK or self._preview is None:
             return False
         return self._chosen.scope.whole or self._preview.scope.undone > MOST_WITHOUT_NAME

@@ -34,14 +34,7 @@ from ktui.tui.widgets.services import services
 
 
 class RunChangeScreen(Dialog[None], ReportsOwnErrors):
-    """Shows a part of the attached run, requests a change of it, and shows the answer.
-
-    The app passes the run to `show_run` after each poll. Answers stand in `#said`.
-
-    Args:
-        title: the title, before the run is known.
-        write: whether anything may be changed from here.
-    """
+    """Shows a part of the attached run, requests a change of it, and shows the answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -54,18 +47,14 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
     ]  # fmt: skip
     give_ids("change", BINDINGS)
     READ_ONLY: ClassVar[str]
-    """The sentence for a view that is read-only."""
     ENDED: ClassVar[str]
-    """The sentence for a run that has ended."""
     ASKED: ClassVar[str]
-    """The sentence to show until the answer has come."""
 
     def __init__(self, title: str, *, write: bool) -> None:
         super().__init__(title, dense=True)
         self.write = write
         self.attached: AttachedRun | None = None
         self._asking = False
-        """Whether a request is being checked and written."""
         self._asked: int | None = None
         self._undo: Undo | None = None
         """The undo whose values were typed; they may have been changed since."""
@@ -77,7 +66,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
 
     @property
     def status(self) -> RunStatus | None:
-        """The status of the attached run; None before the first one."""
         return None if self.attached is None else self.attached.status
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
@@ -107,11 +95,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         raise NotImplementedError
 
     def undo_of(self, run: Run) -> Undo:
-        """Return the undo of the last change.
-
-        Raises:
-            RunRefused: there is none, or somebody else has come between.
-        """
         raise NotImplementedError
 
     def type_undo(self, undo: Undo) -> None:
@@ -124,7 +107,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
 
     @property
     def undoing(self) -> Undo | None:
-        """The undo that is typed; None if something else is."""
         return self._undo if self._undo is not None and self.is_typed(self._undo) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -163,23 +145,19 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
                 self.accepted()
 
     def say(self, said: Content) -> None:
-        """Show a message, and below it the note that holds now."""
         self._said = said
         self.show_said()
 
     def forget_answer(self) -> None:
-        """Forget the last message: something else is typed."""
         self._said = Content("")
 
     def show_said(self) -> None:
-        """Show the last message, and the note that holds now."""
         said = self._said if self._said.plain else self._undo_words
         standing = Content.styled(self._standing(), "$dim")
         self.query_one("#said", Static).update(Content("\n").join([said, standing]))
 
     @property
     def _undo_words(self) -> Content:
-        """What the undo that is typed changes; empty where none is."""
         undo = self.undoing
         if undo is None:
             return Content("")
@@ -201,13 +179,11 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
 
     @property
     def may_ask(self) -> bool:
-        """Whether a change may be requested now."""
         status = self.status
         busy = self._asking or self._asked is not None
         return self.write and status is not None and status.owned and not busy
 
     def ask(self, command: Command) -> None:
-        """Request a change; the answer is shown when it comes."""
         self._asking = True
         self.run_worker(self._ask(command), exit_on_error=False)
 
@@ -262,10 +238,8 @@ class LimitsScreen(RunChangeScreen):
     def __init__(self, *, write: bool) -> None:
         super().__init__("limits", write=write)
         self._warned_of: dict[str, str] = {}
-        """What was typed when the operator was warned of a leap."""
 
     def body(self) -> ComposeResult:
-        """Lay out the limits, and the answer to a request."""
         attached = services(self).attached
         limits = attached.run.limits if attached is not None else None
         if limits is not None:
@@ -276,7 +250,6 @@ class LimitsScreen(RunChangeScreen):
         yield Static(id="said", markup=False)
 
     def draw(self, attached: AttachedRun) -> None:
-        """Show what is in force, what is requested, and what is in flight."""
         status = attached.status
         form = self.query_one(LimitsForm)
         form.show(status.limits, status.coming, usage_by_limit(attached.run, attached.now))
@@ -286,12 +259,10 @@ class LimitsScreen(RunChangeScreen):
         self.entitle(f"limits of run {status.name}")
 
     def accepted(self) -> None:
-        """Empty the fields."""
         self._warned_of = {}
         self.query_one(LimitsForm).clear()
 
     def standing(self, status: RunStatus) -> str:
-        """Return when a change takes effect."""
         in_flight_steps = figures.as_count(status.steps_in_flight, "step")
         return (
             f"Binds at the next step: {in_flight_steps} in flight stay as they are."
@@ -299,20 +270,16 @@ class LimitsScreen(RunChangeScreen):
         )
 
     def changed(self, run: Run) -> bool:
-        """Return whether the limits were changed since the start of the run."""
         return run.limits_change is not None
 
     def undo_of(self, run: Run) -> Undo:
-        """Return the undo of the last change of the limits."""
         return undo_limits(run)
 
     def type_undo(self, undo: Undo) -> None:
-        """Type the limits from before a change."""
         if isinstance(undo.command, SetLimits):
             self.query_one(LimitsForm).type(undo.command.options)
 
     def is_typed(self, undo: Undo) -> bool:
-        """Return whether those are still what is typed."""
         typed = self.query_one(LimitsForm).typed
         return isinstance(undo.command, SetLimits) and typed == as_typed(undo.command.options)
 
@@ -348,7 +315,6 @@ class LimitsScreen(RunChangeScreen):
 
 
 def _of_single_brokers(limits: Limits, run: str) -> str:
-    """Return the limits that brokers have of their own, which only the command line changes."""
     own = "; ".join(
         f"broker {each.broker}: {', '.join(_own_figures(limits, each.broker))}"
         for each in limits.brokers
@@ -380,7 +346,6 @@ def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
 
 
 def _busiest(limit: Limit, taken: Mapping[Place, int]) -> str:
-    """Return the most of a limit that is in use at one place, and which place that is."""
     place = max(taken, key=taken.__getitem__, default=None)
     most = taken.get(place, 0)
     if place is None or not most:

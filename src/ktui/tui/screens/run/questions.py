@@ -25,12 +25,7 @@ from ktui.tui.widgets.fields import TextField
 
 
 class ConfirmScreen(Dialog[bool]):
-    """Returns True for y, and False if the operator leaves the screen.
-
-    Args:
-        title: the action that is about to start.
-        words: what will be sent, for how many partitions, and what stays as it is.
-    """
+    """Returns True for y, and False if the operator leaves the screen."""
 
     DEFAULT_CSS = "ConfirmScreen > .dialog { border: round $warning; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -47,7 +42,6 @@ class ConfirmScreen(Dialog[bool]):
         self._words = words
 
     def body(self) -> ComposeResult:
-        """Lay out what will be sent."""
         yield Static(Content(self._words))
 
     def action_answer(self, yes: bool) -> None:  # noqa: FBT001 - the key's own answer
@@ -68,7 +62,6 @@ class NotePrompt(Dialog[str | None]):
         super().__init__(f"note on run {clean(run)}")
 
     def body(self) -> ComposeResult:
-        """Lay out the field for the answer."""
         yield TextField(placeholder="what the next one has to know", max_length=LONGEST_NOTE)
 
     @on(Input.Submitted)
@@ -88,12 +81,7 @@ class ResumeChoice(enum.Enum):
 
 
 class ResumeOfferScreen(Dialog[ResumeChoice]):
-    """Offers to resume the run that was started last.
-
-    Args:
-        waiting: the runs that wait to be resumed, the last one started first.
-        problem: why no run can be resumed from here; None if one can.
-    """
+    """Offers to resume the run that was started last, of those that wait to be resumed."""
 
     DEFAULT_CSS = "ResumeOfferScreen > .dialog { border: round $warning; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -114,7 +102,6 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
         self._waiting, self._problem = waiting, problem
 
     def body(self) -> ComposeResult:
-        """Lay out the waiting run, the number of others, and why it cannot be resumed here."""
         yield Static(Content("\n\n".join(self._paragraphs())))
 
     def _paragraphs(self) -> Iterator[str]:
@@ -145,11 +132,7 @@ def _words(run: RunProgress) -> str:
 
 
 class ToolCommandsScreen(ModalScreen[None]):
-    """Shows the lines of a shell, each command below its comment, and copies them.
-
-    Args:
-        lines: comments, which begin with "#", and commands.
-    """
+    """Shows the lines of a shell, each command below its comment, and copies them."""
 
     CSS = """
     ToolCommandsScreen {

@@ -163,7 +163,6 @@ class ThrottleScreen(RunChangeScreen):
         self._show_effect()
 
     def _objective(self, run: Run) -> list[Content]:
-        """Draw the objective of a run; nothing where it has none."""
         throttled = run.throttled
         if throttled.rates.objective is None or run.ended:
             return []
@@ -209,7 +208,6 @@ class ThrottleScreen(RunChangeScreen):
         self._show_effect()
 
     def _show_effect(self) -> None:
-        """Show the effect of the rate typed."""
         rates = self.query_one(ThrottleForm).rates()
         effects = []
         if rates is not None and self.attached is not None:

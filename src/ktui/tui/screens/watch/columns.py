@@ -43,7 +43,6 @@ class Extents(msgspec.Struct, frozen=True):
     replicas: int = 8
     state: int = 12
     copying: bool = True
-    """Whether any row has or may soon have the figures of a copy."""
 
 
 # ------------------------------------------------------------------------------------ cells
@@ -197,14 +196,11 @@ class ColumnLayout(msgspec.Struct, frozen=True):
     gap: int
     columns: tuple[tuple[Column, int], ...]
     span: int = SPANS[0]
-    """Slots of time that the timeline reaches back."""
 
     def width_of(self, column: Column) -> int:
-        """Return a column's width in cells; 0 if it is left out."""
         return dict(self.columns).get(column, 0)
 
     def spans(self) -> Iterator[tuple[Column, int, int]]:
-        """Yield each column with the cell where it starts and its width."""
         start = CURSOR_WIDTH
         for column, width in self.columns:
             yield column, start, width
@@ -242,7 +238,6 @@ def layout(
 
 
 def _least(column: Column, extents: Extents, *, wide: bool) -> int:
-    """Return the cells that a column has before any is spread."""
     needs = column.width if column.needs is None else column.needs(extents)
     needs = min(needs, column.most) if column.most else needs
     return (wide and column.wide) or max(column.width, needs)
@@ -283,12 +278,10 @@ class Ordering(msgspec.Struct, frozen=True):
 
     @property
     def arrow(self) -> str:
-        """The direction of the figures: `▲` smallest first, `▼` largest first."""
         return "▼" if self.descending else "▲"
 
     @property
     def descending(self) -> bool:
-        """Whether the largest or latest figure comes first."""
         return _BY_HEADING[self.by].largest_first is not self.reverse
 
     @property
@@ -297,12 +290,10 @@ class Ordering(msgspec.Struct, frozen=True):
         return _BY_HEADING[self.by].steady
 
     def next(self) -> Ordering:
-        """Return the next order of the cycle, in its usual direction."""
         place = SORTS.index(self.by) if self.by in SORTS else -1
         return Ordering(SORTS[(place + 1) % len(SORTS)])
 
     def reversed(self) -> Ordering:
-        """Return the same order reversed."""
         return Ordering(self.by, not self.reverse)
 
     def by_column(self, column: Column) -> Ordering | None:

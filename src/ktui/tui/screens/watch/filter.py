@@ -38,30 +38,22 @@ class BadFilter(Exception):
 
 
 class RowFilter:
-    """A filter as it was typed; an empty one matches everything.
-
-    Raises:
-        BadFilter: a `broker:` or `partition:` without a number, an unknown `state:`, or no value.
-    """
+    """A filter as it was typed; an empty one matches everything. BadFilter for an invalid one."""
 
     def __init__(self, text: str = "") -> None:
         self.text = " ".join(text.split())
         self._tests = [_test(term) for term in self.text.split()]
 
     def __bool__(self) -> bool:
-        """Return whether the filter has any term."""
         return bool(self._tests)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other filter has the same text."""
         return isinstance(other, RowFilter) and other.text == self.text
 
     def __hash__(self) -> int:
-        """Hash the text."""
         return hash(self.text)
 
     def matches(self, timeline: Timeline, context: RowContext) -> bool:
-        """Return whether all terms hold for a partition."""
         return all(test(timeline, context) for test in self._tests)
 
 
@@ -161,27 +153,22 @@ class FilterLine(Horizontal):
 
     @property
     def input(self) -> Input:
-        """The field for the text."""
         return self.query_one(Input)
 
     def filter_by(self, text: str) -> None:
-        """Filter as if a text had been typed."""
         field = self.query_one(HistoryField)
         field.value = text
         field.keep()
 
     def open(self) -> None:
-        """Show the line and focus its field."""
         self.add_class("-open")
         self.input.focus()
 
     def clear(self) -> None:
-        """Clear the filter, and close the line."""
         self.input.value = ""
         self.close()
 
     def close(self) -> None:
-        """Close the line, keeping the filter."""
         self.remove_class("-open")
         self.post_message(self.Closed())
 

@@ -104,7 +104,6 @@ class PartitionList(ScrollView, can_focus=True):
     def __init__(self, belongs: Belongs = lambda _: True) -> None:
         super().__init__()
         self.arrangement = Arrangement(belongs)
-        """The rows as they are shown."""
         self.ordering, self.rowfilter = Ordering(), RowFilter()
         """The order and the filter that were chosen last."""
         self._off_loop = OffLoop(self, self._arranged, self._show_rows, Change.then)
@@ -114,17 +113,13 @@ class PartitionList(ScrollView, can_focus=True):
         self.row = 0
         """The line under the cursor: a row, or below all rows what is folded."""
         self.held = False
-        """Whether the operator has moved the cursor, so that rows keep their places."""
         self.stale = False
-        """Whether the figures are no longer current, and are drawn grey."""
         self._anchor: TopicPartition | None = None
         self._row_context = RowContext(0.0)
         self.marked: set[TopicPartition] = set()
-        """Partitions marked by the operator, visible or not."""
         self._fold = Fold()
         self._fold_lines: list[FoldLine] = []
         self._on_line: FoldKind | None = None
-        """The folded line under the cursor; None for a row."""
         self._unfolded_from: frozenset[TopicPartition] | None = None
         """The rows before the operator unfolded others, until those are shown."""
         self._drawn = StripCache()
@@ -132,18 +127,15 @@ class PartitionList(ScrollView, can_focus=True):
 
     @property
     def cursor(self) -> TopicPartition | None:
-        """The partition under the cursor; None while there are no rows."""
         rows = self.arrangement.rows
         return rows[self.row] if self.row < len(rows) else None
 
     @property
     def on_folded_line(self) -> bool:
-        """Whether the cursor is on a line that stands for partitions without rows."""
         return self._on_line is not None
 
     @property
     def _lines(self) -> int:
-        """How many lines there are: the rows, and below them one for each kind that is folded."""
         return len(self.arrangement.rows) + len(self._fold_lines)
 
     @property
@@ -154,17 +146,14 @@ class PartitionList(ScrollView, can_focus=True):
 
     @property
     def holds_places(self) -> bool:
-        """Whether rows keep their places although their figures change."""
         return self.held or not self.ordering.steady
 
     @property
     def arranging(self) -> bool:
-        """Whether rows are on their way that show a poll or a choice."""
         return self._off_loop.busy
 
     @property
     def rearranging(self) -> bool:
-        """Whether the rows do not show yet what was chosen last."""
         return any(change.anew for change in self._off_loop.not_shown)
 
     def show(
@@ -175,7 +164,6 @@ class PartitionList(ScrollView, can_focus=True):
         stale: bool = False,
         touched: Collection[TopicPartition] = (),
     ) -> None:
-        """Show new timelines, and redraw only the lines that changed."""
         if stale is not self.stale:
             self.stale = stale
             self._forget_drawn()
@@ -190,7 +178,6 @@ class PartitionList(ScrollView, can_focus=True):
         context: RowContext | None = None,
         fold: Fold | None = None,
     ) -> None:
-        """Change the rows or their order; the cursor stays on its partition."""
         self._fold = self._fold if fold is None else fold
         self.ordering = ordering or self.ordering
         self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
@@ -202,7 +189,6 @@ class PartitionList(ScrollView, can_focus=True):
         )  # fmt: skip
 
     def _follow(self, change: Change) -> None:
-        """Arrange the rows for a change."""
         most = max(len(self.arrangement.timelines), len(change.timelines or ()))
         self._off_loop.take(change, most)
 
@@ -222,7 +208,6 @@ class PartitionList(ScrollView, can_focus=True):
             self._redraw_changed()
 
     def show_fold_lines(self, lines: list[FoldLine]) -> None:
-        """Show what is folded now, below the rows."""
         if lines == self._fold_lines:
             return
         kinds = [line.kind for line in self._fold_lines]
@@ -233,7 +218,6 @@ class PartitionList(ScrollView, can_focus=True):
         self.refresh(Region(0, self._fold_top, self.size.width, len(lines)))
 
     def _settle_on_line(self) -> None:
-        """Keep the cursor on its folded line, whatever is above it."""
         self._fit_scrollbar()
         kinds = [line.kind for line in self._fold_lines]
         if not self.held:
@@ -256,15 +240,7 @@ class PartitionList(ScrollView, can_focus=True):
         *,
         kind: FoldKind | None = None,
     ) -> None:
-        """Fold and unfold rows.
-
-        Args:
-            fold: what is folded from now on.
-            lines: the lines for that.
-            context: the context in which rows are shown.
-            kind: what the operator has folded or unfolded: the cursor goes to its line, or to the
-                first of its rows. None if nobody asked for it, or for all.
-        """
+        """Fold and unfold rows; the cursor goes to what the operator chose."""
         self.held = self.held or kind is not None
         kind = kind or (self._on_line if self.held else None)
         self._fold_lines = lines
@@ -278,7 +254,6 @@ class PartitionList(ScrollView, can_focus=True):
             self.rearrange(fold=fold, context=context)
 
     def _go_to_unfolded(self) -> None:
-        """Go to the first of the rows that the operator has unfolded."""
         before, self._unfolded_from = self._unfolded_from, None
         if before is not None:
             rows = enumerate(self.arrangement.rows)
@@ -290,7 +265,6 @@ class PartitionList(ScrollView, can_focus=True):
         return not kept and self._fold.hides(timeline, context)
 
     def zoom(self) -> None:
-        """Shorten the span of the timelines; after the shortest one comes all that was seen."""
         self._zoomed = next((each for each in SPANS if each < self.span), None)
         self._lay_out()
 
@@ -303,7 +277,6 @@ class PartitionList(ScrollView, can_focus=True):
         return next((each for each in _SEEN_SPANS if each * RECENT_SLOT_S >= seen), SPANS[0])
 
     def let_go(self) -> None:
-        """Forget where the operator has put the cursor: other rows come."""
         self.held, self._anchor = False, None
 
     def _settle(self) -> None:
@@ -330,11 +303,10 @@ class PartitionList(ScrollView, can_focus=True):
         self.post_message(self.Arranged())
 
     def _fit_scrollbar(self) -> None:
-        """Let the scrollbar follow the lines; while all fit, their number changes no layout."""
+        """While all lines fit, their number changes no layout."""
         self.virtual_size = Size(0, max(self._lines, self.size.height))
 
     def _lay_out(self) -> bool:
-        """Fit the columns to the width; return whether they have changed."""
         batches = self._row_context.run is not None
         new_layout = layout(self.size.width, self.arrangement.extents, self.span, batches=batches)
         if new_layout == self.layout_in_force:
@@ -365,7 +337,6 @@ class PartitionList(ScrollView, can_focus=True):
         return Strip.blank(self.size.width, self.paint.background("background"))
 
     def _fold_strip(self, place: int) -> Strip:
-        """Draw a folded line."""
         width = self.size.width
         under_cursor = self.row == len(self.arrangement.rows) + place
         behind = "cursor" if under_cursor else "background"
@@ -376,7 +347,6 @@ class PartitionList(ScrollView, can_focus=True):
         return strip.adjust_cell_length(width, self.paint.background(behind))
 
     def _strip(self, row: int) -> Strip:
-        """Draw a row, or reuse the strip drawn from the same figures, cursor and theme."""
         tp = self.arrangement.rows[row]
         timeline = self.arrangement.timelines[tp]
         drawn_from = RowInputs(timeline, self._row_context, row == self.row, tp in self.marked)
@@ -385,13 +355,11 @@ class PartitionList(ScrollView, can_focus=True):
 
     @property
     def paint(self) -> Paint:
-        """The styles of the theme in force."""
         if self._paint is None:
             self._paint = Paint(self.app.theme_variables)
         return self._paint
 
     def notify_style_update(self) -> None:
-        """Forget what was drawn in another theme."""
         super().notify_style_update()
         self._paint = None
         self._drawn.forget()
@@ -449,7 +417,6 @@ class PartitionList(ScrollView, can_focus=True):
         self.post_message(self.Arranged())
 
     def _go(self, row: int) -> None:
-        """Put the cursor on a row for the operator; rows keep their places from then on."""
         if not self._lines:
             return
         self._move_to(max(0, min(row, self._lines - 1)))
@@ -514,9 +481,4 @@ class PartitionPane(Vertical):
         return NO_INTEREST
 
     def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
-        """Show a partition as of the last poll; None where no row is under the cursor.
-
-        Args:
-            tp: the partition.
-            again: whether to draw it also if it is the same one as before.
-        """
+        """Show a partition as of the last poll, drawn `again` even if it is the same one."""

@@ -36,7 +36,6 @@ from ktui.tui.screens.watch.words import RowContext
 
 CURSOR = "▌"
 MARK = "◆"
-"""The sign before a partition that the operator has marked."""
 _CACHED_STRIPS = 2_000
 _FIGURES = (LAG, TO_COPY, RATE, LEFT)
 _GIVING_WAY = (REASON, TIMELINE, *reversed(_FIGURES))
@@ -52,7 +51,6 @@ class SentencePlace(NamedTuple):
     until: int
 
     def covers(self, start: int, width: int) -> bool:
-        """Return whether a column has no room beside the sentence."""
         return start < self.until and start + width > self.start
 
 
@@ -120,7 +118,6 @@ def _first_with_room(places: Sequence[int], needed: int, whole: int) -> int:
 
 
 def _free_from(timeline: Timeline, starts: Mapping[Column, int]) -> int:
-    """Return the cell from which the row has no figures before its timeline."""
     unknown = list(_FIGURES)
     if not timeline.phase.ended and timeline.catching_up:
         known = (
@@ -171,7 +168,7 @@ class RowInputs(NamedTuple):
     marked: bool
 
     def same(self, other: RowInputs) -> bool:
-        """Return whether the other shows the same; timelines are compared by identity."""
+        """Timelines are compared by identity."""
         alike = self.timeline is other.timeline and self.context is other.context
         return alike and self[2:] == other[2:]
 
@@ -183,18 +180,15 @@ class StripCache:
         self._strips: LRUCache[TopicPartition, tuple[RowInputs, Strip]] = LRUCache(_CACHED_STRIPS)
 
     def forget(self) -> None:
-        """Drop all rows: the layout or the theme has changed."""
         self._strips.clear()
 
     def known(self, tp: TopicPartition) -> Strip | None:
-        """Return a row as it was drawn last; None if it was not drawn or left the cache."""
         drawn = self._strips.get(tp)
         return None if drawn is None else drawn[1]
 
     def strip(
         self, shown: RowInputs, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
     ) -> Strip:
-        """Return a row, drawn grey if its figures are no longer current."""
         tp = shown.timeline.tp
         drawn = self._strips.get(tp)
         if drawn is not None and drawn[0].same(shown):

@@ -31,21 +31,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows are to follow: a poll, or another choice of rows or of their order."""
 
     timelines: Mapping[TopicPartition, Timeline] | None = None
-    """All timelines, shown or not; None where no poll is new."""
     context: RowContext | None = None
     touched: frozenset[TopicPartition] = frozenset()
-    """Partitions that changed in the run although their timelines did not."""
     belongs: Belongs | None = None
     ordering: Ordering | None = None
     rowfilter: RowFilter | None = None
     hides: Hides | None = None
     anew: bool = False
-    """Whether all rows are placed again."""
     reposition: bool = False
-    """Whether the rows that kept their places move to where they belong."""
 
     def then(self, later: Change) -> Change:
-        """Return this change and a later one as one."""
         return Change(
             timelines=self.timelines if later.timelines is None else later.timelines,
             context=later.context or self.context,
@@ -86,29 +81,24 @@ class Arrangement:
 
     @property
     def belonging(self) -> int:
-        """How many partitions there are without the filter."""
         return len(self._belonging)
 
     @property
     def keeps_places(self) -> bool:
-        """Whether any row has kept its place although it has changed."""
         return bool(self._kept)
 
     def index_of(self, tp: TopicPartition | None) -> int | None:
-        """Return the row of a partition; None if it is not shown."""
         if self._index is None:
             self._index = {each: row for row, each in enumerate(self.rows)}
         return None if tp is None else self._index.get(tp)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
-        """Return the partition `step` rows below; None beyond the ends."""
         row = self.index_of(tp)
         if row is None or not 0 <= row + step < len(self.rows):
             return None
         return self.rows[row + step]
 
     def followed_by(self, change: Change, *, reposition: bool) -> tuple[Arrangement, bool]:
-        """Return the arrangement after a change, and whether any row moved; this one stays."""
         later = copy.copy(self)
         vars(later).update(
             _belonging=self._belonging.copy(), _placed=self._placed.copy(), _kept=self._kept.copy()
@@ -118,12 +108,7 @@ class Arrangement:
         return later, moved
 
     def follow(self, change: Change, *, reposition: bool) -> bool:
-        """Apply a change; return whether rows came, went or changed places.
-
-        Args:
-            change: the change.
-            reposition: whether to move rows whose key a poll has changed, too.
-        """
+        """Apply a change; return whether rows came, went or changed places."""
         context, moved = change.context or self._context, change.anew
         if change.anew:
             self.timelines = self.timelines if change.timelines is None else change.timelines
@@ -146,7 +131,6 @@ class Arrangement:
         context: RowContext | None = None,
         hides: Hides | None = None,
     ) -> None:
-        """Change the rows or their order, and place all rows again."""
         self._belongs = belongs or self._belongs
         self._hides = hides or self._hides
         self.ordering = ordering or self.ordering
@@ -167,14 +151,7 @@ class Arrangement:
         reposition: bool,
         touched: Collection[TopicPartition] = (),
     ) -> bool:
-        """Update to new timelines; return whether rows came, went or changed places.
-
-        Args:
-            timelines: all timelines, shown or not.
-            context: the context in which they are shown.
-            reposition: whether to move rows whose key has changed, too.
-            touched: partitions that changed in the run although their timelines did not.
-        """
+        """Update to all timelines, shown or not; return whether rows came, went or moved."""
         gone, changed = differences(self.timelines, timelines)
         if context.configs != self._context.configs or context.run is not self._context.run:
             changed = list(timelines.values())  # all rows depend on it
@@ -192,7 +169,6 @@ class Arrangement:
         return self._place(old_keys, to_place)
 
     def reposition(self) -> bool:
-        """Move the rows that kept their places to where they belong; return whether any moved."""
         kept, self._kept = self._kept, set()
         there = [self.timelines[tp] for tp in kept if tp in self._placed]
         old_keys: dict[TopicPartition, SortKey] = {}
@@ -202,10 +178,7 @@ class Arrangement:
     def _record(
         self, timeline: Timeline, old_keys: dict[TopicPartition, SortKey], *, reposition: bool
     ) -> bool:
-        """Record one changed timeline; return whether its row must be placed.
-
-        A row that goes or must move leaves its old key in `old_keys`.
-        """
+        """Record a timeline, and return whether to place its row; `old_keys` gets an old place."""
         tp = timeline.tp
         belongs = self._belongs(timeline)
         (self._belonging.add if belongs else self._belonging.discard)(tp)
@@ -226,7 +199,6 @@ class Arrangement:
         return True
 
     def _is_shown(self, timeline: Timeline) -> bool:
-        """Return whether a row passes the filter; without one, whether it is not hidden."""
         if self.rowfilter.text:
             return self.rowfilter.matches(timeline, self._context)
         return not self._hides(timeline, self._context)
@@ -234,10 +206,7 @@ class Arrangement:
     def _place(
         self, old_keys: Mapping[TopicPartition, SortKey], to_place: Sequence[TopicPartition]
     ) -> bool:
-        """Remove rows by their old keys, and insert those in `to_place` where they belong.
-
-        Returns whether there were any.
-        """
+        """Remove rows by their old keys, and insert those in `to_place`; return whether any."""
         if not old_keys and not to_place:
             return False
         self._index = None
@@ -292,7 +261,6 @@ def widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext)
 
 
 def _has_figures(timeline: Timeline) -> bool:
-    """Return whether a partition has the figures of a copy, or has begun one."""
     known = timeline.lag_messages is not None or timeline.lag_bytes is not None
     return not timeline.phase.ended and (known or bool(timeline.state.adding))
 

@@ -47,29 +47,15 @@ _MOST_POLLED = 1_000
 
 
 class View(enum.StrEnum):
-    """A choice of partitions."""
+    """A choice of partitions; with those of the run, any other whose move has stalled."""
 
     RUN = "run"
-    """All partitions of the run that the view is attached to, including those that wait.
-
-    With them, every other partition whose move has stalled: trouble is never out of sight.
-    """
     REASSIGNING = "reassigning"
-    """Partitions being reassigned now, or within the last ten minutes."""
+    """Being reassigned now, or within the last ten minutes."""
     UNHEALTHY = "unhealthy"
-    """Partitions that are under-replicated, under min ISR or offline, anywhere in the cluster."""
     TOPICS = "topics"
-    """All partitions of chosen topics."""
 
     def next(self, topics: frozenset[str], *, attached: bool) -> View:
-        """Return the next view of the cycle.
-
-        Topics are in the cycle once some are chosen, a run while the view is attached to one.
-
-        Args:
-            topics: the chosen topics.
-            attached: whether the view is attached to a run.
-        """
         views = available_views(topics, attached=attached)
         return views[(views.index(self) + 1) % len(views)] if self in views else views[0]
 
@@ -97,12 +83,7 @@ def belongs_to_view(
 
 
 def poll_interest(view: View, topics: frozenset[str], rows: RunRows | None) -> Interest:
-    """Return what polls have to cover for a view.
-
-    Of a run these are: partitions in flight, which the controller does not list while they elect;
-    those whose step is just over, for a cut may fall between two polls; those in trouble, those
-    that wait for their next step, and those that were cancelled.
-    """
+    """Return what polls cover for a view: of a run what is in flight, just over, or in trouble."""
     polled: Iterable[TopicPartition] = ()
     if rows is not None:
         run = rows.run
@@ -159,26 +140,18 @@ class EmptyState(msgspec.Struct, frozen=True, kw_only=True):
     connected: bool
     outage: ClusterOutage | None = None
     last_at: str = ""
-    """The time of the last poll that was answered, as local time."""
     view: View = View.REASSIGNING
     topics: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
-    """Those of `topics` that the cluster does not have."""
     filter_text: str = ""
     belonging: int = 0
     quiet_s: float | None = None
-    """Seconds for which no reassignment has been seen."""
     counted: int | None = None
-    """Partitions of the whole cluster, once all of them have been polled."""
     counted_at: str = ""
-    """The time of that count, as local time."""
     counting: bool = False
-    """Whether all partitions are being polled: for the first time, or since brokers changed."""
     interval_s: float = 1.0
     when_quiet: tuple[str, ...] = ()
-    """Paragraphs to show in place of the other keys while nothing moves."""
     when_never_polled: str = ""
-    """The sentence for partitions that will never be polled; empty if they will be."""
 
 
 def empty_state_text(empty: EmptyState) -> Content:
@@ -272,20 +245,15 @@ class ViewState(msgspec.Struct, frozen=True, kw_only=True):
     view: View = View.REASSIGNING
     topics: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
-    """Those of `topics` that the cluster does not have."""
     as_at: str = ""
-    """The time of the choice of partitions, if it is not made again in each poll."""
     shown: int = 0
     belonging: int = 0
-    """How many partitions there are without the filter."""
     ordering: Ordering = Ordering()
     held: bool = False
     filter_text: str = ""
     rearranging: bool = False
-    """Whether the rows do not show yet what was chosen last."""
     frozen_for: str = ""
     marked: int = 0
-    """How many partitions the operator has marked, visible or not."""
     failures: tuple[Failure, ...] = ()
 
 
@@ -299,7 +267,6 @@ class ViewLine(Widget):
         self._state = ViewState()
 
     def show(self, state: ViewState) -> None:
-        """Show the present choices."""
         if state != self._state:
             self._state = state
             self.refresh()
@@ -393,7 +360,6 @@ class Headings(Widget):
         self._ordering = Ordering()
 
     def show(self, layout: ColumnLayout, ordering: Ordering) -> None:
-        """Show the list's columns and its order."""
         if (layout, ordering) != (self._layout, self._ordering):
             self._layout, self._ordering = layout, ordering
             self.refresh()

@@ -104,13 +104,10 @@ class ShownAbove(NamedTuple):
     """What the header shows, which the banner does not repeat."""
 
     stalls: int = 0
-    """Stalled partitions on the line of troubles."""
     cancel_gate: bool = False
-    """Whether the cluster's cancel gate is shut."""
 
     @classmethod
     def of(cls, status: Status | None) -> ShownAbove:
-        """Return what the header shows for a status of the cluster."""
         if status is None or status.outage is not None:
             return cls()
         return cls(own_stalls(status), bool(status.cancel_gate))
@@ -139,11 +136,6 @@ class RunLines(Widget):
         self._others: Sequence[OtherRun] = ()
 
     def show(self, status: RunStatus | None) -> None:
-        """Show the present status of the run, grey while the cluster does not answer.
-
-        Args:
-            status: the status; None hides the banner.
-        """
         stale = services(self).outage is not None
         seen = services(self).cluster_status()
         above, others = ShownAbove.of(seen), () if seen is None else seen.others
@@ -274,7 +266,6 @@ def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
 
 
 def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> set[State]:
-    """Return the states whose partitions are counted in other words, here or in the header."""
     back = {State.ROLLING_BACK, State.ROLLED_BACK} if rolls_back else set()
     return back | {each for each in (State.STALLED,) if status.counts.get(each) == above.stalls}
 
@@ -321,7 +312,6 @@ def _copied(status: RunStatus) -> Iterator[HeaderPart]:
 
 
 def _time_left(time_left: HowLong | None, now: datetime) -> Iterator[HeaderPart]:
-    """Show how long the rest takes, on what grounds and what sets the pace, and the time then."""
     if time_left is None:
         yield HeaderPart((Piece("time left unknown", "dim"),), rank=_Rank.TIME)
         return
@@ -388,7 +378,6 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
 
 
 def _rates(throttle: ThrottleStatus) -> str:
-    """Return the rates that bind; the objective has a part of its own."""
     if throttle.held is not None and throttle.held.rates:
         rates = [throttle.bounded.of(broker) or 0 for broker in throttle.held.rates]
         low, high = figures.as_rate(min(rates)), figures.as_rate(max(rates))

@@ -82,35 +82,28 @@ class WatchScreenBase(Screen[None]):
         self._pane = pane
         self.cluster_name = cluster_name
         self.interval_s = interval_s
-        """Seconds between the starts of two polls."""
         self.clock = clock
         self.view = View.TOPICS if topics else View.REASSIGNING
         self.topics = topics
         self._filter_text = filter_text
-        """The filter to begin with."""
         self._asked_at_s = -math.inf
         """Monotonic second at which the topics were chosen; older answers do not cover them."""
         self._freshness = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
         self._unfolded = NOTHING_UNFOLDED
-        """What the operator wants to see row by row."""
         self._fold = Fold()
         self._touched: set[TopicPartition] = set()
         """Partitions of the run that changed since the list was drawn."""
         self._frozen: FrozenProgress | None = None
         self.when_quiet: tuple[str, ...] = ()
-        """Paragraphs to show while nothing moves; empty for the other keys."""
         self.when_never_polled = ""
-        """The sentence for partitions that will never be polled; empty if they will be."""
 
     def forget_polls(self) -> None:
-        """Forget what earlier polls reported: the next ones do not continue them."""
         self._freshness = Freshness()
 
     @property
     def partition_list(self) -> PartitionList:
-        """The list of partitions."""
         return self.query_one(PartitionList)
 
     @property
@@ -125,12 +118,10 @@ class WatchScreenBase(Screen[None]):
 
     @property
     def _last(self) -> Observation | None:
-        """The last poll, whether the list shows it or is frozen."""
         return services(self).progress.last
 
     @property
     def _shown(self) -> Progress:
-        """The progress that the list shows: an older one while it is frozen."""
         return services(self).progress if self._frozen is None else self._frozen.progress
 
     def _belongs(self, timeline: Timeline) -> bool:
@@ -301,7 +292,6 @@ class WatchScreen(WatchScreenBase):
         self._draw_pane()
 
     def _refold(self, kind: FoldKind | None = None) -> None:
-        """Fold what has become many, and unfold what no longer is."""
         rows = self._rows if self.view is View.RUN and self._frozen is None else None
         fold = Fold() if rows is None else fold_of(rows, self._unfolded)
         if fold != self._fold and self._frozen is None:
@@ -353,7 +343,6 @@ class WatchScreen(WatchScreenBase):
         self.order(self.partition_list.ordering.reversed())
 
     def order(self, ordering: Ordering) -> None:
-        """Put the rows in an order."""
         self.partition_list.rearrange(ordering=ordering)
         self._draw_header()
 
@@ -362,7 +351,6 @@ class WatchScreen(WatchScreenBase):
         self.query_one(FilterLine).open()
 
     def filter_by(self, text: str) -> None:
-        """Filter as if `text` had been typed."""
         self.query_one(FilterLine).filter_by(text)
 
     def action_clear(self) -> None:
@@ -405,11 +393,9 @@ class WatchScreen(WatchScreenBase):
 
     @property
     def views(self) -> list[View]:
-        """The views that there are now."""
         return available_views(self.topics, attached=self.attached is not None)
 
     def show_view(self, view: View) -> None:
-        """Show a view that there is."""
         self._switch_view(view, self.topics)
 
     def action_choose_topics(self) -> None:

@@ -99,7 +99,6 @@ def _foreign_stall(timeline: Timeline, context: RowContext) -> Piece | None:
 
 
 def _other_run(timeline: Timeline, context: RowContext) -> str:
-    """Return the name of the other run that moves a partition, before a reason."""
     elsewhere = context.elsewhere(timeline)
     mover = None if context.run is None else context.run.movers.get(timeline.tp)
     mover = mover or (None if elsewhere is None else elsewhere.run)
@@ -227,7 +226,6 @@ class Fold(NamedTuple):
 
     @property
     def kinds(self) -> list[FoldKind]:
-        """The kinds that are folded, in the order of their lines."""
         folded = {
             FoldKind.BLOCKED: bool(self.blocked),
             FoldKind.QUEUED: self.queued,
@@ -247,12 +245,7 @@ def kind_of(timeline: Timeline, context: RowContext) -> FoldKind | None:
 
 
 def fold_of(rows: RunRows, unfolded: Collection[FoldKind] = ()) -> Fold:
-    """Fold what is many, as long as the run goes on and something else was or is to be seen.
-
-    Args:
-        rows: the partitions of the run.
-        unfolded: what the operator wants to see row by row.
-    """
+    """Fold what is many, as long as the run goes on and something else is to be seen."""
     whole, done = len(rows.run.tracks), rows.run.counts[State.DONE]
     reason = rows.main_block_reason
     blocked = FoldKind.BLOCKED not in unfolded and FOLDED_FROM <= rows.blocked(reason) < whole
@@ -270,7 +263,6 @@ class FoldLine(NamedTuple):
     parts: tuple[tuple[Piece, ...], ...]
 
     def pieces(self, width: int) -> list[Piece]:
-        """Draw the parts that fit; no name and no figure is cut."""
         parts = list(self.parts)
         while len(parts) > 1 and sum(map(pieces_width, parts)) > width:
             parts.pop()
@@ -278,13 +270,7 @@ class FoldLine(NamedTuple):
 
 
 def fold_lines(fold: Fold, rows: RunRows, key: str) -> list[FoldLine]:
-    """Make a line for each kind that is folded: how many, why they wait, and which are next.
-
-    Args:
-        fold: what is folded.
-        rows: the partitions of the run.
-        key: the key that unfolds them all; empty for none.
-    """
+    """Make a line for each kind that is folded, with the key that unfolds all, if any."""
     lines = []
     if fold.blocked:
         lines.append(FoldLine(FoldKind.BLOCKED, tuple(_blocked(fold.blocked, rows))))

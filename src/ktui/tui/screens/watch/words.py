@@ -88,12 +88,7 @@ def reported_by_run(track: Track, timeline: Timeline) -> bool:
 
 
 def as_reported_by_run(stall: Stall, stalled_s: float | None) -> Stall:
-    """Return a stall as the run's engine reports it: it may have watched for longer than this view.
-
-    Args:
-        stall: the stall as this view has seen it.
-        stalled_s: the monotonic second since which the run reports it; None if it does not.
-    """
+    """Return a stall as the run's engine reports it, which may have watched for longer."""
     if stalled_s is None:
         return stall
     since_s = min(stall.since_s, stalled_s)
@@ -184,17 +179,14 @@ class HealthWords(NamedTuple):
 
     @property
     def offline(self) -> bool:
-        """Whether the partition has no leader."""
         return self.health is Health.OFFLINE
 
     @property
     def severe(self) -> bool:
-        """Whether the partition refuses producers, or everybody."""
         return self.health in (Health.OFFLINE, Health.UNDER_MIN_ISR)
 
     @property
     def unhealthy(self) -> bool:
-        """Whether anything is known to be wrong."""
         return self.severe or self.health is Health.UNDER_REPLICATED
 
 
@@ -222,17 +214,13 @@ class RowContext(msgspec.Struct, frozen=True):
     """The data that a row's words depend on beyond its own timeline."""
 
     now_s: float
-    """Monotonic second of the last observation."""
     configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
-    """Configs by topic, where they are known."""
     down: frozenset[int] = frozenset()
     """Brokers that are down: none of them leads."""
     health_first: bool = False
     """Whether a partition's health matters more than the fact that its move has ended."""
     run: RunRows | None = None
-    """The run that the view is attached to."""
     run_began_s: float = 0.0
-    """Monotonic second at which that run started."""
 
     def track(self, timeline: Timeline) -> Track | None:
         """Return the run's track of the partition; None if the run does not report on it."""
@@ -246,7 +234,6 @@ class RowContext(msgspec.Struct, frozen=True):
         return None if self.run is None else self.run.elsewhere.get(timeline.tp)
 
     def stalled_s(self, track: Track) -> float | None:
-        """Return the monotonic second since which the run reports a step as stalled."""
         if track.state is not State.STALLED or track.since is None:
             return None
         return self._second_of(track.since)
@@ -274,12 +261,10 @@ class RowContext(msgspec.Struct, frozen=True):
         return WaitedSpan(self.run_began_s, None if until_at is None else self._second_of(until_at))
 
     def _second_of(self, at: datetime) -> float | None:
-        """Convert a time in the run's journal to a monotonic second."""
         began_at = None if self.run is None else self.run.run.started_at
         return None if began_at is None else self.run_began_s + (at - began_at).total_seconds()
 
     def health(self, timeline: Timeline) -> HealthWords:
-        """Return a partition's health in words, apart from any move."""
         return health_words(timeline.state, self.configs.get(timeline.tp.topic))
 
     def shows_health(self, timeline: Timeline, condition: HealthWords) -> bool:
