@@ -24,10 +24,7 @@ K = TypeVar("K")
 A = TypeVar("A")
 
 DENIED_RETRY_S = 30.0
-"""Seconds before a denied request is repeated.
-
-A permission rarely comes back sooner, and brokers log each denial.
-"""
+"""Seconds before a denied request is repeated; brokers log each denial."""
 
 
 class TimedAnswer(msgspec.Struct, Generic[A], frozen=True):
@@ -64,7 +61,6 @@ class RequestsByKey(Generic[K, A]):
         self.answers: dict[K, TimedAnswer[A]] = {}
 
     def open(self, *, younger_than_s: float) -> set[asyncio.Task[TimedAnswer[A]]]:
-        """Return the open requests that are younger than `younger_than_s` seconds."""
         now = self._clock.monotonic()
         return {task for task, since in self._open.values() if now - since < younger_than_s}
 
@@ -81,11 +77,9 @@ class RequestsByKey(Generic[K, A]):
         return answer is None or now - answer.at_s >= self._every_s
 
     def expired(self, key: K) -> bool:
-        """Whether the key's last answer is known to be out of date."""
         return key in self._expired
 
     def ask(self, key: K, call: Coroutine[Any, Any, A]) -> None:
-        """Start the call for `key`, which the caller has checked to be due."""
         now = self._clock.monotonic()
         self._expired.discard(key)
         task = asyncio.create_task(self._timed(call, now))
@@ -96,7 +90,6 @@ class RequestsByKey(Generic[K, A]):
         return TimedAnswer(await call, asked_s, self._clock.monotonic())
 
     def harvest(self) -> None:
-        """Collect the answers and errors that have arrived."""
         now = self._clock.monotonic()
         for key, (task, _) in list(self._open.items()):
             if not task.done():
@@ -116,7 +109,6 @@ class RequestsByKey(Generic[K, A]):
                 raise error
 
     def keep(self, keys: Collection[K], *, younger_than_s: float) -> None:
-        """Keep the answers of `keys` that are younger than `younger_than_s` seconds."""
         now = self._clock.monotonic()
         self.answers = {
             key: answer
@@ -125,7 +117,6 @@ class RequestsByKey(Generic[K, A]):
         }
 
     def expire(self, key: K) -> None:
-        """Make the key due as soon as possible; its last answer stays until then."""
         self._expired.add(key)
 
     def forgive(self, concerned: Collection[K]) -> None:
@@ -133,7 +124,6 @@ class RequestsByKey(Generic[K, A]):
         self._failed = {key: failed for key, failed in self._failed.items() if key in concerned}
 
     def failures(self) -> list[Failure]:
-        """List the keys without a fresh answer, with reasons; an int key is a broker."""
         now = self._clock.monotonic()
         failed = [
             Failure(self._operation, str(error), _broker(key), denied=_denied(error))

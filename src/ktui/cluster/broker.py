@@ -33,7 +33,6 @@ class LogDir(msgspec.Struct, frozen=True):
     broker: int
     path: str
     error: str | None = None
-    """The broker's error for an offline log dir; None while the log dir works."""
     total_bytes: int | None = None
     usable_bytes: int | None = None
     cordoned: bool = False
@@ -46,11 +45,7 @@ def all_cordoned(log_dirs: Collection[LogDir]) -> bool:
 
 
 def cordoned_brokers(log_dirs: Mapping[int, Collection[LogDir]]) -> frozenset[int]:
-    """Return the brokers whose working log dirs are all cordoned.
-
-    Args:
-        log_dirs: the log dirs of each broker that reported them.
-    """
+    """Return the brokers whose working log dirs are all cordoned."""
     return frozenset(broker for broker, dirs in log_dirs.items() if all_cordoned(dirs))
 
 
@@ -59,7 +54,6 @@ class FutureReplica(msgspec.Struct, frozen=True):
 
     path: str
     size: int
-    """Bytes copied so far."""
     offset_lag: int | None
     """Messages left to copy; None while the broker does not know."""
 
@@ -71,11 +65,9 @@ class ReplicaDir(msgspec.Struct, frozen=True):
     size: int
     """Bytes of the replica, without those of its future replica."""
     future: FutureReplica | None = None
-    """The copy in the new log dir; None while the replica does not move."""
 
     @property
     def total_size(self) -> int:
-        """Bytes of the replica and of the copy that a move to another log dir has made so far."""
         return self.size + (0 if self.future is None else self.future.size)
 
 
@@ -90,7 +82,6 @@ class TopicConfig(msgspec.Struct, frozen=True):
 
     @property
     def offsets_measure_size(self) -> bool:
-        """Whether log offsets show how much is left to copy: not when compacted."""
         return not self.compacted
 
 
@@ -98,9 +89,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     """The settings of a broker that matter to a move; None where unset or unreadable."""
 
     leader_throttle_rate: int | None = None
-    """leader.replication.throttled.rate, bytes a second."""
     follower_throttle_rate: int | None = None
-    """follower.replication.throttled.rate, bytes a second."""
     log_dir_throttle_rate: int | None = None
     """replica.alter.log.dirs.io.max.bytes.per.second."""
     auto_leader_rebalance: bool | None = None

@@ -23,15 +23,10 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards and keep counting while the machine sleeps.
-
-        Only differences mean anything, and only between readings of the same clock.
-        """
+        """Seconds that never go backwards and keep counting while the machine sleeps."""
         ...
 
-    async def sleep(self, seconds: float) -> None:
-        """Wait until `seconds` of this clock have passed."""
-        ...
+    async def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
@@ -94,7 +89,6 @@ async def wait_for_first(*waits: Coroutine[Any, Any, Any]) -> None:
 
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
-"""The speeds that `faster` and `slower` step through."""
 SLOWEST = SPEEDS[0]
 _NOTHING_S = 1e-6
 
@@ -104,9 +98,6 @@ class PausableClock:
 
     Args:
         at: the wall time at the second `from_s`, aware.
-        from_s: the first monotonic second.
-        until_s: the monotonic second at which the clock stops.
-        speed: seconds of this clock per real second.
     """
 
     def __init__(
@@ -131,12 +122,10 @@ class PausableClock:
 
     @property
     def speed(self) -> float:
-        """Seconds of this clock per real second, while it runs."""
         return self._speed
 
     @property
     def running(self) -> bool:
-        """Whether time passes: neither paused nor at the end."""
         return self._running and self.monotonic() < self._until_s
 
     @property
@@ -154,10 +143,7 @@ class PausableClock:
         return min(self._until_s, at_s)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for `seconds` of this clock, or for the rest of it; a pause makes it longer.
-
-        Returns at once when the clock is moved.
-        """
+        """A pause makes the wait longer; it returns at once when the clock is moved."""
         now_s, jumps = self.monotonic(), self._jumps
         until_s = now_s + seconds
         if now_s < self._until_s:
@@ -180,7 +166,6 @@ class PausableClock:
         self._wake()
 
     def run_at(self, speed: float) -> None:
-        """Change the speed from now on, clamped to the slowest and the fastest."""
         self._set_anchor(self.monotonic())
         self._speed = min(max(speed, SLOWEST), self._fastest)
         self._wake()

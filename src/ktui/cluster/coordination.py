@@ -77,18 +77,10 @@ def java_hash(text: str) -> int:
 
 
 def share_state_key(group: str, topic_id: str, partition: int) -> str:
-    """Return the key by which Kafka keeps a share group's state of one partition.
-
-    Args:
-        topic_id: the topic's id in URL-safe base64, as Kafka prints it.
-    """
+    """Return the key of a share group's state of one partition; `topic_id` in URL-safe base64."""
     return f"{group}:{topic_id}:{partition}"
 
 
 def coordinating_partition(of: CoordinatedId, partitions: int) -> int:
-    """Return the partition of the internal topic that keeps an id, as Kafka's `Utils.abs` has it.
-
-    Args:
-        partitions: how many partitions the topic has; at least 1.
-    """
+    """Return the partition of the internal topic that keeps an id, by Kafka's `Utils.abs`."""
     return 0 if of.hash == _SMALLEST_INT else abs(of.hash) % partitions

@@ -14,9 +14,6 @@ class ClusterError(Exception):
 
     Attributes:
         attempted: the action that failed, as a phrase: "listing reassignments".
-        where: the address, broker or resource of the call.
-        answer: the message of the cluster or the network.
-        fix: what the operator can do about the error.
     """
 
     def __init__(self, attempted: str, *, where: str = "", answer: str = "", fix: str = "") -> None:
@@ -29,7 +26,6 @@ class ClusterError(Exception):
     summary = "failed"
 
     def __str__(self) -> str:
-        """One line: what was attempted, where, why, and the fix."""
         place = f" ({self.where})" if self.where else ""
         answer = f": {self.answer}" if self.answer else ""
         fix = f". {self.fix}" if self.fix else ""
@@ -121,7 +117,6 @@ class Operation(enum.StrEnum):
 
     @property
     def needs(self) -> tuple[str, str]:
-        """What Kafka has to grant for the read: an operation, and the kind of its resource."""
         return _NEEDS[self]
 
 
@@ -144,15 +139,12 @@ class Failure(msgspec.Struct, frozen=True):
 
     operation: Operation
     answer: str
-    """The reason in one line, in the cluster's words."""
     broker: int | None = None
     topic: str | None = None
     denied: bool = False
-    """Whether the principal lacks the permission, so that a retry will not help."""
 
     @property
     def sentence(self) -> str:
-        """One line with the broker or topic: "broker 3: log ends: no answer for 2.1 s"."""
         subject = [f"broker {self.broker}"] if self.broker is not None else []
         subject += [f"topic {self.topic}"] if self.topic is not None else []
         return ": ".join((*subject, self.operation.value, self.answer))

@@ -81,7 +81,6 @@ class RecentlyReassigned:
         self._clock = clock
         self._listed: frozenset[TopicPartition] = frozenset()
         self._left_s: dict[TopicPartition, float] = {}
-        """The second at which each partition left, in the order of leaving."""
         self._all_s = -math.inf
 
     def due(self, listed: Collection[TopicPartition]) -> set[TopicPartition]:
@@ -98,7 +97,6 @@ class RecentlyReassigned:
         return set(takewhile(lambda tp: now - left[tp] < CLOSELY_S, reversed(left)))
 
     def _forget(self, now: float) -> None:
-        """Forget those that left long ago, and those that left first where there are too many."""
         left = self._left_s
         old = takewhile(lambda tp: now - left[tp] >= FOLLOW_S, left)
         for tp in [*old, *islice(left, max(0, len(left) - MOST))]:
@@ -108,7 +106,6 @@ class RecentlyReassigned:
 class _Incarnation(msgspec.Struct, frozen=True):
     topic_id: str
     since_s: float
-    """Monotonic second at which the topic was first seen with this id."""
     seen_s: float
 
 
@@ -121,7 +118,6 @@ class Incarnations:
         self._topics: dict[str, _Incarnation] = {}
 
     def see(self, states: Iterable[PartitionState]) -> None:
-        """Record the topic ids of a poll; forget topics not seen for `remember_s` seconds."""
         now = self._clock.monotonic()
         ids = {state.tp.topic: state.topic_id for state in states if state.topic_id is not None}
         for topic, topic_id in ids.items():
@@ -136,7 +132,6 @@ class Incarnations:
         }
 
     def of_this(self, tp: TopicPartition, asked_s: float) -> bool:
-        """Whether a figure requested at `asked_s` belongs to the topic's present incarnation."""
         seen = self._topics.get(tp.topic)
         return seen is None or asked_s >= seen.since_s
 
@@ -153,7 +148,6 @@ async def topic_names(reader: ClusterReader) -> Collection[str]:
 
 
 SIZES_EVERY_S = 5.0
-"""Errors for a replica that a broker no longer has, or not yet, while metadata lags."""
 
 STALE_S = 60.0
 """Seconds after which figures no longer mean anything."""
@@ -190,9 +184,7 @@ class ClusterFigures:
         )
         self._topics_seen = Incarnations(clock, remember_s=STALE_S)
         self._measured: Mapping[int, Collection[TopicPartition]] = {}
-        """By broker, the partitions read in the last poll."""
         self._without_sizes: set[int] = set()
-        """Brokers whose log dirs alone were last asked for."""
         self._refusals: dict[int, _Refusals] = {}
 
     async def read(
@@ -204,14 +196,7 @@ class ClusterFigures:
         everyone: bool,
         all_log_dirs: bool,
     ) -> None:
-        """Send the requests that are due, and wait at most `patience_s` for the answers.
-
-        Args:
-            cluster: the brokers; those that are down are not asked.
-            measured: the partitions whose leaders and lagging replicas are measured.
-            everyone: whether to read settings of all brokers, not only those concerned.
-            all_log_dirs: whether to read the log dirs of all brokers.
-        """
+        """Send the requests that are due, and wait at most `patience_s` for the answers."""
         measured = tuple(measured)
         self._topics_seen.see(measured)
         ends, starts = _by_broker(measured)
@@ -239,7 +224,6 @@ class ClusterFigures:
         self._brokers.forgive(with_settings)
 
     def settings_changed(self, topics: Iterable[str], brokers: Iterable[int]) -> None:
-        """Read settings again in the next poll; the last ones stay until then."""
         self._topics.changed(topics)
         for broker in brokers:
             self._brokers.expire(broker)
@@ -286,7 +270,6 @@ class ClusterFigures:
 
     @property
     def starts(self) -> dict[TopicPartition, Reading]:
-        """Log start offsets, each at the partition's leader."""
         return {
             tp: Reading(start, answer.at_s)
             for answer in self._offsets.answers.values()
@@ -296,7 +279,6 @@ class ClusterFigures:
 
     @property
     def sizes(self) -> dict[Replica, Reading]:
-        """Bytes on disk by replica."""
         return {
             Replica(tp, broker): Reading(size, answer.at_s)
             for broker, answer in self._dirs.answers.items()
@@ -318,7 +300,6 @@ class ClusterFigures:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Missing and late answers, with their brokers and reasons."""
         return (
             *(failure for asking in self._per_broker for failure in asking.failures()),
             *self._offset_errors(),
@@ -342,8 +323,6 @@ class ClusterFigures:
 
 
 class _Refusals(NamedTuple):
-    """The partitions that a broker refused in its last two answers, with error codes."""
-
     asked_s: float
     before: Mapping[TopicPartition, str]
     now: Mapping[TopicPartition, str]
@@ -358,7 +337,6 @@ class _Refusals(NamedTuple):
 def _by_broker(
     measured: Iterable[PartitionState],
 ) -> tuple[defaultdict[int, set[TopicPartition]], defaultdict[int, set[TopicPartition]]]:
-    """Return the log ends to request from each broker, and the log starts from each leader."""
     ends: defaultdict[int, set[TopicPartition]] = defaultdict(set)
     starts: defaultdict[int, set[TopicPartition]] = defaultdict(set)
     for state in measured:

@@ -23,10 +23,7 @@ This is a promise of safety (docs/runs.md, what a request rests on). The longer 
 change between a read and its request. Shorter, slow brokers would keep requests from leaving.
 """
 FRESH_AGAIN_S = 60.0
-"""Seconds before fresh metadata is requested again from a cluster that does not support it.
-
-Such a cluster does not report the age of its metadata.
-"""
+"""Seconds before fresh metadata is requested again from a cluster that does not support it."""
 
 
 FRESH_WITHIN_S = 2.0
@@ -44,15 +41,7 @@ class FreshMetadata:
     async def describe(
         self, names: Collection[str], *, fresh: bool = True, within_s: float = math.inf
     ) -> tuple[TopicsAnswer, bool]:
-        """Describe topics; the second value is whether the answer is known to be fresh.
-
-        Args:
-            fresh: whether to wait for fresh metadata.
-            within_s: seconds to wait; after that, metadata of any age is accepted.
-
-        Raises:
-            ClusterError: no broker answered.
-        """
+        """Describe topics; the second value is whether the answer is known to be fresh."""
         if not names:
             return TopicsAnswer({}), fresh
         if fresh and self._clock.monotonic() >= self._from_s:
@@ -97,7 +86,6 @@ class FreshRead:
         Args:
             partitions: partitions to read. Those that others are reassigning are in the answer
                 too, undescribed.
-            settings: whether to read the settings of their topics as well.
             to_cancel: whether the read is made for a null cancel, which must not meet what others
                 begin once the reassignment has ended: only what the last list has counts as being
                 reassigned.
@@ -105,9 +93,6 @@ class FreshRead:
         Returns:
             An observation whose `asked_s` is the second just before the first list was requested.
             Otherwise what either list has counts as being reassigned.
-
-        Raises:
-            ClusterError: the list, the brokers, the metadata or the settings could not be read.
         """
         asked_s = self._clock.monotonic()
         cluster, listed = await read_cluster_and_reassignments(self._reader)
@@ -146,11 +131,7 @@ class FreshRead:
 async def read_cluster_and_reassignments(
     reader: ClusterReader,
 ) -> tuple[ClusterDescription, Mapping[TopicPartition, Reassignment]]:
-    """Read the cluster's brokers and its ongoing reassignments, both at once.
-
-    Raises:
-        ClusterError: one of them cannot be read.
-    """
+    """Read the cluster's brokers and its ongoing reassignments, both at once."""
     return await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
 
 

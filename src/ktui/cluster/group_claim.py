@@ -37,13 +37,11 @@ from ktui.cluster.ownership import (
 from ktui.cluster.text import clean
 
 _SETTLE_TRIES = 20
-"""How many times a group is read while a member is joining."""
 _SETTLE_WAIT_S = 0.1
 _HEARTBEATS_PER_SESSION = 4
 _SIGN_S = 1.0
 """Seconds to wait for a sign of life: ownership does not depend on it."""
 _LONGEST_NAME = 255
-"""The most characters shown of each name: no host name is longer."""
 
 
 class Sessions(NamedTuple):
@@ -68,10 +66,6 @@ class GroupClaim:
     The group's member is the engine of a state directory that joined last, and it heartbeats. The
     other engines of the directory read whether the member is still one of theirs. When the member
     falls silent, one of them joins.
-
-    Args:
-        groups: the port to the groups; closed by `aclose`.
-        cluster_id: the cluster's id, part of the groups' names.
     """
 
     def __init__(
@@ -92,11 +86,9 @@ class GroupClaim:
         self._engine: Member | None = None
         self._heartbeat_due_s = 0.0
         self._held = False
-        """Whether the cluster was ours before: then it is not claimed again unasked."""
         self._turn = asyncio.Lock()
         """Serialises joins: two at once would replace each other."""
         self._signing: asyncio.Task[None] | None = None
-        """A sign of life that is still open."""
 
     async def preview(self) -> ClaimPreview:
         stored: bool | None = None
@@ -225,7 +217,6 @@ class GroupClaim:
     async def _join(
         self, group: str, sessions_s: tuple[float, ...], member_id: str = ""
     ) -> Member | None:
-        """Join with the first session timeout that brokers allow."""
         metadata = subscription(msgspec.json.encode(self._me))
         for session_s in sessions_s[:-1]:
             try:

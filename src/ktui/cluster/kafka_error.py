@@ -39,11 +39,6 @@ class KafkaError(enum.StrEnum):
     """An error of Kafka (clients' Errors.java) that ktui sends, names or judges.
 
     A member is its name, as journals and answers have it.
-
-    Attributes:
-        number: Kafka's code.
-        means: what follows from it.
-        adding: the next step of someone whose partitions are not added because of it.
     """
 
     number: int
@@ -115,7 +110,6 @@ _BY_NAME = MappingProxyType({error.value: error for error in KafkaError})
 
 
 DENIALS = tuple(error for error in KafkaError if Means.DENIED in error.means)
-"""The errors of a missing permission."""
 
 
 def error_of(code: int | str | None) -> KafkaError | None:

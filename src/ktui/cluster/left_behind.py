@@ -47,9 +47,7 @@ def needed_by_move(
     """Whether an entry of a topic's throttled-replicas list concerns a move in flight.
 
     Args:
-        key: the list, by Kafka's name.
         value: the entry, as `partition:broker`, or `*`.
-        moving: every reassignment in flight.
     """
     if value == ALL:
         return any(tp.topic == topic for tp in moving)
@@ -63,7 +61,6 @@ def needed_by_move(
 
 
 ThrottledLists = Mapping[SettingKey, Collection[str]]
-"""The entries of topics' lists of throttled replicas."""
 
 
 class BoundReplica(NamedTuple):
@@ -107,10 +104,6 @@ class CatchingUp:
         """Return the replicas out of sync that an entry of a list binds.
 
         Entries of every broker that may lead next count on the leaders' side.
-
-        Args:
-            key: the list, by Kafka's name.
-            entry: `partition:broker`, or `*`.
         """
         return frozenset(
             bound
@@ -127,7 +120,6 @@ class CatchingUp:
         return frozenset(self._of_rates.get(rate, ()))
 
     def _concerned(self, topic: str, entry: str) -> Iterator[tuple[PartitionState, int]]:
-        """Yield the brokers that an entry names, each with a partition that has replicas behind."""
         behind = self._behind.get(topic, {})
         if entry == ALL:
             yield from ((state, broker) for state in behind.values() for broker in state.replicas)
@@ -154,10 +146,6 @@ def unneeded_throttles(
 
     Covers only the topics and brokers of the observation. A rate may also come from a broker's
     file, or apply to every broker; an observation does not show which.
-
-    Args:
-        ours: the values that known runs have set, by setting. A run needs its values, or removes
-            them.
     """
     lists = lists_of(observation.topic_configs)
     listed = {topic.name for (topic, _), entries in lists.items() if entries}

@@ -38,9 +38,7 @@ class Census(msgspec.Struct, frozen=True):
     topics: int
     partitions: int
     leaders: Mapping[int, int]
-    """Partitions led, per broker."""
     replicas: Mapping[int, int]
-    """Replicas assigned, per broker."""
     unhealthy: tuple[TopicPartition, ...]
     """Partitions that are offline or have a replica out of the ISR.
 
@@ -62,19 +60,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Mapping[TopicPartition, PartitionState]
     """Partitions being or recently reassigned, and those that the views are interested in."""
     absent: frozenset[TopicPartition] = frozenset()
-    """Requested partitions that do not exist, according to the cluster (deleted)."""
     fresh: bool = False
-    """Whether `partitions` and `absent` are proven to be no older than the list.
-
-    Then no change that was answered before the poll is missing.
-    """
+    """Whether `partitions` and `absent` are proven to be no older than the list."""
     waits_for_kept: bool = True
-    """Whether a reassignment completes only once the replicas that it keeps are in sync too.
-
-    True before Kafka 4.3, and where the cluster does not report its version.
-    """
+    """This and the next as in `ClusterDescription`."""
     refuses_cordoned: bool | None = None
-    """Whether a target that names a fully cordoned broker is refused; None if not known."""
     ends: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     """Log end offsets of leaders and of replicas that are catching up."""
     starts: Mapping[TopicPartition, Reading] = msgspec.field(default_factory=dict)
@@ -83,13 +73,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     That is the log start; on tiered topics what lies before it is in remote storage alone.
     """
     sizes: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
-    """Bytes on disk (DescribeLogDirs partition_size)."""
     log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
     topic_configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
     broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
     census: Census | None = None
     at: datetime
-    """Wall time (UTC) at which the poll was answered."""
     monotonic_s: float
     took_s: float
     failures: tuple[Failure, ...] = ()
@@ -109,7 +97,6 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cordoned(self) -> frozenset[int]:
-        """The brokers whose log dirs were read and are all cordoned."""
         return cordoned_brokers(self.log_dirs)
 
     @property
@@ -119,7 +106,6 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def down(self) -> frozenset[int]:
-        """The brokers that are fenced, or known only from a replica list."""
         return frozenset(self.brokers.keys() - self.online)
 
     def alive(self, broker: int) -> bool:

@@ -35,7 +35,6 @@ class Interest(msgspec.Struct, frozen=True):
     """The data that a view or a run wants beyond the partitions being reassigned."""
 
     topics: frozenset[str] = frozenset()
-    """Topics whose partitions are all wanted."""
     partitions: frozenset[TopicPartition] = frozenset()
     fresh: bool = False
     """Whether metadata must be no older than the poll, where the cluster can prove its age."""
@@ -47,7 +46,6 @@ class Interest(msgspec.Struct, frozen=True):
     The census is taken every 30 s, and when a broker leaves or joins.
     """
     log_dirs: bool = False
-    """Whether to read the log dirs of all brokers, and which of those are cordoned."""
     health: bool = False
     """Whether to count unhealthy partitions: by a census that takes at most 1% of the time."""
 
@@ -58,17 +56,9 @@ NO_INTEREST = Interest()
 class ObservationSource(Protocol):
     """A source of observations, such as `Observer`."""
 
-    async def poll(self, interest: Interest) -> Observation:
-        """Poll the cluster once.
+    async def poll(self, interest: Interest) -> Observation: ...
 
-        Raises:
-            ClusterError: the cluster cannot be reached.
-        """
-        ...
-
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read settings of topics and brokers again in the next poll: someone changed them."""
-        ...
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None: ...
 
 
 class SourceWrapper:
@@ -107,7 +97,6 @@ class Observer:
         self._following = RecentlyReassigned(clock)
         self._alive: frozenset[int] = frozenset()
         self._chosen: frozenset[TopicPartition] = frozenset()
-        """The known partitions of the topics that the interest names."""
         self._metadata = FreshMetadata(reader, clock)
         self._counts_whole = False
         self._census: RequestsByKey[None, Census] = RequestsByKey(
@@ -115,7 +104,6 @@ class Observer:
         )
 
     def wait_for_brokers(self, patience_s: float) -> None:
-        """Change how many seconds a poll waits for a broker's answer."""
         self._figures.patience_s = patience_s
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
@@ -207,11 +195,6 @@ class Observer:
         )
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read settings of topics and brokers again in the next poll.
-
-        The last settings stay until then, even if a request is in flight. Only brokers that the
-        poll concerns are asked.
-        """
         self._figures.settings_changed(topics, brokers)
 
     async def aclose(self) -> None:
@@ -225,7 +208,6 @@ def _unhealthy(interest: Interest, census: Census | None) -> Sequence[TopicParti
 
 
 def _judged(interest: Interest, census: Census | None) -> frozenset[str]:
-    """Return the topics whose min.insync.replicas tells how unhealthy their partitions are."""
     if not interest.health or census is None:
         return frozenset()
     return frozenset(islice(dict.fromkeys(tp.topic for tp in census.unhealthy), _HEALTH_TOPICS))

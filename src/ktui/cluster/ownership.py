@@ -20,12 +20,9 @@ class ClusterOwner(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     host: str
     run: str
-    """The run whose engine made the claim."""
     since: datetime
-    """The time at which the directory became the owner. Aware, UTC, by that host's clock."""
 
     def __str__(self) -> str:
-        """The owner in words: "ada on ops1 (run orders, since 2026-11-21 14:02:31+00:00)"."""
         since = self.since.astimezone().isoformat(" ", timespec="seconds")
         return f"{self.user} on {self.host} (run {self.run}, since {since})"
 
@@ -54,10 +51,8 @@ class OwnedByOthers(msgspec.Struct, frozen=True):
     owner: ClusterOwner | None
     """None where the owner's note about itself cannot be read."""
     lives: bool | None
-    """Whether one of the owner's engines is alive; None where the cluster does not report it."""
 
     def __str__(self) -> str:
-        """The ownership as a sentence."""
         owner = self.owner or "an unidentified state directory"
         return f"{owner} owns the cluster; {_ENGINE_STATE[self.lives]}"
 
@@ -90,18 +85,11 @@ class ClaimPreview(msgspec.Struct, frozen=True):
     """The groups and topic that a claim will create, and the permission that the claim needs."""
 
     groups: tuple[str, ...]
-    """The consumer groups that a claim creates."""
     topic: str
-    """Kafka's internal topic in which brokers store groups."""
     makes_topic: bool | None
-    """Whether brokers will create that topic for the claim; None where unknown."""
     permission: str
-    """The required permission, in Kafka's words."""
     permitted: bool | None
-    """Whether the principal has the permission.
-
-    None where brokers do not report that before the first claim.
-    """
+    """Whether the principal has the permission."""
 
 
 class ClusterClaim(Protocol):
@@ -148,22 +136,17 @@ class ClusterClaim(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Close every connection and thread; the claim stays. Idempotent."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 KIND = "ktui"
 """The protocol type of these groups: brokers refuse members of any other type beside it."""
 INSTANCE = "owner"
-"""The only group.instance.id of these groups."""
 STORE = GROUPS_TOPIC
-"""Kafka's internal topic in which brokers store groups."""
 
 _NO_TOPICS = struct.Struct(">hii")
 """Version, number of topics, and bytes of user data that follow."""
 EMPTY_ASSIGNMENT = _NO_TOPICS.pack(0, 0, 0)
-"""The assignment of a consumer without partitions and without user data."""
 
 
 def subscription(user_data: bytes) -> bytes:
@@ -209,9 +192,7 @@ class MemberDescription(msgspec.Struct, frozen=True):
     id: str
     instance: str | None
     metadata: bytes
-    """What the member gave when it joined."""
     assignment: bytes = EMPTY_ASSIGNMENT
-    """What the member was given when it synced."""
 
 
 class GroupDescription(msgspec.Struct, frozen=True):
@@ -226,7 +207,6 @@ class GroupDescription(msgspec.Struct, frozen=True):
 
     @property
     def static_member(self) -> MemberDescription | None:
-        """The member that a claim is made of, if the group has one."""
         return next((member for member in self.members if member.instance == INSTANCE), None)
 
 
@@ -273,6 +253,4 @@ class GroupMembership(Protocol):
         """Whether `STORE` exists; None where this principal may not know. Creates nothing."""
         ...
 
-    async def aclose(self) -> None:
-        """Close every connection and thread; memberships stay. Idempotent."""
-        ...
+    async def aclose(self) -> None: ...

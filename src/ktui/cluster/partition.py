@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 Brokers = tuple[int, ...]
-"""Broker ids: replicas in Kafka's order, or some of them."""
 
 
 class TopicPartition(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -38,7 +37,6 @@ class Reassignment(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def target(self) -> Brokers:
-        """The replicas after the reassignment, in order."""
         return tuple(b for b in self.replicas if b not in self.removing)
 
     @property
@@ -61,7 +59,6 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int | None
-    """None while the partition has no leader and so is offline."""
     leader_epoch: int | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
@@ -95,7 +92,6 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def catching_up(self) -> tuple[int, ...]:
-        """Replicas whose lag matters: those being added and those that fell out of the ISR."""
         return (*self.adding, *self.out_of_sync)
 
     def with_reassignment(self, listed: Reassignment) -> PartitionState:

@@ -17,7 +17,6 @@ class Grant(NamedTuple):
     """The actions that need the permission, as words that follow "cannot"."""
     writes: bool = False
     vital: bool = False
-    """Whether ktui can show nothing at all without the permission."""
 
 
 GRANTS = (
@@ -48,7 +47,6 @@ class Permissions(msgspec.Struct, frozen=True):
 
     @property
     def none(self) -> bool:
-        """Whether Kafka reports no permission at all for the principal."""
         return not self.cluster and not self.topics
 
     def missing(self) -> dict[Grant, tuple[str, ...]]:
@@ -70,6 +68,4 @@ class CanaryObstacles(msgspec.Struct, frozen=True):
     """What keeps a canary from measuring; empty for nothing."""
 
     denied: tuple[str, ...] = ()
-    """The operations on its topic that are not granted: "Create", "Write", "Delete"."""
     refusal: str = ""
-    """Why the topic cannot be made, or would take no record, though that is permitted."""

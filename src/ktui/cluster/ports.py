@@ -49,7 +49,6 @@ class ClusterDescription(msgspec.Struct, frozen=True):
 
     @property
     def online(self) -> frozenset[int]:
-        """The brokers that are registered and not fenced."""
         return online_brokers(self.brokers)
 
     def unregistered(self, assigned: Iterable[int]) -> frozenset[int]:
@@ -66,7 +65,6 @@ class TopicsAnswer(msgspec.Struct, frozen=True):
 
     partitions: Mapping[TopicPartition, PartitionState]
     absent: frozenset[str] = frozenset()
-    """Topics that do not exist, according to the cluster."""
     failures: tuple[Failure, ...] = ()
 
 
@@ -76,7 +74,6 @@ class OffsetsAnswer(msgspec.Struct, frozen=True):
     ends: Mapping[TopicPartition, int]
     starts: Mapping[TopicPartition, int]
     errors: Mapping[TopicPartition, str] = msgspec.field(default_factory=dict)
-    """Kafka's error name for each partition that this broker refused to answer for."""
 
 
 class LogDirsAnswer(msgspec.Struct, frozen=True):
@@ -84,7 +81,6 @@ class LogDirsAnswer(msgspec.Struct, frozen=True):
 
     log_dirs: tuple[LogDir, ...]
     replicas: Mapping[TopicPartition, ReplicaDir]
-    """The replicas that are in working log dirs."""
 
     @property
     def sizes(self) -> dict[TopicPartition, int]:
@@ -97,7 +93,6 @@ class TopicConfigsAnswer(msgspec.Struct, frozen=True):
     configs: Mapping[str, TopicConfig]
     failures: tuple[Failure, ...] = ()
     absent: tuple[str, ...] = ()
-    """Topics that do not exist, according to the broker that was asked; among the failures, too."""
 
 
 class ConfigScope(enum.StrEnum):
@@ -118,11 +113,8 @@ class ConfigSource(enum.StrEnum):
     """The source of a setting's value; the first source that has a value wins."""
 
     OWN = "own"
-    """Set dynamically on the topic or broker itself."""
     EVERY_BROKER = "every broker"
-    """Set dynamically for all brokers."""
     FILE = "file"
-    """Set in the broker's properties file."""
     DEFAULT = "default"
 
 
@@ -134,7 +126,6 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def own(self) -> str | None:
-        """The value set on the resource itself; None if none is."""
         return self.value if self.source is ConfigSource.OWN else None
 
 
@@ -143,7 +134,6 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
 
     settings: Mapping[ConfigResource, Mapping[str, Setting]]
     failures: Mapping[ConfigResource, str] = msgspec.field(default_factory=dict)
-    """The reason why a resource is missing, in one line."""
 
 
 class ClusterReader(Protocol):
@@ -160,9 +150,6 @@ class ClusterReader(Protocol):
         """Return every ongoing reassignment of the cluster (KIP-455); empty when nothing moves.
 
         The controller itself answers, so no acknowledged alter is ever missing.
-
-        Raises:
-            NotAuthorized: Describe on the cluster is not granted.
         """
         ...
 
@@ -183,9 +170,6 @@ class ClusterReader(Protocol):
         """Page through every partition that the principal may describe, about 2,000 per page.
 
         With `fresh`, all pages are no older than the call, as of `describe_topics`.
-
-        Raises:
-            Unsupported, TimedOut: as `describe_topics`, where `fresh` is set.
         """
         ...
 
@@ -213,9 +197,6 @@ class ClusterReader(Protocol):
         """Return one broker's log dirs, and its replicas of the named partitions.
 
         With empty `partitions`, only the log dirs are returned; with None, every replica too.
-
-        Raises:
-            NotAuthorized: Describe on the cluster is not granted.
         """
         ...
 
@@ -224,11 +205,7 @@ class ClusterReader(Protocol):
         ...
 
     async def broker_config(self, broker: int) -> BrokerConfig:
-        """Return the settings of one broker, read from that broker itself.
-
-        Raises:
-            NotAuthorized: DescribeConfigs on the cluster is not granted.
-        """
+        """Return the settings of one broker, read from that broker itself."""
         ...
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
@@ -285,7 +262,6 @@ class WriteResult(msgspec.Struct, frozen=True):
     code: str | None = None
     message: str = ""
     node: int | None = None
-    """The broker that received the request, for UNKNOWN; None where not known."""
     needs: str = ""
     """The missing permission, in Kafka's words: "Alter on the cluster". Empty if none is missing
     or the permission is not known."""
@@ -383,11 +359,6 @@ class ClusterWriter(Protocol):
         another number is REFUSED with INVALID_REPLICA_ASSIGNMENT. Where the quota
         controller_mutation_rate is used up, the request is REFUSED with THROTTLING_QUOTA_EXCEEDED,
         and `message` has the wait (KIP-599).
-
-        Args:
-            count: the number of partitions afterwards.
-            assignment: the replicas of each new partition; None lets Kafka place them.
-            leaves_within_s: as above.
         """
         ...
 
@@ -410,15 +381,10 @@ class ClusterWriter(Protocol):
         down, so this deletes blindly: ACCEPTED also where a setting was not there, and then none of
         them is (measured with 3.9.2, 4.2.2, 4.3.1 and 4.4.0). A controller refuses it for a broker
         that is not registered, with BROKER_ID_NOT_REGISTERED.
-
-        Raises:
-            ClusterError: no controller was reached; nothing was sent.
         """
         ...
 
-    async def aclose(self) -> None:
-        """Close every connection and thread. Idempotent."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 class ClusterPorts(NamedTuple):

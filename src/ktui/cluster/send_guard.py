@@ -49,13 +49,9 @@ class Guard(Protocol):
         """Whether the next check is due, so that others see that the engine is alive."""
         ...
 
-    async def ask(self) -> None:
-        """Check who owns the cluster."""
-        ...
+    async def ask(self) -> None: ...
 
-    async def beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`, and check the owner in the meantime."""
-        ...
+    async def beside(self, work: Coroutine[Any, Any, T]) -> T: ...
 
     def why_not(self, *, begins_step: bool) -> str | None:
         """The reason why the last answer forbids sending, as a sentence; None if it is allowed.
@@ -95,16 +91,13 @@ class SendGuard:
         self._claim = claim
         self._clock = clock
         self._checking: asyncio.Task[None] | None = None
-        """A check that is still open."""
         self._asked_s = 0.0
-        """The second at which the last answered check was made."""
         self._unknown_until_s = 0.0
         self._lost: str | None = None
         self._standing: ClaimStatus | None = None
 
     @property
     def standing(self) -> ClaimStatus | None:
-        """The ownership at the last check; None before the first."""
         return self._standing
 
     @property

@@ -25,11 +25,9 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 
 RATES = (LEADER_RATE, FOLLOWER_RATE)
-"""Broker settings, in bytes a second."""
 REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Topic settings: the replicas that the rates bind, as a list of partition:broker, or ALL."""
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
-"""The broker rate that throttles the replicas of each list."""
 ALL = "*"
 LONGEST_LIST = 32_767
 """The most bytes of a list; about 4,000 entries."""
@@ -79,7 +77,6 @@ def cordoned_paths(value: str, paths: Iterable[str]) -> frozenset[str]:
 
 
 SettingKey = tuple[ConfigResource, str]
-"""A resource and the name of one of its settings."""
 
 
 def topic_resource(name: str) -> ConfigResource:
@@ -122,14 +119,11 @@ class TopicSettings:
         self._wanted: frozenset[str] = frozenset()
         self._failures: dict[str, Failure] = {}
         self._tries: dict[str, int] = {}
-        """How many times in a row each topic has failed."""
         self._due_s: dict[str, float] = {}
         """When to read each topic again; a topic without an entry is due at once."""
         self._asked: frozenset[str] = frozenset()
-        """The topics of the open request."""
 
     def ask(self, topics: frozenset[str]) -> None:
-        """Request the settings due of these topics, and forget all other topics."""
         now, self._wanted = self._clock.monotonic(), topics
         due = frozenset(name for name in topics if self._due_s.get(name, -math.inf) <= now)
         if due and self.asking.due(None):
@@ -144,7 +138,6 @@ class TopicSettings:
             self._tries.pop(name, None)
 
     def take(self) -> None:
-        """Collect the answer of the open request, if it has arrived."""
         if self._asked and not self.asking.open(younger_than_s=math.inf):
             answer, asked = self.asking.answers.pop(None, None), self._asked
             self._asked = frozenset()

@@ -26,7 +26,6 @@ def _escaped(character: str) -> str:
 
 
 SIMULATED = "simulated"
-"""The first word of such an id."""
 
 
 def simulated_id(name: str) -> str:

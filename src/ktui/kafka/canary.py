@@ -61,22 +61,13 @@ _ASKING = Purpose("asking what a canary may do")
 
 
 def canary_replicas(brokers: Sequence[int], default_factor: str | None) -> list[list[int]]:
-    """Return the replicas of one partition for each live broker, which is first in it.
-
-    Args:
-        brokers: the live brokers.
-        default_factor: the cluster's default replication factor; None where it may not be read.
-    """
+    """Return the replicas of one partition for each live broker, which is first in it."""
     factor = _USUAL_FACTOR if default_factor is None else int(default_factor)
     return assign_round_robin(len(brokers), min(factor, len(brokers)), brokers)
 
 
 async def find_obstacles(connection: Connection, topic: str) -> CanaryObstacles:
-    """Ask a cluster what keeps a canary from making, writing and deleting its topic.
-
-    Raises:
-        ClusterError: no broker answers.
-    """
+    """Ask a cluster what keeps a canary from making, writing and deleting its topic."""
     async with aclosing(Wire(connection)) as wire:
         brokers = sorted(await wire.broker_ids())
         settings = await _default_settings(wire, brokers[0])
@@ -115,8 +106,6 @@ def min_isr_problem(factor: int, min_isr: str | None) -> str:
 
 
 async def _default_settings(wire: Wire, broker: int) -> Mapping[str, str]:
-    """Return the defaults of new topics, as far as they may be read."""
-
     async def ask(build: RequestFactory) -> Any:
         return await wire.ask(_ASKING, build, broker=broker)
 
@@ -180,37 +169,26 @@ _TIMEOUT_S = 30.0
 _AGAIN_S = 10.0
 """Seconds after a failure until the topic is made again."""
 _ELECT_S = 30.0
-"""Seconds between two looks at who leads."""
 _NO_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 _FEWEST = 20
 """The fewest records by which a percentile is taken."""
 
 
 class _Sent(NamedTuple):
-    """A record, and the seconds until it was acknowledged; None until then."""
-
     at_s: float
     took_s: float | None
 
 
 class Canary:
-    """Write to the topic in a thread, and know how long each broker took to acknowledge.
-
-    Args:
-        connection: how to reach the cluster.
-        run: the name of the run that the topic is named by.
-    """
+    """Write to the topic in a thread, and know how long each broker took to acknowledge."""
 
     def __init__(self, connection: Connection, run: str) -> None:
         self.topic = canary_topic(run)
         self.problem = "the canary has not written for long enough"
-        """Why nothing is known."""
         self._connection = connection
         self._lock = threading.Lock()
         self._sent: dict[int, deque[_Sent]] = defaultdict(deque)
-        """The records of the last window, by the broker that is to lead their partition."""
         self._waiting: dict[int, dict[int, float]] = defaultdict(dict)
-        """When each record that is not acknowledged was sent, by broker and number."""
         self._number = 0
         self._lost = False
         """Whether a record was given up: the topic may be gone, and is looked at again."""
@@ -218,18 +196,13 @@ class Canary:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Make the topic and begin to write, in a thread; a second call does nothing."""
         if not self._threads:
             for serve in (self._serve, self._keep_leaders):
                 self._threads.append(threading.Thread(target=serve, name=self.topic, daemon=True))
                 self._threads[-1].start()
 
     def close(self) -> None:
-        """Stop writing, and delete the topic.
-
-        Raises:
-            ClusterError: the topic may be left; the cluster refused, or did not answer.
-        """
+        """Stop writing, and delete the topic; after a ClusterError it may be left."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -277,10 +250,6 @@ class Canary:
         """Make the topic unless it is there, and return the broker that each partition is for.
 
         A topic that lacks a partition for some broker is replaced: the broker has joined since.
-
-        Raises:
-            ClusterError: the cluster refused, or did not answer.
-            KafkaException: the cluster did not answer.
         """
         admin = admin_client(self._connection)
         found = admin.list_topics(timeout=_TIMEOUT_S)
@@ -364,7 +333,6 @@ def led_elsewhere(topic: TopicMetadata) -> list[int]:
 
 
 def _default_factor(admin: AdminClient, broker: int) -> str | None:
-    """Return default.replication.factor of a broker; None where it may not be read."""
     resource = BrokerResource(BrokerResource.Type.BROKER, str(broker))
     try:
         found = admin.describe_configs([resource])[resource].result(timeout=_TIMEOUT_S)

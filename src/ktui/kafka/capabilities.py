@@ -54,7 +54,6 @@ class NeededApi(NamedTuple):
     api: int
     version: int
     without: str
-    """The consequence for an operator where a broker lacks the feature."""
     required: bool = True
 
 
@@ -127,11 +126,6 @@ class Capabilities:
         self._wire = Wire(connection, timeout_s=timeout_s)
 
     async def brokers(self) -> list[BrokerAbilities]:
-        """Ask all live brokers at once what they support.
-
-        Raises:
-            ClusterError: no broker can be reached at all.
-        """
         brokers = sorted(await self._wire.broker_ids())
         return await asyncio.gather(*(self._abilities(broker) for broker in brokers))
 
@@ -154,11 +148,7 @@ class Capabilities:
         )
 
     async def permissions(self, topics: Collection[str] | None = None) -> Permissions:
-        """Ask what the principal may do to the cluster, and to the named topics or to all.
-
-        Raises:
-            ClusterError: no broker answers.
-        """
+        """Ask what the principal may do to the cluster, and to the named topics or to all."""
         cluster, described = await asyncio.gather(
             self._wire.ask(_PERMITTED, _cluster_request),
             self._wire.ask(_PERMITTED, partial(_topics_request, topics)),
@@ -173,11 +163,6 @@ class Capabilities:
         )
 
     async def visible_topics(self, names: Collection[str] | None = None) -> Collection[str]:
-        """Return those of the named topics, or of all, that Metadata shows.
-
-        Raises:
-            ClusterError: no broker answers.
-        """
         return (await self.permissions(names)).topics
 
     async def aclose(self) -> None:

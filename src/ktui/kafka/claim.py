@@ -36,7 +36,6 @@ _LEAVE = Purpose("releasing the cluster", needs='Read on the groups "ktui-" (pre
 _SHORT_S = 3.0
 """The limit of a describe or a heartbeat: an engine waits for these in each turn."""
 _NOBODY, _NO_GENERATION = "nobody", -1
-"""A member and a generation that no group has."""
 _NO_STORE_FIX = (
     "Brokers could not create the topic __consumer_offsets, in which they keep groups. Check that "
     "offsets.topic.replication.factor is not more than the number of brokers"
@@ -44,12 +43,7 @@ _NO_STORE_FIX = (
 
 
 class Coordinators:
-    """A cache of group coordinators, filled as groups are asked about.
-
-    Args:
-        wire: the connections to the brokers.
-        find: the purpose of a coordinator lookup, and the permission it needs.
-    """
+    """A cache of group coordinators, filled as groups are asked about."""
 
     def __init__(self, wire: Wire, find: Purpose) -> None:
         self._wire = wire
@@ -57,7 +51,6 @@ class Coordinators:
         self._known: dict[str, int] = {}
 
     def knows(self, group: str) -> bool:
-        """Whether the group's coordinator is already known."""
         return group in self._known
 
     async def ask(
@@ -71,16 +64,6 @@ class Coordinators:
         """Ask a group's coordinator, and look the coordinator up again while it moves.
 
         The request may be sent more than once, so it must be idempotent.
-
-        Args:
-            purpose: what the request is for.
-            group: the group.
-            build: makes the request.
-            read: reads the answer; may raise the refusal in it.
-            limit_s: seconds for the whole call, retries included.
-
-        Raises:
-            ClusterError: no coordinator answered within the limit, or the coordinator refused.
         """
         until_s = time.monotonic() + limit_s
         while True:
@@ -98,9 +81,6 @@ class Coordinators:
         """Return the id of the broker that coordinates a group.
 
         A lookup makes brokers create the topic in which they keep groups, if it is missing.
-
-        Raises:
-            ClusterError: no broker does now, or the principal lacks the permission to ask.
         """
         if group not in self._known:
             request = partial(coordinator_request, group)
@@ -127,8 +107,6 @@ class KafkaGroups:
     """A `GroupMembership` on a real cluster. Connects at the first call.
 
     Args:
-        connection: the way to the cluster.
-        timeout_s: seconds to wait for an answer.
         wire: the connections of a reader, for groups that are only described; closed by the reader.
             By default it has connections of its own: brokers answer the requests of one connection
             in order, and a join may have to wait.

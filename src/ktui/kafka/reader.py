@@ -60,11 +60,6 @@ class KafkaReader:
     """A `ClusterReader` on a real cluster. Connects at the first call.
 
     A call that any broker can answer goes to a healthy broker, and to another if that one fails.
-
-    Args:
-        connection: where the cluster is, and how to log in.
-        timeout_s: seconds that no request exceeds; None for the connection's own limit.
-        wire: connections to share, instead of new ones made from `connection`.
     """
 
     def __init__(
@@ -104,7 +99,6 @@ class KafkaReader:
             yield page
 
     async def _pages(self, names: Sequence[str], ask: Ask) -> AsyncIterator[TopicsAnswer]:
-        """Page through the named topics, or through all topics if no name is given."""
         cursor: Any = None
         while True:
             remaining = metadata.remaining_names(names, cursor)
@@ -209,7 +203,6 @@ class KafkaReader:
         return CoordinatedIds(coordinated.read_transactions(answer), lacks)
 
     async def _share_state(self, broker: int, groups: Collection[str]) -> CoordinatedIds:
-        """Ask the coordinator of share groups for the partitions of which they have state."""
         if not groups:
             return CoordinatedIds(())
         request = partial(coordinated.share_state_request, groups)
@@ -242,10 +235,6 @@ class KafkaReader:
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()
     ) -> SettingsAnswer:
-        """Return current settings.
-
-        Topics are read in requests of a thousand, and each broker reports its own settings.
-        """
         caught_up = await self._caught_up()
         brokers = [r for r in resources if r.scope is ConfigScope.BROKER]
         topics = sorted(r for r in resources if r.scope is ConfigScope.TOPIC)

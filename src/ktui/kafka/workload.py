@@ -46,14 +46,7 @@ def create_topic(
     """Create a topic and return when every partition has a leader.
 
     Args:
-        connection: how to reach the cluster.
-        name: the topic's name.
         replicas: for each partition its replicas in order, the preferred leader first.
-        settings: topic settings under Kafka's names.
-
-    Raises:
-        ClusterError: the cluster refused, did not answer within a minute, or had no leaders within
-            two.
     """
     topic = NewTopic(
         name,
@@ -81,11 +74,7 @@ def assign_round_robin(partitions: int, factor: int, brokers: Sequence[int]) -> 
 
 
 def delete_topics(connection: Connection, names: Collection[str]) -> None:
-    """Delete topics.
-
-    Raises:
-        ClusterError: the cluster refused one, or did not answer within a minute.
-    """
+    """Delete topics."""
     for name in names:
 
         def ask(admin: AdminClient, name: str = name) -> Any:
@@ -105,17 +94,7 @@ def fill(
     """Write `bytes_each` of incompressible messages to each partition, acknowledged by the ISR.
 
     Args:
-        connection: how to reach the cluster.
-        topic: an existing topic.
-        partitions: which of its partitions.
         bytes_each: bytes of message values per partition, rounded up to whole messages.
-        message_bytes: the size of one value.
-
-    Returns:
-        The number of messages written to each partition.
-
-    Raises:
-        ClusterError: a message was not acknowledged within a minute.
     """
     each = -(-bytes_each // message_bytes)
     tally = _Tally()
@@ -154,12 +133,10 @@ class SteadyProducer:
 
     @property
     def acknowledged(self) -> int:
-        """The number of messages that the cluster has acknowledged."""
         return self._tally.acknowledged
 
     @property
     def failed(self) -> int:
-        """The number of messages that were given up."""
         return self._tally.failed
 
     def __enter__(self) -> Self:
@@ -196,12 +173,7 @@ def throttle_followers(
     are in sync.
 
     Args:
-        connection: how to reach the cluster.
-        replicas: the replicas to slow down.
         bytes_s: bytes per second into each of their brokers, all these replicas together.
-
-    Raises:
-        ClusterError: the cluster refused.
     """
     for topic, listed in _throttled_entries(replicas).items():
         _set(connection, ConfigResource.Type.TOPIC, topic, FOLLOWER_REPLICAS, ",".join(listed))
@@ -210,11 +182,7 @@ def throttle_followers(
 
 
 def remove_throttles(connection: Connection, replicas: Collection[Replica]) -> None:
-    """Remove the throttles that `throttle_followers` set for these replicas' topics and brokers.
-
-    Raises:
-        ClusterError: the cluster refused.
-    """
+    """Remove the throttles that `throttle_followers` set for these replicas' topics and brokers."""
     for broker in sorted({replica.broker for replica in replicas}):
         _set(connection, ConfigResource.Type.BROKER, str(broker), FOLLOWER_RATE, None)
     for topic in _throttled_entries(replicas):
@@ -222,7 +190,6 @@ def remove_throttles(connection: Connection, replicas: Collection[Replica]) -> N
 
 
 def _throttled_entries(replicas: Collection[Replica]) -> dict[str, list[str]]:
-    """Return for each topic the entries of its throttled list, `partition:broker`."""
     lists: dict[str, list[str]] = {}
     for replica in sorted(replicas):
         lists.setdefault(replica.tp.topic, []).append(f"{replica.tp.partition}:{replica.broker}")
@@ -241,8 +208,6 @@ def _set(connection: Connection, kind: Any, name: str, key: str, value: str | No
 
 
 class _Tally:
-    """Counts of the messages that were acknowledged and that failed."""
-
     def __init__(self) -> None:
         self.acknowledged = 0
         self.failed = 0
@@ -257,7 +222,6 @@ class _Tally:
             self._why = clean(str(error))
 
     def check(self, topic: str) -> None:
-        """Raise `TimedOut` once a message has failed."""
         if self.failed:
             raise TimedOut("writing messages", where=topic, answer=self._why)
 

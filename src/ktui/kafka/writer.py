@@ -69,10 +69,6 @@ class KafkaWriter:
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Start reassignments, or cancel them where the target is None.
-
-        Sends requests of a thousand partitions each.
-        """
         deadline = SendDeadline.within(leaves_within_s)
         if allow_replication_factor_change:
             return await self._alter(targets, deadline, guarded=False)
@@ -213,7 +209,6 @@ class KafkaWriter:
         return (await sender.in_turn([request], deadline))[resource]
 
     async def _controller_wire(self) -> ControllerWire:
-        """Return the connections to controllers: to those that the user or else a broker names."""
         if self._controllers is None:
             named = self._connection.controllers
             if named is None:
@@ -253,7 +248,6 @@ def _alter_topic(topic: str) -> str:
 
 
 def _factor_changed(present: int, targeted: int) -> WriteResult:
-    """Refuse with the message of brokers that have the guard themselves."""
     message = f"The replication factor is changed from {present} to {targeted}"
     return WriteResult(Verdict.REFUSED, KafkaError.INVALID_REPLICATION_FACTOR, message)
 

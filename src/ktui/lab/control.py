@@ -16,14 +16,7 @@ _BROKEN = ".broken"
 
 
 def fail(lab: Lab, node_id: int, number: int | None) -> Path:
-    """Let a log dir of a node fail, and return it. A running broker notices within seconds.
-
-    Args:
-        number: which of its log dirs, from 1; None for the last one.
-
-    Raises:
-        LabError: the lab has no such node or log dir, or it has failed already.
-    """
+    """Let a log dir of a node fail, and return it. A running broker notices within seconds."""
     node = lab.node(node_id)
     paths = lab.log_dirs(node)
     if number is not None and not 1 <= number <= len(paths):
@@ -44,9 +37,6 @@ def mend(lab: Lab, node_id: int) -> list[Path]:
     """Put the failed log dirs of a node in order, and return them.
 
     A running broker uses them again only once it is started anew.
-
-    Raises:
-        LabError: the lab has no such node, or none of its log dirs has failed.
     """
     node = lab.node(node_id)
     failed = [path for path in lab.log_dirs(node) if _kept(path).exists()]
@@ -99,22 +89,14 @@ def status(lab: Lab) -> list[NodeStatus]:
 
 
 def kill(lab: Lab, node_id: int) -> None:
-    """Simulate a power cut: SIGKILL one node, and return when it has ended.
-
-    Raises:
-        LabError: the lab has no such node, or the node is not running.
-    """
+    """Simulate a power cut: SIGKILL one node, and return when it has ended."""
     node, process = _running(lab, node_id)
     if not nodes.signal_and_wait([process], signal.SIGKILL, seconds=_SETTLE_S):
         raise LabError(f"{node.name} (pid {process.pid}) has not ended")
 
 
 def suspend(lab: Lab, node_id: int) -> None:
-    """Simulate a machine that hangs: SIGSTOP one node, and return when it has stopped.
-
-    Raises:
-        LabError: the lab has no such node, or the node is not running or already suspended.
-    """
+    """Simulate a machine that hangs: SIGSTOP one node, and return when it has stopped."""
     node, process = _running(lab, node_id)
     if process.suspended:
         raise LabError(
@@ -124,11 +106,7 @@ def suspend(lab: Lab, node_id: int) -> None:
 
 
 def resume(lab: Lab, node_id: int) -> None:
-    """Wake a suspended node with SIGCONT, and return when it runs.
-
-    Raises:
-        LabError: the lab has no such node, or the node is not running or not suspended.
-    """
+    """Wake a suspended node with SIGCONT, and return when it runs."""
     node, process = _running(lab, node_id)
     if not process.suspended:
         raise LabError(f"{node.name} is not suspended")
@@ -139,9 +117,6 @@ def start(lab: Lab, node_id: int) -> int:
     """Start a node that has ended, with its old data and port, and return its pid.
 
     The process has started when this returns. The node joins the cluster some time later.
-
-    Raises:
-        LabError: the lab has no such node, or the node is already running or dies at once.
     """
     node = lab.node(node_id)
     process = nodes.running(lab).get(node_id)

@@ -28,7 +28,6 @@ class Java(msgspec.Struct, frozen=True):
 
     program: str
     release: int
-    """The feature release: 17, 21."""
     build: str
     """The whole output of `java -version`; differs from build to build."""
 
@@ -39,15 +38,7 @@ def needed_release(kafka_version: str) -> int:
 
 
 def find_java(needed: int, what_for: str) -> Java:
-    """Find a Java: the one in JAVA_HOME, else the one on the PATH.
-
-    Args:
-        needed: the lowest release that suffices.
-        what_for: the name of what needs Java, for the error.
-
-    Raises:
-        LabError: there is no Java, or it is too old.
-    """
+    """Find a Java: the one in JAVA_HOME, else the one on the PATH."""
     program = _java_home() or shutil.which("java")
     if program is None:
         raise LabError(
@@ -68,11 +59,7 @@ def find_java(needed: int, what_for: str) -> Java:
 
 
 def find_maven() -> str:
-    """Find mvn on the PATH.
-
-    Raises:
-        LabError: there is no mvn.
-    """
+    """Find mvn on the PATH."""
     maven = shutil.which("mvn")
     if maven is None:
         raise LabError(
@@ -107,15 +94,7 @@ def _version_text(program: str) -> str:
 def run_java(
     java: str, *arguments: str, doing: str, environment: dict[str, str] | None = None
 ) -> None:
-    """Run a small Java program to its end.
-
-    Args:
-        arguments: the arguments of java itself, then the program's own.
-        doing: the purpose as a phrase, for the error.
-
-    Raises:
-        LabError: the program failed; the error quotes its last lines.
-    """
+    """Run a small Java program to its end."""
     flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
     run = subprocess.run(  # noqa: S603 - the java that was found
         [java, *flags, *arguments],
@@ -179,11 +158,7 @@ _SERVER_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar")
 
 
 def check_version(version: str) -> None:
-    """Check that a version looks like a Kafka release that a lab can run.
-
-    Raises:
-        WrongInput: the version does not.
-    """
+    """Check that a version looks like a Kafka release that a lab can run."""
     if not _KAFKA_VERSION.fullmatch(version):
         raise WrongInput(
             f"{version!r} is not a Kafka version",
@@ -200,10 +175,6 @@ def fetch(version: str, report: ProgressReport) -> tuple[str, ...]:
     """Return the class path of Kafka, after fetching its jars if necessary.
 
     KAFKA_HOME, when set, is used instead of Maven. Concurrent fetches of a version run in turn.
-
-    Raises:
-        LabError: the version does not exist, Maven is missing or failed, or KAFKA_HOME has another
-            version.
     """
     check_version(version)
     home = os.environ.get("KAFKA_HOME")

@@ -16,8 +16,6 @@ class LabError(Exception):
     """A lab operation failed.
 
     Attributes:
-        what: the problem, with the place where it occurred.
-        fix: the remedy, for the user.
         words: lines quoted from the source of the failure (Maven, a broker's log), oldest first.
     """
 
@@ -28,7 +26,6 @@ class LabError(Exception):
         super().__init__(what)
 
     def __str__(self) -> str:
-        """Return the problem, the quoted lines below it, and the fix last."""
         quoted = "".join(f"\n  | {line}" for line in self.words)
         if not self.fix:
             return f"{self.what}{quoted}"
@@ -52,7 +49,6 @@ MAX_BROKERS = 99
 MAX_LOG_DIRS = 9
 
 ProgressReport = Callable[[str], None]
-"""A function that receives progress lines."""
 
 
 class Security(enum.StrEnum):
@@ -73,7 +69,6 @@ class Security(enum.StrEnum):
 
     @property
     def by_password(self) -> bool:
-        """Whether clients log in with SASL."""
         return self in (Security.SASL_PLAINTEXT, Security.SASL_SSL)
 
 
@@ -103,16 +98,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     security: Security
     java: str
-    """The path of the java program that runs the lab."""
     class_path: tuple[str, ...]
     class_archive: str | None = None
     """A shared class archive (CDS), made from exactly this class path."""
     nodes: tuple[Node, ...]
     """The controllers first, then the brokers, each by id."""
     log_dirs: int = 1
-    """The number of log dirs of each broker; a controller has one."""
     passwords: dict[str, str] = msgspec.field(default_factory=dict)
-    """Each user's password, in labs where users log in with one."""
     settings: dict[str, str] = msgspec.field(default_factory=dict)
     """Settings added to every node's server properties; they override the lab's own."""
     ready: bool = False
@@ -139,7 +131,6 @@ class Lab(msgspec.Struct, frozen=True):
 
     @property
     def controllers(self) -> tuple[Node, ...]:
-        """The KRaft controllers by id; most labs have only one."""
         return tuple(node for node in self.layout.nodes if node.is_controller)
 
     @property
@@ -151,11 +142,6 @@ class Lab(msgspec.Struct, frozen=True):
         return ",".join(f"{HOST}:{node.port}" for node in self.brokers)
 
     def node(self, node_id: int) -> Node:
-        """Find a node by id.
-
-        Raises:
-            WrongInput: the lab has no such node.
-        """
         for node in self.layout.nodes:
             if node.id == node_id:
                 return node
@@ -178,7 +164,6 @@ class Lab(msgspec.Struct, frozen=True):
         return first, *(self.home(node) / f"data-{number}" for number in range(2, count + 1))
 
     def log(self, node: Node) -> Path:
-        """Return the file with the output of the node's process."""
         return self.home(node) / "server.log"
 
     def client_file(self, user: str) -> Path:
@@ -204,11 +189,7 @@ def _lab_file(folder: Path) -> Path:
 
 
 def create(lab: Lab) -> None:
-    """Write lab.json in a folder that has none yet.
-
-    Raises:
-        LabError: there is one already; another `up` was faster.
-    """
+    """Write lab.json in a folder that has none yet."""
     try:
         _lab_file(lab.folder).touch(mode=0o600, exist_ok=False)
     except FileExistsError:
@@ -226,12 +207,7 @@ def save(lab: Lab) -> None:
 
 
 def load(folder: Path) -> Lab:
-    """Read the lab of a folder.
-
-    Raises:
-        WrongInput: there is no lab.
-        LabError: lab.json cannot be read.
-    """
+    """Read the lab of a folder."""
     folder = Path(os.path.realpath(folder))  # unlike resolve, it accepts circular links
     try:
         layout = msgspec.json.decode(_lab_file(folder).read_bytes(), type=Layout)

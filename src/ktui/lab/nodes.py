@@ -43,11 +43,6 @@ class Process(msgspec.Struct, frozen=True):
 def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
     """Start a process in a session of its own, so that a terminal's Ctrl-C does not reach it.
 
-    Args:
-        command: the program as an absolute path, and its arguments.
-        log: the file to which the process's output is appended.
-        environment: the whole environment of the process.
-
     Returns:
         The pid, once the system shows the command line by which `find` identifies the process.
         Linux shows none for an instant after the start.
@@ -69,14 +64,7 @@ def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
 
 
 def find(properties: dict[int, Path]) -> dict[int, Process]:
-    """Find the running Kafka processes of a lab.
-
-    Args:
-        properties: the server properties file of each node, by node id.
-
-    Returns:
-        The process of each running node, by node id.
-    """
+    """Find the running Kafka processes of a lab by their properties files; both by node id."""
     endings = {f" {MAIN_CLASS} {path}": node for node, path in properties.items()}
     found = {}
     for process in all_running():
@@ -223,10 +211,6 @@ def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
 
     The tool formats the controller's log dir. All that a broker needs of it is `meta.properties`
     with ids of its own, so the brokers get copies, which saves a JVM for each.
-
-    Args:
-        lab: the lab, with its properties files written.
-        scram: values for the tool's --add-scram.
     """
     run_java(
         lab.layout.java,

@@ -17,11 +17,7 @@ from ktui.lab.security import ADMIN, SCRAM, SCRAM_MODULE, USERS, login, render
 
 
 def librdkafka_settings(lab: Lab, user: str = ADMIN) -> dict[str, str]:
-    """Return the settings to connect as `user`, under librdkafka's names.
-
-    Raises:
-        WrongInput: the lab has no such user.
-    """
+    """Return the settings to connect as `user`, under librdkafka's names."""
     if user not in USERS:
         raise WrongInput(f"a lab has no user {user!r}", fix=f"Its users are {', '.join(USERS)}.")
     security = lab.layout.security
@@ -63,22 +59,13 @@ def _store(kind: str, location: str) -> dict[str, str]:
 
 
 Connect = Callable[[Mapping[str, str]], ClusterReader]
-"""A function that makes a cluster's reader from librdkafka's properties."""
 
 _LIMIT_S = 180.0
 _POLL_S = 0.1
 
 
 async def wait_until_ready(lab: Lab, connect: Connect, report: ProgressReport) -> None:
-    """Return when the cluster reports that all its brokers are alive.
-
-    Args:
-        lab: the lab, with its processes started.
-        report: receives the number of brokers so far.
-
-    Raises:
-        LabError: a process has died, or some broker is not alive after three minutes.
-    """
+    """Return when the cluster reports that all its brokers are alive."""
     waiting = _Waiting(lab, report)
     await waiting.for_all("listen", lambda: _listening(lab.brokers))
     reader = connect(librdkafka_settings(lab))
@@ -89,8 +76,6 @@ async def wait_until_ready(lab: Lab, connect: Connect, report: ProgressReport) -
 
 
 class _Waiting:
-    """One wait: its deadline, its progress reports, and the failures that end it."""
-
     def __init__(self, lab: Lab, report: ProgressReport) -> None:
         self._lab = lab
         self._report = report
@@ -98,7 +83,6 @@ class _Waiting:
         self._expected = {node.id for node in lab.brokers}
 
     async def for_all(self, state: str, poll: Callable[[], Awaitable[Collection[int]]]) -> None:
-        """Poll until every broker is in the answer, and report the count whenever it changes."""
         before = 0
         while missing := self._expected.difference(await poll()):
             self._check(missing, state)
@@ -168,11 +152,7 @@ def is_free(port: int) -> bool:
 
 
 def choose(count: int) -> list[int]:
-    """Find `count` free ports in a row.
-
-    Raises:
-        LabError: none were found.
-    """
+    """Find `count` free ports in a row."""
     for _ in range(_TRIES):
         first = random.randrange(_LOWEST, _HIGHEST - count)  # noqa: S311 - not a secret
         ports = list(range(first, first + count))
@@ -185,12 +165,7 @@ def choose(count: int) -> list[int]:
 
 
 def from_first(first: int, count: int) -> list[int]:
-    """Return `count` ports from `first` on.
-
-    Raises:
-        WrongInput: the ports are out of range.
-        LabError: a port is taken.
-    """
+    """Return `count` ports from `first` on."""
     ports = list(range(first, first + count))
     if first < _LOWEST_UNPRIVILEGED or ports[-1] > _HIGHEST_PORT:
         raise WrongInput(
@@ -202,11 +177,7 @@ def from_first(first: int, count: int) -> list[int]:
 
 
 def check(ports: list[int]) -> None:
-    """Check that all ports are free.
-
-    Raises:
-        LabError: a port is taken.
-    """
+    """Check that all ports are free."""
     taken = [port for port in ports if not is_free(port)]
     if taken:
         raise LabError(

@@ -66,11 +66,7 @@ CLIENT_LISTENER = "CLIENTS"
 
 
 def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[str, str]:
-    """Return the complete server.properties of one node.
-
-    Args:
-        secured: the settings for the lab's security; empty for plaintext.
-    """
+    """Return the complete server.properties of one node."""
     replication = str(min(3, len(lab.brokers)))
     own = _controller_properties(node) if node.is_controller else _broker_properties(node)
     protocol = lab.layout.security.protocol
@@ -149,15 +145,7 @@ def scram_credentials(lab: Lab) -> list[str]:
 
 
 def grant_viewer(lab: Lab, admin_file: Path) -> None:
-    """Grant the viewer Describe and DescribeConfigs on the cluster and every topic.
-
-    Args:
-        lab: a secured lab that is up.
-        admin_file: the super user's client properties.
-
-    Raises:
-        LabError: Kafka's AclCommand failed.
-    """
+    """Grant the viewer Describe and DescribeConfigs on the cluster and every topic."""
     run_java(
         lab.layout.java,
         *sharing_flags(lab.layout.class_archive),
@@ -202,12 +190,7 @@ def make(folder: Path, java: str, users: Iterable[str]) -> None:
     Kafka, librdkafka and Python can all read PEM.
 
     Args:
-        folder: a folder that does not exist yet.
         java: the path of the java program; it must belong to a JDK, 17 or newer.
-        users: the users who log in with a certificate.
-
-    Raises:
-        LabError: the JDK's tools are missing or failed.
     """
     folder.mkdir(mode=0o700)
     store = folder / "store.p12"

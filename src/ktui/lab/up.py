@@ -106,9 +106,7 @@ class LabRequest(msgspec.Struct, frozen=True):
     """The first broker's port. Other brokers follow, controllers come last. None: free ports."""
     controllers: int = 1
     log_dirs: int = 1
-    """The number of log dirs of each broker."""
     settings: dict[str, str] = {}
-    """Settings added to every node's server properties; they override the lab's own."""
 
 
 def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressReport) -> Lab:
@@ -117,9 +115,6 @@ def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressRepo
     If the start fails or is interrupted (Ctrl-C, SIGTERM), every process started so far is ended
     and the folder's files are removed. A stopped lab that was kept is started again instead; its
     files stay.
-
-    Raises:
-        LabError: the lab could not be started; nothing that was started is left running.
     """
     folder = Path(os.path.realpath(folder))
     check_version(request.version)
@@ -146,11 +141,6 @@ def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressRepo
 
 
 def _kept_lab(folder: Path, request: LabRequest) -> Lab:
-    """Return the folder's stopped lab, if it was kept and fits the request.
-
-    Raises:
-        LabError: the folder's lab is running or incomplete, or does not fit the request.
-    """
     lab = layout.load(folder)
     where = layout.dir_option(folder)
     if nodes.running(lab):
@@ -182,7 +172,6 @@ def _kept_lab(folder: Path, request: LabRequest) -> Lab:
 
 
 def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
-    """Start a kept lab with its old data and ports; on failure, keep it again."""
     readiness.check([node.port for node in lab.layout.nodes])
     report(f"starting the controller and {lab.size} again")
     try:

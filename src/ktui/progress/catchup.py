@@ -34,7 +34,6 @@ class LeaderLog(msgspec.Struct, frozen=True, gc=False):
     ends: Meter | None
     sizes: Meter | None
     messages_s: float | None
-    """Messages written to it a second."""
     bytes_s: float | None
     message_bytes: float | None
     """Bytes on disk per message; None where unknown or misleading."""
@@ -45,11 +44,9 @@ class ReplicaFigures(msgspec.Struct, frozen=True, gc=False):
 
     messages: int | None = None
     size: int | None = None
-    """Lag in bytes."""
     share: float | None = None
     approximate: bool = False
     at_s: float | None = None
-    """Monotonic second at which the follower was read."""
 
 
 def read_leader(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> LeaderLog:
@@ -131,7 +128,6 @@ def _lag_bytes(
 def _share(
     leader: LeaderLog, end: Reading | None, size: Reading | None
 ) -> tuple[float | None, bool]:
-    """Return the share caught up, and whether it is approximate."""
     by_offsets = _offset_share(leader, end)
     if leader.by_offsets and by_offsets is not None:
         return by_offsets, False
@@ -175,11 +171,6 @@ SEEN_S = 2.0
 def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Span | None:
     """Forecast the seconds until the lag is gone.
 
-    Args:
-        lag: what is left to copy, in messages or bytes.
-        net: how fast the lag shrinks per second, smoothed: the copy rate less the inbound rate.
-        nets: the same over recent intervals, for the spread.
-
     Returns:
         The range p10 to p90; None when unknown, or when the lag never ends at this rate.
     """
@@ -194,7 +185,6 @@ def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Sp
 
 
 def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:
-    """Return the slow and the fast net rate, around the current one."""
     if len(nets) < _ENOUGH:
         return net / _AT_FIRST, net * _AT_FIRST
     ordered = sorted(nets)
@@ -225,11 +215,8 @@ class CatchUp(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Lag(msgspec.Struct, frozen=True, gc=False):
-    """The lag, in the unit that measures what is left to copy, and its change."""
-
     value: int | None
     net: float | None
-    """How fast it shrinks, per second; None while unknown."""
     in_bytes: bool
     passed_s: float
     """Observed seconds since its last reading; 0 without a new one."""
@@ -241,8 +228,6 @@ def follow_replica(
     """Fold one poll of one replica.
 
     Args:
-        leader: the log that it copies.
-        before: its memory; None when it has just begun.
         blocked: whether the observation itself shows that nothing can be copied: the broker is
             down, its log dir is offline, or there is no leader. Time then counts without figures.
     """
@@ -302,7 +287,6 @@ def follow_replica(
 
 
 def _bound(broker: int, poll: Poll) -> int | None:
-    """Return the broker's throttle, whether it limits this copy or not."""
     config = poll.observation.broker_configs.get(broker)
     return None if config is None else config.follower_throttle_rate
 
@@ -310,7 +294,6 @@ def _bound(broker: int, poll: Poll) -> int | None:
 def _span(
     before: CopySpan | None, lag: _Lag, at_s: float | None, bound: int | None
 ) -> CopySpan | None:
-    """Go on with the span of a copy, or begin another one under another throttle."""
     if before is not None and before.bound == bound and before.in_bytes is lag.in_bytes:
         return before
     return (
@@ -351,7 +334,6 @@ def _sharing_changed(tp: TopicPartition, broker: int, poll: Poll) -> bool:
 
 
 def _in_bytes(leader: LeaderLog, figures: ReplicaFigures) -> bool:
-    """Whether to measure what is left in bytes: offsets are unknown, or mean little."""
     if figures.messages is None:
         return figures.size is not None
     return not leader.by_offsets and bool(figures.size)
@@ -392,7 +374,6 @@ def _still(
 
 
 def _rising(memory: LaneMemory, lag: _Lag) -> tuple[float, int | None]:
-    """Return the seconds that the lag has been rising by its smoothed rate, and where it began."""
     if lag.value is None:
         return memory.rising_s, memory.rising_from
     start = memory.rising_from
@@ -418,7 +399,6 @@ def _starving(memory: LaneMemory, replica: Replica, lag: _Lag, poll: Poll) -> fl
 def _nets(
     memory: LaneMemory, lag: _Lag, now: Meter | None, poll: Poll
 ) -> tuple[tuple[float, ...], int | None, float]:
-    """Close the current interval of net rates once it is long enough."""
     if lag.value is None or now is None:
         return memory.nets, memory.from_lag, memory.from_s
     restarted = now.rate is None or lag.in_bytes != memory.in_bytes

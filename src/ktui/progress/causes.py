@@ -29,24 +29,15 @@ _ADVICE = {
     ),
     Cause.UNKNOWN: "Look into the logs of broker {broker} and of the leader.",
 }
-"""What the operator can do about a stall, by its cause."""
 
 
 def advice(cause: Cause, broker: int, cancel_key: str = "") -> str:
-    """Return what the operator can do about a stall of a replica on a broker.
-
-    Args:
-        cancel_key: the key that cancels the reassignment; empty where none does.
-    """
+    """Return what the operator can do about a stall of a replica on a broker."""
     return _ADVICE[cause].format(broker=broker, key=f" ({cancel_key})" if cancel_key else "")
 
 
 def copy_blocker(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:
-    """Return why the replica cannot copy, if the observation itself shows it.
-
-    Returns:
-        The cause, and its detail for people; None where nothing hinders the replica.
-    """
+    """Return why the replica cannot copy, if the observation itself shows it."""
     if broker not in poll.alive:
         return Cause.TARGET_DOWN, f"broker {broker} is down"
     if broker in state.offline:
@@ -64,12 +55,7 @@ def replica_stall(
     hindered: tuple[Cause, str] | None,
     before: Stall | None = None,
 ) -> Stall | None:
-    """Judge one adding replica.
-
-    Args:
-        hindered: what `copy_blocker` returned for it.
-        before: its stall as of the poll before.
-    """
+    """Judge one adding replica."""
     still, rising_s = catch_up.memory.still, catch_up.memory.rising_s
     is_stalled = stalled(still)
     if hindered is not None:

@@ -33,7 +33,6 @@ class FlowMeter(msgspec.Struct, frozen=True, gc=False):
     points: tuple[tuple[float, float], ...]
     """(monotonic second, bytes in all), oldest first: those that the window needs."""
     copying: bool = True
-    """Whether the last poll showed a copy under way."""
 
 
 def start_meter(at_s: float) -> FlowMeter:
@@ -120,16 +119,13 @@ class BrokerFlow(msgspec.Struct, frozen=True, gc=False):
     in_s: float | None = None
     out_s: float | None = None
     highest_in_s: float = 0.0
-    """The highest known inflow since this was first observed."""
     throttle: int | None = None
     """follower.replication.throttled.rate where it limits every copy onto the broker."""
     over_s: float = 0.0
-    """Seconds for which the inflow has been above that throttle."""
     over_polls: int = 0
 
     @property
     def breaks_throttle(self) -> bool:
-        """Whether the throttle should bind, and has not for several polls."""
         return self.over_s >= OVER_S and self.over_polls >= OVER_POLLS
 
 
@@ -138,7 +134,6 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
 
     at_s: float
     value: int
-    """The log end offset, or bytes on disk."""
     start: int
     """Where the leader's log starts: a copy below has yet to jump there. 0 for bytes on disk."""
     by_offsets: bool
@@ -163,12 +158,10 @@ class Flows(msgspec.Struct, frozen=True):
 
     @property
     def bytes_s(self) -> float | None:
-        """Bytes a second into all brokers together: what they receive, others of them send."""
         known = [each.in_s for each in self.brokers.values() if each.in_s is not None]
         return sum(known) if known else None
 
     def of(self, broker: int) -> BrokerFlow:
-        """Return the flow of a broker; nothing is known of one without copies."""
         return self.brokers.get(broker, _NOTHING)
 
 
@@ -176,8 +169,6 @@ _NOTHING = BrokerFlow()
 
 
 class _Growth:
-    """What one poll adds: bytes copied, brokers with copies, and those of which some were read."""
-
     def __init__(self) -> None:
         self.into: defaultdict[int, float] = defaultdict(float)
         self.out_of: defaultdict[int, float] = defaultdict(float)
@@ -186,7 +177,6 @@ class _Growth:
         self.read_into: set[int] = set()
         self.read_out_of: set[int] = set()
         self.unthrottled: set[int] = set()
-        """Brokers with a copy that no throttle limits."""
 
     def add(self, broker: int, leader: int | None, copied: float) -> None:
         self.into[broker] += copied
@@ -197,11 +187,7 @@ class _Growth:
 
 
 def fold_flows(before: Flows, last: Observation | None, now: Observation, now_s: float) -> Flows:
-    """Fold one observation into the flows so far, which stay unchanged.
-
-    Args:
-        now_s: its second, never before that of an earlier one.
-    """
+    """Fold one observation into the flows so far, which stay unchanged."""
     if before.at_s is not None and now_s <= before.at_s:
         return before
     if before.at_s is not None and now_s - before.at_s > RESTART_S:
@@ -254,7 +240,6 @@ def _count(
 
 
 def _advanced(was: Counted | None, is_: Counted, broker: int, growth: _Growth) -> Counted:
-    """Count a copy up to its new reading; keep the old one where that cannot be counted."""
     if was is None or was.by_offsets is not is_.by_offsets or is_.value < was.value:
         return is_
     if is_.at_s <= was.at_s:
@@ -277,7 +262,6 @@ def _read(
     was: Counted | None,
     now: Observation,
 ) -> Counted | None:
-    """Read how far a copy is: by offsets where these measure bytes, else by bytes on disk."""
     leader = None if state.leader is None else Replica(state.tp, state.leader)
     ends, sizes = now.ends, now.sizes
     end, size = ends.get(replica), sizes.get(replica)
@@ -345,7 +329,6 @@ def _advance(
     read: set[int],
     now_s: float,
 ) -> dict[int, FlowMeter]:
-    """Advance the meters of brokers that were read, or have no copies; start those that are new."""
     meters = {broker: start_meter(now_s) for broker in copying - before.keys()}
     for broker, meter in before.items():
         if broker in copying and broker not in read:
@@ -391,7 +374,6 @@ def _throttle(broker: int, growth: _Growth, now: Observation) -> int | None:
 def _extend(
     history: tuple[tuple[int, float], ...], now_s: float, bytes_s: float | None
 ) -> tuple[tuple[int, float], ...]:
-    """Keep the last known rate of each slot."""
     if bytes_s is None:
         return history
     slot = int(now_s // SLOT_S)
@@ -403,8 +385,6 @@ def merge_flows(past: Flows, own: Flows, *, goes_on: bool) -> Flows:
     """Start a view's flows with those that were seen before its own polls.
 
     Args:
-        past: the earlier flows, up to the view's last poll.
-        own: the flows by the view's own polls.
         goes_on: whether its polls followed the earlier ones closely enough to measure on.
     """
     first = own.history[0][0] if own.history else None

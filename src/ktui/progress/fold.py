@@ -70,7 +70,6 @@ def flow_news(poll: Poll, before: Flows, now: Flows) -> list[Event]:
 
 
 def _missing_part(failure: Failure) -> str:
-    """Name the missing part: all figures of one broker, or one operation's answer."""
     if failure.broker is None:
         return failure.operation.value
     return _figures_of(failure.broker)
@@ -86,7 +85,6 @@ def _unavailable(poll: Poll, part: str, failure: Failure) -> Event:
 
 
 def _shortened(answer: str) -> str:
-    """Shorten an answer to its core, without address and advice."""
     return "no answer" if "no answer" in answer else answer.partition(". ")[0]
 
 
@@ -97,7 +95,6 @@ def _event(poll: Poll, what: str, severity: int, broker: int | None = None) -> E
 MOST_EVENTS = 10_000
 MOST_ENDED = 10_000
 ENDED_FOR_S = 600.0
-"""How long the timeline of an ended move is kept."""
 
 
 def fold(progress: Progress, observation: Observation) -> Progress:
@@ -168,7 +165,6 @@ def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[
 
 
 def _prune(timelines: dict[TopicPartition, Timeline], now_s: float) -> None:
-    """Drop moves that ended long ago, and the oldest where too many have ended."""
     ended = [
         (timeline.memory.ended_s, tp)
         for tp, timeline in timelines.items()

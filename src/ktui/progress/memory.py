@@ -23,7 +23,6 @@ class Health(enum.StrEnum):
     UNDER_MIN_ISR = "under min ISR"
     OFFLINE = "offline"
     UNKNOWN = "unknown"
-    """Its metadata could not be read."""
 
 
 def health(state: PartitionState, config: TopicConfig | None) -> Health:
@@ -51,7 +50,6 @@ class HealthCounts(msgspec.Struct, frozen=True):
     under_min_isr: int = 0
     under_replicated: int = 0
     counted_at: datetime | None = None
-    """When all partitions of the cluster were counted; None where only polled ones are."""
 
     @property
     def unhealthy(self) -> int:
@@ -73,7 +71,6 @@ def count_unhealthy(last: Observation) -> HealthCounts:
 
 
 def _by_census(last: Observation) -> Iterator[Health]:
-    """Yield the condition of each unhealthy partition that was not polled."""
     if last.census is None:
         return
     sizes = last.census.in_sync
@@ -98,7 +95,6 @@ class Meter(msgspec.Struct, frozen=True, gc=False):
     value: int
     at_s: float
     rate: float | None = None
-    """Growth per second; None until two readings are known."""
     weight: float = 0.0
     """The part of the decaying window that intervals fill so far, 0 to 1."""
     quiet_s: float = 0.0
@@ -111,13 +107,11 @@ class StillClock(msgspec.Struct, frozen=True, gc=False):
     """How long something has been observed to stand still; unobserved time does not count."""
 
     since_s: float
-    """Second of the last headway."""
     seconds: float = 0.0
     polls: int = 0
     moved: bool = False
     """Whether headway was observed at `since_s`; if not, watching began at that second."""
     blocked: bool = False
-    """Whether the last poll itself showed that no headway was possible."""
 
 
 class CopySpan(msgspec.Struct, frozen=True, gc=False):
@@ -127,40 +121,32 @@ class CopySpan(msgspec.Struct, frozen=True, gc=False):
     lag: int
     in_bytes: bool
     bound: int | None
-    """The throttle of the copy's broker, in bytes a second."""
 
 
 class LaneMemory(msgspec.Struct, frozen=True, gc=False):
     """Memory of one replica that is catching up."""
 
     messages: Meter | None
-    """The replica's log end offset."""
     size: Meter | None
-    """The replica's bytes on disk."""
     still: StillClock
     rising_s: float = 0.0
-    """Seconds for which the lag has been rising."""
     rising_from: int | None = None
-    """The lag where the rise began."""
     in_bytes: bool = False
     """Whether `rising_from` and the figures below are bytes rather than messages."""
     from_lag: int | None = None
     """The lag at the beginning of the current interval of `nets`."""
     from_s: float = 0.0
-    """The second at which that interval began."""
     nets: tuple[float, ...] = ()
     """Lag lost per second in each of the recent intervals, oldest first."""
     starving_s: float = 0.0
     """Seconds for which at least as much was written as the throttle lets through."""
     since: CopySpan | None = None
-    """Since when the copy has gone on under the same throttle."""
 
 
 class MoveMemory(msgspec.Struct, frozen=True, gc=False):
     """Memory of one partition."""
 
     unseen_since_s: float | None = None
-    """The second since which no observation has shown the partition."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     """Replicas being removed, as the controller last listed them; `adding` likewise."""
@@ -169,13 +155,10 @@ class MoveMemory(msgspec.Struct, frozen=True, gc=False):
     """Consecutive polls that saw the partition unlisted with the same replicas."""
     ended_s: float | None = None
     inbound: Meter | None = None
-    """The leader's log end offset."""
     inbound_size: Meter | None = None
-    """The leader's bytes on disk."""
     held: StillClock | None = None
     """How long the move has been listed although every adding replica is in sync."""
     health: Health | None = None
-    """Its health when last judged."""
 
 
 class PollMemory(msgspec.Struct, frozen=True):
@@ -184,14 +167,11 @@ class PollMemory(msgspec.Struct, frozen=True):
     now_s: float
     """The latest second observed; an older observation is folded as of this second."""
     typical_s: float | None = None
-    """Seconds between polls, smoothed."""
     lost_s: float = -math.inf
     """Second of the last poll before the latest gap."""
     brokers: frozenset[int] = frozenset()
-    """Brokers that were ever registered."""
     down: frozenset[int] = frozenset()
     unavailable: frozenset[str] = frozenset()
-    """Figures that an event has reported as missing."""
 
 
 STALLED_AFTER_S = 30.0

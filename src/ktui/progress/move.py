@@ -51,7 +51,6 @@ class Scene(msgspec.Struct, frozen=True, gc=False):
     """As listed now; while the outcome of the move is uncertain, as listed last."""
     source: LeaderLog
     grid: Grid
-    """The grid of the histories."""
     poll: Poll
 
 
@@ -63,10 +62,7 @@ def next_lanes(
 
 
 def extend_histories(lanes: Mapping[int, Lane], grid: Grid) -> dict[int, Lane]:
-    """Extend the histories of lanes up to a moment.
-
-    They have stood still since their move, or its step, ended.
-    """
+    """Extend the histories of lanes up to a moment."""
     before = Grid(grid.slot_s, grid.index - 1, grid.end_s - grid.slot_s)
     return {broker: _extended(lane, before) for broker, lane in lanes.items()}
 
@@ -177,8 +173,6 @@ def _history(scene: Scene, before: Lane | None, mark: int) -> Slots:
 
 
 class _Step(msgspec.Struct, frozen=True, gc=False):
-    """The state of the move by the controller's list."""
-
     phase: Phase
     target: tuple[int, ...]
     adding: tuple[int, ...]
@@ -268,7 +262,6 @@ def _uncertain(before: Timeline, state: PartitionState, phase: Phase) -> bool:
 
 
 def _held(clock: StillClock | None, state: PartitionState, poll: Poll) -> StillClock | None:
-    """Measure how long the move is listed although every adding replica is in sync."""
     waited_for = [b for b in state.adding if b not in state.isr and b not in state.removing]
     if waited_for or not state.reassigning or not state.described:
         return None
@@ -305,8 +298,6 @@ def start_timeline(
     """Start a timeline.
 
     Args:
-        state: the partition. If it has an earlier timeline but is not listed now, its move fell
-            between two polls.
         before: the partition's earlier timeline. Its row and events continue, and its lanes too
             where this is a step of the same move.
     """
@@ -362,14 +353,12 @@ def start_timeline(
 def _mark(
     state: PartitionState, phase: Phase, lanes: Mapping[int, Lane], before: Timeline | None
 ) -> int:
-    """Return the first mark; it shows a leader change that fell between two polls."""
     if before is None or before.phase is Phase.SETTLED:
         return row.mark(state, phase, lanes)
     return row.next_mark(before, state, phase, lanes)
 
 
 def _phase(state: PartitionState, before: Timeline | None) -> Phase:
-    """Return the first phase: a move that fell between two polls has already ended."""
     if state.reassigning:
         return Phase.MOVING
     return Phase.SETTLED if before is None else Phase.DONE
@@ -454,7 +443,6 @@ def _remembered(memory: MoveMemory, leader: LeaderLog, health: Health | None) ->
 
 
 LOST_AFTER_S = 60.0
-"""A partition that no observation has shown for this long is dropped."""
 
 
 def fold_unseen(before: Timeline, poll: Poll, collector: EventCollector) -> Timeline | None:
@@ -493,7 +481,6 @@ def _lanes_gone(lanes: Mapping[int, Lane]) -> dict[int, Lane]:
 
 
 def _without_metadata(before: Timeline, poll: Poll, collector: EventCollector) -> Timeline | None:
-    """Wait for a partition that is certainly not listed, but whose metadata is unavailable."""
     memory = before.memory or MoveMemory()
     since_s = poll.now_s if memory.unseen_since_s is None else memory.unseen_since_s
     if poll.now_s - since_s > LOST_AFTER_S:

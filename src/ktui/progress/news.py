@@ -16,7 +16,6 @@ from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind
 
 PER_TIMELINE = 200
 MOST_ALIKE = 5
-"""More replicas of one broker with the same alarm in one poll become one event."""
 
 
 class EventSeverity(enum.IntEnum):
@@ -32,7 +31,6 @@ _UNHEALTHY = {
     Health.UNDER_MIN_ISR: "under min ISR",
     Health.UNDER_REPLICATED: "under-replicated",
 }
-"""The beginnings of sentences about a partition's trouble."""
 _HEALTHY_AGAIN = "fully replicated again"
 
 _HINDRANCES = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
@@ -53,9 +51,7 @@ class Alarm(msgspec.Struct, frozen=True):
     event: Event
     broker: int
     becomes: str
-    """The predicate for one replica: "stalled"."""
     become: str
-    """The predicate for many replicas."""
     why: str
 
 
@@ -210,11 +206,7 @@ def _because(why: str) -> str:
 def report_health(
     collector: EventCollector, state: PartitionState, config: TopicConfig | None, was: Health | None
 ) -> Health | None:
-    """Report a change of a partition's health.
-
-    Returns:
-        The current health; the earlier one while metadata is unavailable.
-    """
+    """Report a change of a partition's health."""
     if not state.described:
         return was
     now = health(state, config)
@@ -278,7 +270,6 @@ def _health(
 
 
 def _report_trouble(events: tuple[Event, ...]) -> bool:
-    """Whether events report trouble with a partition's health, and not yet the end of it."""
     signs = (*_UNHEALTHY.values(), _HEALTHY_AGAIN)
     last = next(
         (event.what for event in reversed(events) if event.what.startswith(signs)), _HEALTHY_AGAIN

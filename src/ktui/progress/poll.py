@@ -30,7 +30,6 @@ class Poll:
     """One observation, and how it follows the previous one.
 
     Attributes:
-        observation: the observation itself.
         first: whether nothing was folded before.
         now_s: its monotonic second; never before that of an earlier observation.
         later: whether time has passed since the last one.
@@ -38,9 +37,6 @@ class Poll:
         gap: whether the cluster was out of sight in between.
         lost_s: the second of the last poll before the latest gap.
         restart_s: readings farther apart than this many seconds give no rate.
-        alive: brokers that are registered and not fenced.
-        down: the other brokers that are known.
-        throttles: the replication throttles in force.
     """
 
     def __init__(self, progress: Progress, observation: Observation) -> None:
@@ -75,21 +71,17 @@ class Poll:
 
     @property
     def memory(self) -> PollMemory:
-        """The fold's memory of earlier observations; empty at the first."""
         return self._before.memory or PollMemory(self.now_s)
 
     @cached_property
     def failed_dirs(self) -> Mapping[int, str]:
-        """The path of an offline log dir, by broker."""
         dirs = (one for of_broker in self.observation.log_dirs.values() for one in of_broker)
         return {one.broker: one.path for one in dirs if one.error is not None}
 
     def config(self, tp: TopicPartition) -> TopicConfig | None:
-        """Return the settings of a partition's topic; None where not readable."""
         return self.observation.topic_configs.get(tp.topic)
 
     def shares_anew(self, state: PartitionState, broker: int) -> bool:
-        """Whether the copies changed that share a broker's inbound, or its leader's outbound."""
         sides = [(True, broker), (False, state.leader)]
         return any(self._copies[side] != self._copies_before[side] for side in sides)
 
@@ -103,7 +95,6 @@ class Poll:
         return Counter() if last is None else _copies(last)
 
     def absent(self, state: PartitionState) -> bool:
-        """Whether the cluster says that a partition is gone, or that another topic has its name."""
         if state.tp in self.observation.absent:
             return True
         now = self._topic_ids.get(state.tp.topic)
@@ -114,7 +105,6 @@ class Poll:
         return {tp.topic: state.topic_id for tp, state in self.observation.partitions.items()}
 
     def wall_time(self, at_s: float) -> datetime:
-        """Return a reading's time as wall time; many readings of a broker share one."""
         known = self._wall_times.get(at_s)
         if known is None:
             age_s = max(0.0, self.observation.monotonic_s - at_s)
@@ -123,7 +113,6 @@ class Poll:
 
 
 def _copies(observation: Observation) -> Counter[tuple[bool, int | None]]:
-    """Count the replicas that are being copied: onto each broker, and from each leader."""
     copies: Counter[tuple[bool, int | None]] = Counter()
     for state in observation.partitions.values():
         for broker in state.adding if state.reassigning else ():

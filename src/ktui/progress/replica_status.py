@@ -24,7 +24,6 @@ class ReplicaStatus(enum.StrEnum):
     NOT_HOSTED = "Broker does not host this partition"
     DOWN = "Broker is down"
     NOT_KNOWN = "Not known"
-    """The partition could not be described."""
 
 
 class ReplicaProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +33,6 @@ class ReplicaProgress(msgspec.Struct, frozen=True, kw_only=True):
     broker: int
     status: ReplicaStatus
     messages: int | None = None
-    """How many messages it is behind its leader; None where that is not known or not the case."""
     bytes: int | None = None
     rate_bytes_s: float | None = None
     left_s: Span | None = None
@@ -46,12 +44,7 @@ def replica_progress(
     targets: Mapping[TopicPartition, Brokers],
     topics: Collection[str],
 ) -> Iterator[ReplicaProgress]:
-    """Yield each replica of a plan, in the plan's order.
-
-    Args:
-        progress: the fold of the observations; the last one has the plan's partitions.
-        topics: those of the plan's topics that exist.
-    """
+    """Yield each replica of a plan, in the plan's order."""
     seen = progress.last
     if seen is None:
         return
@@ -105,7 +98,6 @@ def _status_in(state: PartitionState, broker: int, *, alive: bool) -> ReplicaSta
 
 
 def _lag(seen: Observation, tp: TopicPartition, broker: int) -> int | None:
-    """Return the messages that a replica has yet to copy from its leader."""
     leader = seen.partitions[tp].leader
     start = seen.starts.get(tp)
     ends = [seen.ends.get(Replica(tp, each)) for each in (leader, broker) if each is not None]

@@ -15,7 +15,6 @@ RECENT_SLOT_S = 5.0
 RECENT_SLOTS = 120
 HISTORY_SLOTS = 240
 HISTORY_SLOT_S = 1.0
-"""The slot width with which a history starts."""
 
 _MOMENTS = frozenset({Mark.LEADER_MOVED, Mark.CANCELLED})
 _STICKY = frozenset({Mark.STALLED, *_MOMENTS})
@@ -27,9 +26,7 @@ class Grid(msgspec.Struct, frozen=True, gc=False):
 
     slot_s: float
     index: int
-    """The index of the slot that holds the moment, counted from the origin."""
     end_s: float
-    """The second at which that slot ends."""
 
 
 def recent_grid(now_s: float) -> Grid:

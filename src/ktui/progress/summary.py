@@ -19,18 +19,14 @@ class Inflow(msgspec.Struct, frozen=True):
 
     broker: int
     copies: int
-    """The number of these replicas."""
     bytes_s: float | None = None
     """Copied onto the broker, smoothed over some 20 s also while replicas come and go."""
     inbound_bytes_s: float | None = None
     """Written to their partitions: a throttle must be above this to let all of them catch up."""
     fastest: TopicPartition | None = None
-    """The partition with the highest inbound rate."""
     fastest_bytes_s: float | None = None
     slowest_bytes_s: float | None = None
-    """The lowest inbound rate of these partitions; None where one is not known."""
     throttle: int | None = None
-    """follower.replication.throttled.rate, as last read."""
 
 
 def inflows(progress: Progress) -> dict[int, Inflow]:
@@ -73,19 +69,12 @@ class BrokerLoad(msgspec.Struct, frozen=True):
 
     broker: int
     bytes_in_s: float | None = None
-    """Copied onto the broker."""
     bytes_out_s: float | None = None
-    """Copied from the partitions that the broker leads."""
     flow: BrokerFlow = BrokerFlow()
-    """The flow with its throttle and its highest value."""
     adding: int = 0
-    """Replicas being added on the broker, not yet in sync."""
     removing: int = 0
-    """Replicas to be removed from the broker."""
     leaders: int | None = None
-    """Partitions that the broker leads, by the last census; None without one."""
     lag_messages: int | None = None
-    """The sum over all replicas on the broker that are catching up."""
     lag_bytes: int | None = None
 
 
@@ -107,7 +96,6 @@ class Totals(msgspec.Struct, frozen=True):
     bytes_left: int | None = None
     """To copy as of now, without later writes. Known figures only."""
     bytes_s: float | None = None
-    """Bytes copied a second by all replicas being added."""
     left_s: Span | None = None
     """Seconds until the last broker has all its copies; None while any broker's is unknown."""
     share: float | None = None
@@ -118,10 +106,7 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
-    """Sum up the load per broker, ordered by broker id.
-
-    Every broker has an entry that is registered, or named by a replica list.
-    """
+    """Sum up the load per broker, ordered by broker id."""
     sums = _Sums()
     for timeline in progress.timelines.values():
         if not timeline.phase.ended:
@@ -148,8 +133,6 @@ def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
 
 
 class _Sums:
-    """Sums per broker; a broker without any known figure has none."""
-
     def __init__(self) -> None:
         self.lag_messages: dict[int, int] = {}
         self.lag_bytes: dict[int, int] = {}
@@ -230,7 +213,6 @@ def _until_all_copied(adding: list[Lane]) -> Span | None:
 
 
 def _until_copied(lanes: list[Lane]) -> Span | None:
-    """Return the seconds until all these copies onto one broker have caught up."""
     lags = [lane.lag_bytes for lane in lanes]
     if None in lags:
         lags = [lane.lag_messages for lane in lanes]
@@ -253,7 +235,6 @@ def _seconds(lag: int, rate: float) -> float:
 
 
 def _never_ends(lane: Lane) -> bool:
-    """Whether a copy makes no headway, or never catches up under its throttle."""
     stall = lane.stall
     if stall is None or not stall.alarm:
         return False

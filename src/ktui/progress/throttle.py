@@ -39,9 +39,7 @@ class BindingThrottle(msgspec.Struct, frozen=True):
     """Written to all partitions under the rate; only a higher rate lets all copies catch up."""
     on_leader: bool
     sharing: int
-    """The number of replicas being copied under the same rate."""
     in_use: bool
-    """Whether other replicas have recently made headway under the rate."""
 
     @property
     def slower_than_a_fetch(self) -> bool:
@@ -50,19 +48,16 @@ class BindingThrottle(msgspec.Struct, frozen=True):
 
     @property
     def detail(self) -> str:
-        """The figures, for a row: "2.0 MB/s throttle, 3 replicas"."""
         shared = f", {self.sharing} replicas" if self.sharing > 1 else ""
         return f"{self._rate}{shared}"
 
     @property
     def too_low(self) -> str:
-        """The figures of a replica that never catches up, with the rate that must be exceeded."""
         enough = format_rate(_up(max(self.demand, self.rate)))
         written = format_rate(_up(self.demand))
         return f"{self._rate}, {written} in; needs more than {enough}"
 
     def steadied(self, shown: float | None) -> BindingThrottle:
-        """Return this with the demand shown before, while that is enough and close."""
         return msgspec.structs.replace(self, demand=steady(self.demand, shown))
 
     @property
@@ -81,24 +76,16 @@ class Throttles:
         self._now_s = now_s
 
     def binding(self, state: PartitionState, broker: int) -> BindingThrottle | None:
-        """Find the tightest throttle that limits a copy onto a broker."""
         return _tightest([one for _, one in self._all(state, broker)])
 
     def in_use(self, state: PartitionState, broker: int) -> BindingThrottle | None:
-        """Find the tightest throttle under which other copies make headway.
-
-        The copy waits for its turn.
-        """
+        """Find the tightest throttle under which other copies make headway."""
         return _tightest([one for _, one in self._all(state, broker) if one.in_use])
 
     def starving(
         self, state: PartitionState, broker: int, *, already: bool
     ) -> BindingThrottle | None:
-        """Find the throttle under which a copy onto a broker never catches up.
-
-        Args:
-            already: whether the copy was found to starve before; that ends only with some room.
-        """
+        """Find the throttle under which a copy onto a broker never catches up."""
         room = ROOM if already else 1.0
         all_ = self._all(state, broker)
         return _tightest([one for load, one in all_ if load.starves(state.tp, one.rate * room)])
@@ -107,7 +94,6 @@ class Throttles:
         return [one for one in (self._follower(state, broker), self._leader(state)) if one]
 
     def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, BindingThrottle] | None:
-        """The follower's rate limits all listed copies onto the broker together."""
         rate = self._settings(broker).follower_throttle_rate
         if rate is None or not self._follower_listed(state, broker):
             return None
@@ -126,7 +112,6 @@ class Throttles:
 
     @cached_property
     def _onto(self) -> defaultdict[int, _Load]:
-        """The listed copies onto each broker."""
         loads: defaultdict[int, _Load] = defaultdict(_Load)
         for timeline in self._copied:
             for lane in timeline.lanes.values():
@@ -144,7 +129,6 @@ class Throttles:
 
     @cached_property
     def _from(self) -> defaultdict[int, _Load]:
-        """The fetches that keep all followers of each leader's listed partitions up to date."""
         loads: defaultdict[int, _Load] = defaultdict(_Load)
         for timeline in self._copied:
             state = timeline.state
@@ -180,7 +164,6 @@ class _Load:
         self._demand = 0.0
         self._sharing = 0
         self._in_sync = 0.0
-        """The part that in-sync followers take, before any copy."""
         self._copies: dict[TopicPartition, tuple[float, int]] = {}
         """Of each partition: bytes written to it a second, and the number of copies."""
         self._least: dict[float, float] = {}
@@ -207,7 +190,6 @@ class _Load:
         return BindingThrottle(rate, self._demand, on_leader, self._sharing, in_use)
 
     def starves(self, tp: TopicPartition, rate: float) -> bool:
-        """Whether a partition's copies never catch up under a rate."""
         if tp not in self._copies:
             return False
         if rate not in self._least:
@@ -222,10 +204,6 @@ def starvation_threshold(inbound: Iterable[float], rate: float) -> float:
     Copies share the rate equally, and a copy that has caught up leaves its share to the others. So
     copies with the lowest inbound rate catch up first. Once one cannot, no copy with as high an
     inbound rate can.
-
-    Args:
-        inbound: the bytes a second written to each copy's partition.
-        rate: the bytes a second that the copies share.
 
     Returns:
         Bytes a second; infinite where all copies catch up.

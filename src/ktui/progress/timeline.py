@@ -96,21 +96,17 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
     kind: StallKind
     cause: Cause
     since_s: float
-    """Monotonic second of the last headway."""
     broker: int
     detail: str = ""
     """Text to show after the cause: "broker 9 is down", "2.0 MB/s throttle, 4.1 MB/s in"."""
     demand: float | None = None
-    """The rate that `detail` names as too little, where a throttle is too low."""
 
     @property
     def alarm(self) -> bool:
-        """Whether the stall calls for the operator, rather than for patience."""
         return self.kind is not StallKind.WAITING
 
     @property
     def held_up(self) -> bool:
-        """Whether the replica cannot copy now, and has not waited for long enough to be stalled."""
         return self.kind is StallKind.WAITING and self.cause in HINDRANCES
 
 
@@ -141,7 +137,6 @@ class Slots(msgspec.Struct, frozen=True, gc=False):
 
     slot_s: float
     end_s: float
-    """Monotonic second at which the last slot ends (it may lie ahead)."""
     marks: bytes
 
 
@@ -154,11 +149,9 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     lag_bytes: int | None = None
     lag_at: datetime | None = None
     share: float | None = None
-    """Share caught up, 0 to 1."""
     approximate: bool = False
     """Whether the share comes from bytes on disk, not from offsets: drawn with ~."""
     rate_messages_s: float | None = None
-    """Messages copied a second, smoothed."""
     rate_bytes_s: float | None = None
     left_s: Span | None = None
     """Seconds until caught up; None when unknown, or never at this rate."""
@@ -166,7 +159,6 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     history: Slots | None = None
     """From the start of the move to now; the slot's width doubles as the move grows longer."""
     memory: LaneMemory | None = None
-    """Private to the fold; set while the replica catches up."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -174,7 +166,6 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     at: datetime
     what: str
-    """One sentence: "broker 7 joined the ISR"."""
     tp: TopicPartition | None = None
     broker: int | None = None
     severity: int = 0
@@ -201,20 +192,16 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     lanes: Mapping[int, Lane]
     """By broker, in drawing order: kept and original replicas first, then the added ones."""
     recent: Slots
-    """The last ten minutes of the partition as a whole, for its row in the list."""
     lag_history: tuple[tuple[float, int], ...] = ()
     """(monotonic second, messages): the worst lag of the adding replicas; thinned as it grows."""
     events: tuple[Event, ...] = ()
-    """The last 200, oldest first."""
     inbound_messages_s: float | None = None
-    """Messages written to the leader a second, smoothed; while a replica is catching up."""
     inbound_bytes_s: float | None = None
     seen_from_start: bool = True
     """False where the very first observation listed the move: it began before `began_at`."""
     goes_on: bool = False
     """Whether the next reassignment is a step of the same move, which continues these lanes."""
     memory: MoveMemory | None = None
-    """Private to the fold."""
 
     @property
     def tp(self) -> TopicPartition:
@@ -222,25 +209,21 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def catching_up(self) -> tuple[Lane, ...]:
-        """The lanes of lagging replicas: being added, or fallen out of the ISR."""
         roles = (Role.ADDING, Role.OUT_OF_SYNC)
         return tuple(lane for lane in self.lanes.values() if lane.role in roles)
 
     @property
     def lag_messages(self) -> int | None:
-        """The worst known lag of the replicas catching up."""
         return max(
             (x.lag_messages for x in self.catching_up if x.lag_messages is not None), default=None
         )
 
     @property
     def lag_bytes(self) -> int | None:
-        """The worst known lag in bytes of the replicas catching up."""
         return max((x.lag_bytes for x in self.catching_up if x.lag_bytes is not None), default=None)
 
     @property
     def rate_bytes_s(self) -> float | None:
-        """Bytes a second copied by all adding replicas together; None while unknown."""
         known = [x.rate_bytes_s for x in self.catching_up if x.rate_bytes_s is not None]
         return sum(known) if known else None
 
@@ -258,7 +241,6 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def held_up(self) -> bool:
-        """Whether a replica cannot copy now, and that is not yet a stall."""
         stall = self.stall
         return stall is not None and stall.held_up
 
@@ -274,10 +256,8 @@ class Progress(msgspec.Struct, frozen=True):
 
     timelines: Mapping[TopicPartition, Timeline] = msgspec.field(default_factory=dict)
     events: tuple[Event, ...] = ()
-    """All events, oldest first, the last 10,000."""
     last: Observation | None = None
     flows: Flows = Flows()
-    """What copies bring into each broker, and take from it."""
     memory: PollMemory | None = None
     """Private to the fold."""
 
@@ -288,14 +268,7 @@ SETTLED_S = 2.0
 
 
 def judge_outcome(before: Timeline, state: PartitionState, polls: int, seconds: float) -> Phase:
-    """Judge whether an unlisted move is done, cancelled or changed; SETTLING while uncertain.
-
-    Args:
-        before: the move as last known while listed.
-        state: the partition now, unlisted.
-        polls: consecutive polls that saw it unlisted with these replicas.
-        seconds: how long it has been unlisted with these replicas.
-    """
+    """Judge whether an unlisted move is done, cancelled or changed; SETTLING while uncertain."""
     if state.replicas == before.target and _unmistakable(before, state):
         return Phase.DONE
     if polls < SETTLED_POLLS or seconds < SETTLED_S:

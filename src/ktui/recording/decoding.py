@@ -37,7 +37,6 @@ class Decoder:
         self._cluster_id = cluster_id
         self._begin()
         self._seq: int | None = None
-        """The `seq` of the last poll that was decoded completely."""
 
     def _begin(self) -> None:
         self._names: dict[int, tuple[TopicPartition, str | None]] = {}
@@ -55,12 +54,7 @@ class Decoder:
         self._copies: dict[int, Any] = {}
 
     def observation(self, poll: PollLine) -> Observation:
-        """Return the observation of a poll, which builds on the earlier polls.
-
-        Raises:
-            BrokenSequence: the poll does not follow the previous one. Until the next whole one, no
-                later poll does either.
-        """
+        """Return the observation of a poll; BrokenSequence unless it follows the previous one."""
         if poll.whole:
             self._begin()
         elif poll.follows is None or poll.follows != self._seq:
@@ -168,7 +162,6 @@ def _pairs(row: tuple[int, ...]) -> Iterable[tuple[int, int]]:
 
 
 def _read_at(ms: int, age: int) -> int:
-    """Return when a figure was read, in ms of the recorder's clock."""
     if not -_OLDEST_MS <= age <= _OLDEST_MS:
         raise OverflowError(age)
     return ms - age

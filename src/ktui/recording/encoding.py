@@ -35,10 +35,8 @@ class Encoder:
         self._numbers: dict[tuple[TopicPartition, str | None], int] = {}
         self._new: list[Name] = []
         self._of: dict[TopicPartition, int] = {}
-        """The current number of each partition."""
         self._before: Observation | None = None
         self._seq: int | None = None
-        """The `seq` of the poll that encoded it."""
         self._ends: dict[Replica, Reading] = {}
         self._starts: dict[TopicPartition, Reading] = {}
         self._sizes: dict[Replica, Reading] = {}
@@ -112,7 +110,6 @@ class Encoder:
         return number
 
     def _any_number(self, tp: TopicPartition) -> int:
-        """Return the number of a partition, whichever topic id it has."""
         number = self._of.get(tp)
         if number is None:
             number = self._of[tp] = self._number(tp, None)
@@ -143,7 +140,6 @@ class Encoder:
 
 
 def _stored(before: dict[K, Reading], now: Mapping[K, Reading]) -> Iterable[tuple[K, int, int]]:
-    """Store readings; yield the new ones with the ms of their reading and their growth."""
     for key, reading in now.items():
         last = before.get(key)
         if last is reading:
@@ -157,7 +153,6 @@ def _stored(before: dict[K, Reading], now: Mapping[K, Reading]) -> Iterable[tupl
 
 
 def _forget(before: dict[K, Reading], now: Mapping[K, Reading]) -> list[K]:
-    """Remove the keys without a current reading, and return them."""
     if len(before) == len(now):
         return []
     gone = [key for key in before if key not in now]

@@ -45,7 +45,6 @@ Seq = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 WallMs = Annotated[int, msgspec.Meta(ge=0, lt=221_845_392_000_000)]
 """Up to the year 9000: with the largest `Ms` added, all times stay within Python's calendar."""
 Ms = Annotated[int, msgspec.Meta(ge=-(2**43), le=2**43)]
-"""Up to 278 years."""
 Id = Annotated[str, msgspec.Meta(max_length=2_000)]
 """A name or an id: the limit exceeds any, also when cleaning has lengthened a cluster's text."""
 
@@ -98,12 +97,9 @@ class Head(Line, frozen=True, kw_only=True, tag="head"):
     session: Id
     """Drawn at random by each process that records."""
     segment: Number
-    """The segment's number in the session, from 0."""
     cluster_id: Id
     cluster: Id = ""
-    """The operator's name for the cluster."""
     program: Id = ""
-    """The recording program, with its version."""
     redacted: bool = False
 
 
@@ -169,13 +165,10 @@ class RunLine(Line, frozen=True, kw_only=True, tag="run"):
     """An event of a run's journal; `at` is when the journal received it."""
 
     run: Id
-    """The run's name."""
     run_id: Id
     """Distinguishes the run from others of that name."""
     entry: Number
-    """The event's number in the journal, from 1."""
     event: msgspec.Raw
-    """The event as the journal has it, an object named by `event`."""
 
 
 class End(Line, frozen=True, kw_only=True, tag="end"):
@@ -200,12 +193,7 @@ def encode(line: AnyLine) -> bytes:
 
 
 def decode(text: bytes) -> AnyLine:
-    """Decode a line, with or without its newline.
-
-    Raises:
-        ChecksumMismatch: the line differs from the written one.
-        msgspec.DecodeError: this version does not know such a line.
-    """
+    """Decode a line, with or without its newline."""
     text = text.removesuffix(b"\n")
     if text[-_CHECKSUM_BYTES:] != _checksum(text[:-_CHECKSUM_BYTES]):
         raise ChecksumMismatch("its checksum is missing or wrong: the line was changed")

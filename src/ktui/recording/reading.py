@@ -40,10 +40,8 @@ class GoodLine(msgspec.Struct, frozen=True):
     """An intact line."""
 
     number: int
-    """The line's number in its file, from 1."""
     line: AnyLine
     text: bytes
-    """The line's bytes in the file, without its newline."""
 
 
 class BadLine(msgspec.Struct, frozen=True):
@@ -52,7 +50,6 @@ class BadLine(msgspec.Struct, frozen=True):
     number: int
     """The number of the line, from 1; where the file ends too early, of the missing line."""
     text: bytes
-    """The bytes at that place; for a cut-off line, its beginning."""
     reason: str
     newer_version: int | None = None
     """The version of a head that a newer ktui wrote, which ends the reading; None otherwise."""
@@ -62,14 +59,10 @@ class Session(msgspec.Struct, frozen=True):
     """The recording of one cluster by one recorder, from beginning to end."""
 
     head: Head
-    """The head of its first existing segment."""
     files: tuple[Path, ...]
-    """The files of its segments, in their order."""
 
 
 class _Version(msgspec.Struct, tag_field="kind", tag="head"):
-    """The part of a head that is checked before the rest is decoded."""
-
     schema_version: int
 
 
@@ -80,9 +73,6 @@ def find_sessions(path: Path) -> list[Session]:
     """Return the sessions in a file or, at any depth, in a folder, ordered by their beginning.
 
     Files with an unreadable head are skipped if there are others; `find_segments` reports them.
-
-    Raises:
-        FileProblem: there is no session.
     """
     found, problems = find_segments(path)
     if not found:
@@ -116,12 +106,8 @@ def read_lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[G
     After `MOST_BAD` bad lines the rest of a file is skipped, and the last `BadLine` says so.
 
     Args:
-        content: the path of the file, or its compressed bytes.
         unfinished: whether the file was not closed: a missing end is no damage then. For a path,
             the name shows it too.
-
-    Raises:
-        FileProblem: the file cannot be opened or read, or is not a regular file.
     """
     unfinished = unfinished or (isinstance(content, Path) and is_open(content))
     try:
@@ -155,7 +141,6 @@ def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[GoodLine | BadLi
 
 
 def _end_damage(unzipped: Unzipped, *, unfinished: bool) -> str | None:
-    """Return the damage at the end of a file; None for a proper end."""
     if unzipped.damage is not None:
         return unzipped.damage
     if unzipped.rest:
@@ -177,7 +162,6 @@ def _line(number: int, text: bytes) -> GoodLine | BadLine:
 
 
 def _newer_version(text: bytes) -> int | None:
-    """Return the version of a head that a newer ktui wrote; None for other lines."""
     try:
         version = decode_untrusted(_VERSION, text).schema_version
     except msgspec.DecodeError:
@@ -194,7 +178,6 @@ def newer_format(version: int) -> str:
 
 
 def _head(file: Path) -> Head | None:
-    """Return a segment's first line; None where nothing has been written yet."""
     match next(read_lines(file), None):
         case GoodLine(line=Head() as head):
             return head
@@ -222,7 +205,6 @@ class Damage(msgspec.Struct, frozen=True):
 
     file: Path
     number: int
-    """The number of the line, from 1."""
     reason: str
 
     def __str__(self) -> str:
@@ -256,11 +238,8 @@ class _FilePlayer:
         self._file = file
         self._decoder = Decoder(cluster_id)
         self._last_seq = -1
-        """The last good `seq` of this file."""
         self._damaged = 0
-        """Lines reported as damaged since the last good one."""
         self._skipped = 0
-        """Polls skipped since the last decoded one."""
 
     def play(self) -> Iterator[PlayedItem]:
         number = 1

@@ -39,16 +39,6 @@ class Recorder:
     A recorder never raises. When a full disk or another error stops recording, `problem` says why.
     Lines from before the first answered poll are held back, for only such a poll names the cluster.
     A poll of another cluster begins another session, in that cluster's folder.
-
-    Args:
-        folder: the folder for recordings; it is created if missing.
-        cluster: the operator's name for the cluster.
-        program: the recording program, with its version.
-        redaction: hides names in each line; None keeps them.
-        most_bytes: the size at which a file ends, compressed.
-        longest_s: the longest time that one file covers.
-        whole_every_s: the time after which a poll is recorded as a whole again.
-        longest_session_s: the time after which another session begins; None for never.
     """
 
     def __init__(  # noqa: PLR0913 - each by its name, and all but three have a default
@@ -74,20 +64,16 @@ class Recorder:
         self._session: SessionWriter | None = None
         self._held: list[AnyLine] = []
         self._last_poll_ms = to_ms(clock.monotonic())
-        """The monotonic clock at the last answered poll, or at the beginning."""
         self._closed = False
         self._bytes_before = 0
         self.problem: str | None = None
-        """Why recording has stopped; None while recording works."""
 
     @property
     def path(self) -> Path | None:
-        """The folder of the session; None before the first answered poll."""
         return None if self._session is None else self._session.path
 
     @property
     def written_bytes(self) -> int:
-        """Bytes written so far, compressed."""
         return self._bytes_before + (0 if self._session is None else self._session.size)
 
     def begin(self, cluster_id: str) -> None:
@@ -99,7 +85,6 @@ class Recorder:
         self._try(lambda: self._session_on(observation.cluster_id).poll(observation))
 
     def lost(self, reason: str) -> None:
-        """Record that a poll failed as a whole, with the reason."""
         at, ms = wall_ms(self._clock.now()), to_ms(self._clock.monotonic())
         self._record(LostPollLine(seq=0, at=at, ms=ms, reason=clean(reason)))
 
@@ -108,12 +93,6 @@ class Recorder:
 
         A recorder that reads the journal from time to time comes to know an event later. An event
         older than the last answered poll gets the time of that poll.
-
-        Args:
-            run_id: distinguishes the run from others of that name.
-            entry: the event's number in the journal, from 1.
-            at: the time, aware, at which the journal received the event.
-            event: a JSON object on one line, as in the journal.
         """
         age_ms = max(0, wall_ms(self._clock.now()) - wall_ms(at))
         ms = max(self._last_poll_ms, to_ms(self._clock.monotonic()) - age_ms)
@@ -130,7 +109,6 @@ class Recorder:
         )
 
     def close(self) -> None:
-        """End the session properly. Later calls record nothing."""
         if self._session is not None:
             self._try(self._session.close)
         self._closed = True
@@ -183,7 +161,6 @@ class Recorder:
         return line if self._redaction is None else self._redaction(line)
 
     def _try(self, write: Callable[[], object]) -> None:
-        """Call `write` unless recording has stopped; an error becomes `problem`."""
         if self._closed or self.problem is not None:
             return
         try:

@@ -29,17 +29,12 @@ _LIST = re.compile(r"[\d,:*]*")
 
 
 class WordHider:
-    """Hides the words of free texts; learned names keep their kind.
-
-    Args:
-        hide: returns the replacement of a name of unknown kind.
-    """
+    """Hides the words of free texts; learned names keep their kind."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         self._hide = hide
         self._names: dict[str, str] = {}
         self._phrases: dict[str, str] = {}
-        """Names of more than one word."""
 
     def learn(self, name: str, hidden: str) -> None:
         of_its_kind = self._names if _WORD.fullmatch(name) else self._phrases
@@ -98,7 +93,6 @@ _KINDS = {
     "sli_command": "path",
     "sli_prometheus": "path",
 }
-"""The kind of name under each key."""
 
 _KEPT = frozenset(
     (
@@ -117,24 +111,16 @@ _WHO = re.compile(r"([^@]*)@(\S*)( \(\d+\))?")
 class NameHider(Protocol):
     """Hides names."""
 
-    def hide(self, kind: str, name: str) -> str:
-        """Return the replacement of a name."""
-        ...
+    def hide(self, kind: str, name: str) -> str: ...
 
-    def text(self, text: str) -> str:
-        """Return a free text without names."""
-        ...
+    def text(self, text: str) -> str: ...
 
 
 _ANYTHING = msgspec.json.Decoder()
 
 
 def redact_event(event: bytes, names: NameHider) -> bytes:
-    """Return an event, as JSON, without names. Values under unknown keys count as free text.
-
-    Raises:
-        msgspec.DecodeError: the text is not an event of a journal.
-    """
+    """Return an event, as JSON, without names. Values under unknown keys count as free text."""
     try:
         return msgspec.json.encode(_hidden("", decode_untrusted(_ANYTHING, event), names))
     except RecursionError:
@@ -172,7 +158,6 @@ def _hidden_key(key: str, names: NameHider) -> str:
 
 
 def _kind_of_name(key: str, within: Mapping[str, Any]) -> str:
-    """Return the key that decides how to hide a value: of a resource's `name`, its scope."""
     return str(within["scope"]) if key == "name" and "scope" in within else key
 
 
@@ -301,7 +286,6 @@ class Redaction:
         return self._words.hidden(text)
 
     def head(self, head: Head) -> Head:
-        """Return a segment's first line without names, and with another session id."""
         return msgspec.structs.replace(
             head,
             session=self._digest(head.session)[:_SESSION_DIGITS],

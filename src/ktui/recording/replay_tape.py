@@ -45,7 +45,6 @@ class ReplayClock(PausableClock):
     """A clock that stands at the beginning of a recording until `run`, and stops at its end."""
 
     def move_to(self, at_s: float) -> None:
-        """Go to a monotonic second, clamped to the recording; every sleep ends."""
         self._set_anchor(min(max(at_s, self._from_s), self._until_s))
         self._jumps += 1
         self._wake()
@@ -68,10 +67,6 @@ def parse_second(text: str, tape: Tape) -> float:
     Args:
         text: the moment. A time of day is the first one after the beginning. Times are local unless
             they have an offset.
-
-    Raises:
-        ValueError: the text is not a moment of the recording; the message says why, and which
-            moments are possible.
     """
     text = text.strip()
     if text.startswith("+"):
@@ -159,7 +154,6 @@ class TapeItem(msgspec.Struct, frozen=True):
 
     place: TapePosition
     at_s: float
-    """Second of the tape's axis; never before the previous one."""
     at: datetime
     """Wall time; a damage has the wall time of the line before."""
     what: Observation | LostPollLine | RunLine | End | Damage
@@ -173,8 +167,6 @@ class RecordedPeriod(msgspec.Struct, frozen=True):
 
 
 class _Reel(NamedTuple):
-    """A session, the number of the first line of each of its files, and its place on the axis."""
-
     session: Session
     first_seqs: tuple[int, ...]
     shift_ms: int
@@ -189,11 +181,7 @@ class Tape:
     wall times fit.
 
     Args:
-        sessions: at least one.
         axis: the axis for all sessions; None for the first session's own.
-
-    Raises:
-        FileProblem: a file can no longer be opened.
     """
 
     def __init__(self, sessions: Sequence[Session], axis: Axis | None = None) -> None:
@@ -207,7 +195,6 @@ class Tape:
 
     @property
     def stretches(self) -> list[RecordedPeriod]:
-        """The periods in which something was recorded, one per session."""
         return [reel.stretch for reel in self._reels]
 
     @property
@@ -216,7 +203,6 @@ class Tape:
 
     @property
     def first_look_s(self) -> float:
-        """The second of the first observation; of the beginning where there is none."""
         polls = (each.at_s for each in self.play() if isinstance(each.what, Observation))
         return next(polls, self.from_s)
 
@@ -232,7 +218,6 @@ class Tape:
         return self.from_s + (at - self.wall(self.from_s)).total_seconds()
 
     def play(self, after: TapePosition | None = None) -> Iterator[TapeItem]:
-        """Yield everything after a place; from the beginning without one."""
         number = 0 if after is None else after.session
         at_s = self._reels[number].stretch.from_s
         at: datetime | None = None
@@ -289,7 +274,6 @@ def _first_seq(session: Session, number: int) -> int:
 
 
 def _last_ms(session: Session) -> int:
-    """Return the ms of the last readable line."""
     for file in reversed(session.files):
         last = max(
             (each.line.ms for each in read_lines(file) if isinstance(each, GoodLine)), default=None
@@ -310,7 +294,6 @@ def _after(reel: _Reel, seq: int) -> Iterator[PlayedItem]:
 
 
 def _polls_in(reel: _Reel, number: int) -> list[tuple[int, int]]:
-    """Return the `seq` of each poll in one of a reel's files, and its number of partitions."""
     played = play_session(Session(reel.session.head, reel.session.files[number : number + 1]))
     return [
         (e.line.seq, len(e.observation.partitions)) for e in played if isinstance(e, PlayedPoll)

@@ -26,12 +26,7 @@ _KINDS = {
 
 
 def open_recording_file(path: Path) -> BinaryIO:
-    """Open a file for reading bytes.
-
-    Raises:
-        FileProblem: the path is not a regular file, so it cannot be a recording.
-        OSError: the file cannot be opened.
-    """
+    """Open a file for reading bytes."""
     file = open(path, "rb", opener=_open_without_blocking)  # noqa: SIM115 - the caller closes it
     try:
         check_regular(path, os.fstat(file.fileno()))
@@ -47,11 +42,7 @@ def _open_without_blocking(path: str, flags: int) -> int:
 
 
 def check_regular(path: Path, status: os.stat_result) -> None:
-    """Check that a path leads to a regular file.
-
-    Raises:
-        FileProblem: the path leads to something else.
-    """
+    """Check that a path leads to a regular file."""
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise FileProblem(path, None, f"{_KINDS.get(kind, 'something else')}, not a file")
@@ -59,7 +50,6 @@ def check_regular(path: Path, status: os.stat_result) -> None:
 
 CLOSED = ".jsonl.gz"
 UNFINISHED = ".tmp"
-"""Suffix of the name until the file is whole."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST = 64
 
@@ -130,8 +120,6 @@ class Unzipped:
     Attributes:
         damage: why the text ends early; None where the file is whole, or is cut off.
         cut_off: whether the end is missing that closing a file writes.
-        rest: the text after the last whole line.
-        text_bytes: the bytes unzipped so far.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -142,11 +130,7 @@ class Unzipped:
         self.text_bytes = 0
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each whole line, without its newline.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """Yield each whole line, without its newline."""
         partial = _PartialLine()
         count = 0
         for text in self._text():
@@ -165,7 +149,6 @@ class Unzipped:
         self.rest = partial.whole()
 
     def _limit_reached(self, line_bytes: int, lines: int) -> str | None:
-        """Return the limit that the text has reached; the rest of the file is not read."""
         if line_bytes > LONGEST_LINE:
             return f"a line has more than {LONGEST_LINE:,} bytes"
         if lines == MOST_LINES:
@@ -193,8 +176,6 @@ class Unzipped:
 
 
 class _PartialLine:
-    """An incomplete line; its pieces are joined once, however many they are."""
-
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self.size = 0
@@ -205,7 +186,6 @@ class _PartialLine:
             self.size += len(piece)
 
     def whole(self) -> bytes:
-        """Return the line, and begin the next one."""
         line = b"".join(self._pieces)
         self._pieces.clear()
         self.size = 0

@@ -25,9 +25,7 @@ class StoredSegment(msgspec.Struct, frozen=True):
 
     path: Path
     size: int
-    """In bytes."""
     modified_ms: int
-    """When it was last written, milliseconds since 1970."""
 
     @property
     def session(self) -> Path:
@@ -38,9 +36,7 @@ class Removal(msgspec.Struct, frozen=True):
     """The result of removing segments."""
 
     removed: tuple[StoredSegment, ...]
-    """Those that are gone by this removal; one that vanished before is not among them."""
     problems: tuple[FileProblem, ...]
-    """Why others are still there."""
 
 
 def stored_sessions(folder: Path) -> Iterator[tuple[Path, tuple[StoredSegment, ...]]]:
@@ -48,9 +44,6 @@ def stored_sessions(folder: Path) -> Iterator[tuple[Path, tuple[StoredSegment, .
 
     The folder itself may be a symbolic link. Links in it are neither followed nor yielded, nor is
     any file that no recorder can have written. A session may have no segment.
-
-    Raises:
-        FileProblem: a folder cannot be read.
     """
     for place, folders, names in os.walk(folder, onerror=_unreadable):
         folders.sort()
@@ -93,12 +86,7 @@ def remove_segments(segments: Iterable[StoredSegment]) -> Removal:
 
 
 def tidy(session: Path, folder: Path) -> None:
-    """Remove a session's folder if it is empty, and then that of its cluster.
-
-    Args:
-        session: the folder of the session, which may be gone.
-        folder: the folder in which it was found; it stays.
-    """
+    """Remove a session's folder if it is empty, and then that of its cluster."""
     with suppress(OSError):
         session.rmdir()
         if session.parent != folder:
@@ -106,7 +94,6 @@ def tidy(session: Path, folder: Path) -> None:
 
 
 def _removed(segment: StoredSegment) -> bool:
-    """Remove one segment; return whether it was still there as it was found."""
     path = segment.path
     with suppress(FileNotFoundError):
         if not is_open(path):
@@ -148,9 +135,7 @@ class KeptFor(enum.StrEnum):
     YOUNG = "young"
     """It is within the limits."""
     LIVE = "live"
-    """A recorder is writing its session."""
     RUN = "run"
-    """Its run is not over."""
     UNREAD = "unread"
     """No lake has read its session."""
 
@@ -161,7 +146,6 @@ class Retention(msgspec.Struct, frozen=True):
     older_than_s: float | None = None
     """The age of a segment's last line, in seconds."""
     keep_bytes: int | None = None
-    """The size of all segments together."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -173,7 +157,6 @@ class Choice(msgspec.Struct, frozen=True):
 
     @property
     def beyond_limits(self) -> bool:
-        """Whether segments beyond the limits stay."""
         return any(kept for reason, kept in self.staying.items() if reason is not KeptFor.YOUNG)
 
 
@@ -186,7 +169,6 @@ def choose_segments(
     """Choose which segments go.
 
     Args:
-        segments: all segments, in any order.
         now_ms: wall time, milliseconds since 1970.
         needed_for: returns why a segment must stay although it is beyond the limits; None if it
             may go. It is called for no other segment.

@@ -39,10 +39,6 @@ class SegmentWriter:
 
     The file is locked before anything is written, and the kernel frees the lock when this process
     dies. So a file that is not empty, not locked and still named .tmp was left behind.
-
-    Args:
-        path: the name of the whole file, which must not exist.
-        beside: the suffix of the name until then.
     """
 
     def __init__(self, path: Path, beside: str) -> None:
@@ -52,7 +48,6 @@ class SegmentWriter:
         self._file = os.open(self._unfinished, flags, 0o600)
         self._zip = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
         self.size = 0
-        """The bytes in the file so far."""
         try:
             os.fchmod(self._file, 0o600)  # the umask may have removed the owner's own permissions
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,7 +83,6 @@ class SegmentWriter:
 
 
 SEALING = ".sealing"
-"""Suffix of the sealed file while it is written."""
 _JUST_BEGUN_S = 3_600.0
 """A recorder writes to its file at once, so an older empty one was left behind by a power cut."""
 
@@ -97,9 +91,7 @@ class Sealed(msgspec.Struct, frozen=True):
     """The result of sealing abandoned segments."""
 
     files: tuple[Path, ...]
-    """The sealed files."""
     problems: tuple[FileProblem, ...]
-    """Why others could not be sealed; these files stay unchanged."""
 
 
 def seal(path: Path) -> Sealed:
@@ -129,7 +121,6 @@ def seal_files(unfinished_files: Iterable[Path]) -> Sealed:
 
 
 def _sealed(unfinished: Path) -> Path | None:
-    """Seal one segment; None where nothing remains or nothing is to be done."""
     with abandoned(unfinished) as file:
         if file is None:
             return None
@@ -140,7 +131,6 @@ def _sealed(unfinished: Path) -> Path | None:
 
 
 def _rewritten(file: BinaryIO, whole: Path) -> bool:
-    """Write the whole lines of a file into another; return whether there are any."""
     unzipped, count = Unzipped(file), 0
     made = whole.with_name(whole.name + SEALING)
     made.unlink(missing_ok=True)  # left by a crash
@@ -176,10 +166,6 @@ def abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
 
     Yields:
         The file; None for a segment that a recorder holds, or may have just begun.
-
-    Raises:
-        FileProblem: the path is not a regular file.
-        OSError: the file cannot be opened.
     """
     with open_recording_file(unfinished) as file:
         # A recorder locks its file before it writes anything, so an empty one may be just begun.
@@ -212,7 +198,6 @@ class SegmentLimits(msgspec.Struct, frozen=True):
     """The limits of a segment, and the interval of whole polls."""
 
     most_bytes: int
-    """The size at which a file ends, compressed."""
     longest_ms: int
     whole_every_ms: int
 
@@ -236,7 +221,6 @@ class SessionWriter:
 
     @property
     def size(self) -> int:
-        """Bytes in the files so far."""
         return self._closed_bytes + self._segment.size
 
     @property
@@ -244,7 +228,6 @@ class SessionWriter:
         return self._now_ms() - self._began_ms
 
     def poll(self, observation: Observation) -> None:
-        """Write the differences of an observation from the previous one."""
         self._make_room()
         ms = to_ms(observation.monotonic_s)
         whole = ms - self._whole_ms >= self._lengths.whole_every_ms
@@ -259,12 +242,10 @@ class SessionWriter:
         self._put(msgspec.structs.replace(line, seq=self._seq))
 
     def close(self) -> None:
-        """Write the proper end of the session, and make the last file whole."""
         self._put(End(seq=self._seq, at=wall_ms(self._clock.now()), ms=self._now_ms()))
         self._segment.close()
 
     def leave_off(self) -> None:
-        """Make the last file whole without writing the end of the session."""
         self._segment.close()
 
     def abandon(self) -> None:
@@ -293,7 +274,6 @@ class SessionWriter:
         self._seq += 1
 
     def _make_room(self) -> None:
-        """Continue in another file when this one is long enough."""
         now_ms, lengths = self._now_ms(), self._lengths
         long = now_ms - self._head.ms >= lengths.longest_ms
         if not long and self._segment.size < lengths.most_bytes:

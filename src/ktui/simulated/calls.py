@@ -20,7 +20,6 @@ _MIN_SLEEP_S = 0.001
 """Larger than any rounding error of a clock's figures."""
 PORT = 9092
 DENIED = KafkaError.CLUSTER_AUTHORIZATION_FAILED
-"""Kafka's answer to a call that is denied as a whole."""
 _NO_TOPIC = KafkaError.TOPIC_AUTHORIZATION_FAILED
 _NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 
@@ -38,13 +37,7 @@ class Calls:
         self.closed = False
 
     async def any_broker(self, call: str) -> None:
-        """Check that some healthy broker can answer.
-
-        Raises:
-            Unreachable: all brokers are down, or this client is closed.
-            TimedOut: every broker that is not down hangs.
-            NotAuthorized: the call is denied.
-        """
+        """Raise unless some healthy broker can answer."""
         self._arrive(call)
         machines = self._cluster.machines
         if not await self._wait_while(lambda: not machines.up() and bool(machines.hanging())):
@@ -55,13 +48,7 @@ class Calls:
         self._permit(call)
 
     async def broker(self, broker: int, call: str) -> None:
-        """Check that this broker can answer.
-
-        Raises:
-            Unreachable: the broker is down or unknown, or this client is closed.
-            TimedOut: the broker hangs.
-            NotAuthorized: the call is denied.
-        """
+        """Raise unless this broker can answer."""
         self._arrive(call)
         machines, where = self._cluster.machines, f"broker {broker}"
         if broker not in machines or self._cluster.controller.is_fenced(broker):
@@ -76,7 +63,6 @@ class Calls:
         self._permit(call, where)
 
     async def _wait_while(self, hanging: Callable[[], bool]) -> bool:
-        """Return whether a hanging broker resumed before the caller gave up."""
         clock = self._cluster.clock
         until_s = clock.monotonic() + TIMEOUT_S
         while hanging():
@@ -94,13 +80,7 @@ class Calls:
             cluster.catch_up()
 
     async def fresh_metadata(self) -> None:
-        """Wait until brokers know everything decided so far.
-
-        Raises:
-            Unsupported: the principal may not ask how far the controllers' log is.
-            TimedOut: brokers take longer than 5 s.
-            Unreachable: as `any_broker`.
-        """
+        """Wait until brokers know everything decided so far; TimedOut after 5 s."""
         call = "describe_quorum"
         try:
             await self.any_broker(call)

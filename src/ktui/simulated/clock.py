@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from ktui.cluster.clock import SPEEDS, Clock, PausableClock, SystemClock
 
 FIRST_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
-"""Default wall time at which a simulation begins, the same in every run."""
 
 
 _MAX_TURNS = 1_000
@@ -21,13 +20,7 @@ _MAX_TURNS = 1_000
 
 
 class VirtualClock:
-    """A clock that moves only on request and wakes sleepers as it goes.
-
-    Args:
-        start: the initial wall time, timezone-aware.
-        leaping: whether the clock leaps to the next wake-up time by itself as soon as all tasks
-            sleep. Without it only `advance` and `pass_time` move the clock.
-    """
+    """A clock that moves on request; a `leaping` one also moves by itself once all tasks sleep."""
 
     def __init__(self, start: datetime = FIRST_MOMENT, *, leaping: bool = False) -> None:
         self._start = start
@@ -56,7 +49,6 @@ class VirtualClock:
         self._seconds += seconds
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, and wake each sleeper at its own time, in order."""
         until = self._seconds + seconds
         await _run_until_idle()
         while self._next_s <= until:
@@ -143,7 +135,6 @@ class CallSchedule:
 
     @property
     def next_s(self) -> float:
-        """The second of the next call; infinity if there is none."""
         return self._entries[0][0] if self._entries else math.inf
 
     def take(self) -> ScheduledCall:

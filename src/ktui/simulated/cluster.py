@@ -16,7 +16,6 @@ from ktui.simulated.reader import SimulatedReader
 from ktui.simulated.writer import SimulatedWriter
 
 _ELECTION_S = 1.0
-"""Seconds without a controller while another takes over."""
 
 _NEEDS_CONTROLLER = (
     layout.Alter
@@ -100,7 +99,6 @@ def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
 
 
 def _after_session(cluster: SimulatedCore, broker: int, spell: int, action: ScheduledCall) -> None:
-    """Run an action once a broker's session has ended, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return
     end_s = cluster.session_end_s(broker)
@@ -111,10 +109,7 @@ def _after_session(cluster: SimulatedCore, broker: int, spell: int, action: Sche
 
 
 def _shut_down(cluster: SimulatedCore, broker: int) -> None:
-    """Move leadership off a broker and out of its ISRs, then stop it `shutdown_s` later.
-
-    By then all brokers have learned of it.
-    """
+    """Move leadership off a broker and out of its ISRs, then stop it `shutdown_s` later."""
     machines, controller = cluster.machines, cluster.controller
     if machines.power(broker) is not Power.UP or controller.is_stopping(broker):
         return
@@ -127,7 +122,6 @@ def _shut_down(cluster: SimulatedCore, broker: int) -> None:
 
 
 def _stop(cluster: SimulatedCore, broker: int, spell: int) -> None:
-    """End a broker's shutdown once there is a controller, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return
     if cluster.now_s < cluster.controller_from_s:
@@ -190,7 +184,6 @@ def _come_up(cluster: SimulatedCore, broker: int) -> None:
 
 
 def _unfence(cluster: SimulatedCore, broker: int, spell: int) -> None:
-    """Unfence a broker as soon as there is a controller, unless its power has changed by then."""
     if not cluster.machines.still(broker, spell):
         return
     if cluster.now_s < cluster.controller_from_s:
@@ -261,19 +254,15 @@ class SimulatedCluster(SimulatedCore):
     """
 
     def reader(self) -> ClusterReader:
-        """Return a reading port; closing it leaves the cluster running."""
         return SimulatedReader(self)
 
     def writer(self) -> ClusterWriter:
-        """Return a writing port; closing it leaves the cluster running."""
         return SimulatedWriter(self)
 
     def memberships(self) -> GroupMembership:
-        """Return a port to the consumer groups; closing the port leaves the groups as they are."""
         return SimulatedGroups(self)
 
     def schedule(self, due: ScheduledEvent) -> None:
-        """Apply an event at its time, or at once if that time has passed."""
         self.at(due.at_s, lambda: self.perform(due.act))
 
     def do(self, act: OutsideEvent) -> None:

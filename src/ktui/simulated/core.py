@@ -40,13 +40,7 @@ class _Members(NamedTuple):
 
 
 class Metadata:
-    """The brokers' view of the cluster.
-
-    The cost follows the changes within the lag, not the size of the cluster.
-
-    Args:
-        lag_s: seconds by which every broker is behind the controller.
-    """
+    """The brokers' view of the cluster, `lag_s` behind; it costs only what has changed since."""
 
     def __init__(self, controller: Controller, lag_s: float) -> None:
         self._controller = controller
@@ -57,7 +51,6 @@ class Metadata:
         self._members = deque([_Members(0.0, controller.registered, controller.fenced)])
 
     def changed(self, change: RecordChange, now_s: float) -> None:
-        """Record a decision, which brokers learn after the lag."""
         self._versions[change.tp.topic] += 1
         if self.lag_s <= 0:
             return
@@ -68,7 +61,6 @@ class Metadata:
         self._unseen.append((now_s + self.lag_s, tp))
 
     def note_members(self, now_s: float) -> None:
-        """Record the registered and the fenced brokers if they have changed."""
         last, controller = self._members[-1], self._controller
         now = _Members(now_s + self.lag_s, controller.registered, controller.fenced)
         if now[1:] != last[1:]:
@@ -87,11 +79,9 @@ class Metadata:
 
     @property
     def registered(self) -> frozenset[int]:
-        """The registered brokers, as brokers know them."""
         return self._members[0].registered
 
     def learn(self, now_s: float) -> None:
-        """Show brokers the decisions whose lag has passed."""
         while self._unseen and self._unseen[0][0] <= now_s:
             _, tp = self._unseen.popleft()
             self._versions[tp.topic] += 1
@@ -105,7 +95,6 @@ class Metadata:
             self._members.popleft()
 
     def topics(self) -> list[str]:
-        """Return the names of all topics that brokers know, sorted."""
         settled = self._controller.topics.keys() - self._before.keys()
         return sorted({*settled, *(name for name in self._before if self.topic(name))})
 
@@ -114,7 +103,6 @@ class Metadata:
         return self._versions[name]
 
     def topic(self, name: str) -> dict[TopicPartition, KnownRecord]:
-        """Return the partitions of a topic, by number; empty if brokers know no such topic."""
         topic = self._controller.topics.get(name)
         if topic is not None and name not in self._before:
             settled = enumerate(topic.partitions)
@@ -128,7 +116,6 @@ class Metadata:
         return found
 
     def partition(self, tp: TopicPartition) -> KnownRecord | None:
-        """Return one partition as brokers know it; None if they know no such partition."""
         unseen = self._before.get(tp.topic, {}).get(tp.partition)
         if unseen:
             return unseen[0]
@@ -148,8 +135,6 @@ RequestFault = layout.LoseRequest | layout.LoseAnswer | layout.DelayRequest
 
 
 class _DescribedTopic(NamedTuple):
-    """The states of a topic's partitions, and what they rest on."""
-
     version: int
     fenced: frozenset[int]
     states: Mapping[TopicPartition, PartitionState]
@@ -164,15 +149,7 @@ class _KnownState(NamedTuple):
 
 
 class SimulatedCore(ABC):
-    """The state that ports and outside events work on. `SimulatedCluster` adds both.
-
-    Args:
-        clock: the cluster's clock; the simulation's first moment is now.
-        seed: seed of everything random: topic ids, tides, which broker answers.
-
-    Raises:
-        ValueError: Kafka would refuse a topic of the spec.
-    """
+    """The state that ports and outside events work on. `SimulatedCluster` adds both."""
 
     def __init__(self, spec: ClusterSpec, clock: Clock, *, seed: int = 0) -> None:
         self.spec = spec
@@ -180,7 +157,6 @@ class SimulatedCore(ABC):
         self.now_s = 0.0
         """Seconds since the first moment, up to which everything has happened."""
         self.began_s = clock.monotonic()
-        """The second of the clock that is the first moment."""
         self._due = CallSchedule()
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
         self._listeners: list[Callable[[RecordChange], None]] = []
@@ -201,9 +177,7 @@ class SimulatedCore(ABC):
                 raise ValueError(f"topic {topic.name}: {made.message}")
         self.metadata.lag_s = spec.metadata_lag_s
         self.mishaps: deque[RequestFault] = deque()
-        """The mishaps of our next changes, in order."""
         self.denied: set[str] = set()
-        """The port's methods that the principal may not use."""
         self.controller_from_s = 0.0
         """The second from which there is a controller; in the future during a handover."""
         self._repeat(_UNCLEAN_ELECTIONS_S, self._elect_unclean)
@@ -215,15 +189,12 @@ class SimulatedCore(ABC):
         """Apply an event now; if it needs a controller, as soon as there is one."""
 
     def at(self, at_s: float, action: ScheduledCall) -> None:
-        """Schedule a call for the second `at_s`, or for now if that has passed."""
         self._due.enter(max(self.now_s, at_s), action)
 
     def listen(self, listener: Callable[[RecordChange], None]) -> None:
-        """Call this with each decision of the controller from now on, once it is carried out."""
         self._listeners.append(listener)
 
     def create_topic(self, spec: TopicSpec) -> WriteResult:
-        """Create a topic; an earlier, deleted topic of this name is a different one."""
         return self._create(spec, was_there=False)
 
     def _create(self, spec: TopicSpec, *, was_there: bool) -> WriteResult:
@@ -285,10 +256,7 @@ class SimulatedCore(ABC):
         return self._random.choice(live) if live else None
 
     def session_end_s(self, broker: int) -> float:
-        """Return the second at which a silent broker's session ends.
-
-        A new controller starts every session again.
-        """
+        """Return when a silent broker's session ends; a new controller restarts every session."""
         heard_s = self.machines.silent_from_s[broker]
         if not self.controller.is_fenced(broker):
             heard_s = max(heard_s, self.controller_from_s)
@@ -296,11 +264,9 @@ class SimulatedCore(ABC):
 
     @property
     def next_event_s(self) -> float:
-        """The second at which something happens next; until then, only bytes flow."""
         return min(self._due.next_s, self.replication.next_event_s())
 
     def catch_up(self) -> None:
-        """Run everything that is due by the clock."""
         until_s = self.clock.monotonic() - self.began_s
         while (next_s := self.next_event_s) <= until_s:
             self._flow_to(next_s)
@@ -311,12 +277,10 @@ class SimulatedCore(ABC):
         self.metadata.learn(self.now_s)
 
     def note_members(self) -> None:
-        """Pass the registered and the fenced brokers on to metadata and groups."""
         self.metadata.note_members(self.now_s)
         self.groups.catch_up(self.now_s, self.controller.fenced)
 
     def _flow_to(self, at_s: float) -> None:
-        """Let data flow until `at_s`, no later than the next event, and handle events there."""
         self.now_s = max(self.now_s, at_s)
         for event in self.replication.advance(self.now_s):
             self._handle(event)
@@ -331,7 +295,6 @@ class SimulatedCore(ABC):
                 self._alter_isr(tp, broker, join=False)
 
     def _alter_isr(self, tp: TopicPartition, broker: int, *, join: bool) -> None:
-        """Have the partition's leader ask the controller to add or remove an ISR member."""
         known = self.controller.get(tp)
         if self.now_s < self.controller_from_s or known is None:
             return  # a change that is not made is reported again
@@ -352,10 +315,7 @@ class SimulatedCore(ABC):
             listener(change)
 
     def described(self, name: str) -> Mapping[TopicPartition, PartitionState]:
-        """Return a topic's partitions as brokers' metadata shows them, without reassignments.
-
-        Empty where brokers know no such topic.
-        """
+        """Return a topic's partitions as brokers' metadata shows them, without reassignments."""
         version, fenced = self.metadata.version(name), self.metadata.fenced
         last = self._described.get(name)
         if last is not None and last.version == version and last.fenced is fenced:
@@ -385,8 +345,6 @@ class SimulatedCore(ABC):
         return state
 
     def _repeat(self, seconds: float, action: ScheduledCall) -> None:
-        """Run a controller's periodic task, skipping the times without a controller."""
-
         def again() -> None:
             if self.now_s >= self.controller_from_s:
                 action()
@@ -395,7 +353,6 @@ class SimulatedCore(ABC):
         self.at(self.now_s + seconds, again)
 
     def _rebalance(self) -> None:
-        """Balance leaders; where one round is not enough, the next follows at once."""
         while self.controller.rebalance_leaders() >= ELECTIONS:
             pass
 

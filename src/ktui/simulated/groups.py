@@ -28,8 +28,6 @@ LONGEST_SESSION_S = 1_800.0
 
 
 class _Present(msgspec.Struct):
-    """The current member of a group."""
-
     id: str
     metadata: bytes
     session_s: float
@@ -37,8 +35,6 @@ class _Present(msgspec.Struct):
 
 
 class _Group(msgspec.Struct):
-    """A group that has had a member; it keeps its kind and its generation."""
-
     generation: int = 0
     present: _Present | None = None
     coordinator: int | None = None
@@ -54,7 +50,6 @@ class Groups:
         self._joins = 0
         self._fenced: frozenset[int] = frozenset()
         self.stored = False
-        """Whether the topic that stores groups exists: from the first join on."""
 
     def coordinator(self, group: str) -> int | None:
         """Return the group's coordinator: the first live broker in a fixed order; None if none."""
@@ -64,7 +59,6 @@ class Groups:
 
     @property
     def names(self) -> frozenset[str]:
-        """The ids of all groups that were ever joined."""
         return frozenset(self._groups)
 
     def catch_up(self, now_s: float, fenced: frozenset[int]) -> None:
@@ -94,7 +88,6 @@ class Groups:
     def join(
         self, name: str, metadata: bytes, session_s: float, member_id: str, now_s: float
     ) -> Member | None:
-        """Join as the group's member; return None if `member_id` is not the current member's."""
         group = self._groups.setdefault(name, _Group(coordinator=self.coordinator(name)))
         self._expire(group, now_s)
         present = group.present

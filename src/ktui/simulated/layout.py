@@ -47,25 +47,20 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     A follower drops a batch that its fetch cuts off, and copies it again. The throttle counts both.
     """
     disk_bytes: int = 1_000 * GIB
-    """Space for logs, on the broker's one disk."""
     log_dirs: int = 1
-    """The number of log dirs on the disk."""
     relative_log_dirs: bool = False
     """Whether the broker's properties file names its log dirs by relative paths."""
     down: bool = False
     """Whether the broker is down at the start, as after a proper shutdown."""
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Dynamic settings of this broker alone, by Kafka's names."""
 
     @property
     def log_dir_paths(self) -> tuple[str, ...]:
-        """The log dirs; the first one also has the metadata log."""
         first = "/var/lib/kafka/data"
         return first, *(f"{first}-{number}" for number in range(2, self.log_dirs + 1))
 
     @property
     def configured_log_dirs(self) -> tuple[str, ...]:
-        """The log dirs as the broker's properties file names them (log.dirs)."""
         paths = self.log_dir_paths
         return tuple(path.removeprefix("/") for path in paths) if self.relative_log_dirs else paths
 
@@ -98,7 +93,6 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
     inbounds: tuple[float, ...] = ()
     """That rate of each partition, where they differ; `inbound` counts for those added later."""
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Topic settings by Kafka's names, such as min.insync.replicas and retention.bytes."""
     start: TopicStart = TopicStart()
     id: str | None = None
     """Its topic id, URL-safe base64; None to draw one."""
@@ -123,16 +117,13 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerSpec, ...]
     topics: tuple[TopicSpec, ...] = ()
     version: str = VERSIONS[-1]
-    """One of `VERSIONS`. It decides the completion rule, the ELR, the RF guard and the cordons."""
     name: str = "simulated"
-    """The cluster id."""
     tide: Tide = Tide()
     session_timeout_s: float = 9.0
     """broker.session.timeout.ms: from a broker's silence to its fencing."""
     lag_time_max_s: float = 30.0
     """replica.lag.time.max.ms: how long a follower may lag and stay in the ISR."""
     startup_s: float = 5.0
-    """From a broker's start to its unfencing."""
     shutdown_s: float = 2.0
     """Seconds for which a broker that shuts down is alive, but leads nothing and is in no ISR."""
     copy_start_s: float = 0.0
@@ -146,11 +137,8 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_interval_s: float = 300.0
     """leader.imbalance.check.interval.seconds."""
     broker_configs: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Static settings of every broker, by Kafka's names."""
     groups: tuple[str, ...] = ()
-    """The ids of consumer groups, beside those that clients join."""
     share_groups: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """The ids of share groups, each with the topics that it reads."""
     transactional_ids: tuple[str, ...] = ()
 
 
@@ -178,7 +166,6 @@ class Machines:
         self._spell = dict.fromkeys(self._power, 0)
         self._up, self._hanging = self._with(Power.UP), self._with(Power.HANGING)
         self.silent_from_s = dict.fromkeys(self._power, -math.inf)
-        """When each broker that is not up was last heard from, in seconds."""
 
     def __contains__(self, broker: int) -> bool:
         return broker in self._power
@@ -200,11 +187,9 @@ class Machines:
         return self._spell[broker] == spell
 
     def up(self) -> list[int]:
-        """Return the brokers that answer, in order of id."""
         return list(self._up)
 
     def hanging(self) -> list[int]:
-        """Return the brokers that accept a connection but do not answer, in order of id."""
         return list(self._hanging)
 
     def _with(self, power: Power) -> tuple[int, ...]:
@@ -224,10 +209,7 @@ class Shutdown(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A killed or stopped broker comes back with the data that it had.
-
-    A broker that is still shutting down is started once it has stopped.
-    """
+    """A killed or stopped broker comes back with the data that it had."""
 
     broker: int
 

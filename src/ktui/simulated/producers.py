@@ -59,15 +59,9 @@ class Producers:
     """Draw how long records wait, second by second, from `start` on.
 
     Seconds are those since the cluster's first moment.
-
-    Args:
-        core: the cluster, whose topics say how much is written to them.
-        seed: seed of the chance. Drawing changes nothing in the cluster.
-        keep_s: the number of seconds that are kept; None for all.
     """
 
     problem = "the canary has not written for long enough"
-    """Why no percentile is known."""
 
     def __init__(
         self,
@@ -97,9 +91,6 @@ class Producers:
 
         A canary's own partitions are not moved: it feels how busy machines are, and none of the
         waits of partitions whose replicas move.
-
-        Returns:
-            Seconds by broker; empty before the first whole window.
         """
         return percentiles_s(list(self.seconds)[-WINDOW_S:], percent)
 

@@ -49,7 +49,6 @@ class SimulatedReader:
         self._cluster = cluster
         self._calls = Calls(cluster)
         self._members: tuple[frozenset[int], frozenset[int]] | None = None
-        """The registered and the fenced brokers at the last call."""
         self._brokers: Mapping[int, Broker] = {}
 
     async def describe_cluster(self) -> ClusterDescription:
@@ -88,10 +87,6 @@ class SimulatedReader:
         }
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
-        """Return all partitions of the named topics, as late as brokers' metadata is.
-
-        With `fresh` the call waits until brokers have learned everything decided so far.
-        """
         if not names:
             return TopicsAnswer({})
         if fresh:
@@ -158,7 +153,6 @@ class SimulatedReader:
         return OffsetsAnswer(found_ends, found_starts, errors)
 
     def _missing(self, tp: TopicPartition, broker: int) -> str:
-        """Return Kafka's error name for a replica that the broker cannot answer for."""
         known = self._cluster.metadata.partition(tp)
         if known is None:
             return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
@@ -214,10 +208,7 @@ class SimulatedReader:
         return self._cluster.controller.configs.broker_config(broker)
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
-        """Return the groups or transactional ids of the internal partitions that a broker leads.
-
-        Who may not describe transactional ids is shown none, as by brokers without any grant.
-        """
+        """Without permission no transactional ids are shown, as by brokers without any grant."""
         try:
             await self._calls.broker(broker, "coordinated_ids")
         except NotAuthorized:
@@ -247,7 +238,6 @@ class SimulatedReader:
                 yield CoordinatedId(clean(group), java_hash(key), SHARE)
 
     def _keeps(self, broker: int, of: CoordinatedId, kind: CoordinatorKind) -> bool:
-        """Whether a broker leads the partition that keeps an id; without the topic none does."""
         found = self._cluster.metadata.topic(kind.topic)
         if not found:
             return False

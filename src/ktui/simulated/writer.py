@@ -24,7 +24,6 @@ from ktui.simulated.core import SimulatedCore
 
 _Part = TypeVar("_Part")
 _Effect = Callable[[Sequence[_Part]], Mapping[_Part, WriteResult]]
-"""The effect of a request once it has arrived."""
 _Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 _LOST = WriteResult(Verdict.UNKNOWN, message="sent, but its answer was lost")
@@ -62,7 +61,6 @@ class SimulatedWriter:
         return refused | await self._in_turn("alter_reassignments", rest, alter, leaves_within_s)
 
     def _refuse_other_factors(self, targets: _Targets) -> dict[TopicPartition, WriteResult]:
-        """Refuse what brokers refuse from 4.1 on; older brokers do not check."""
         refused = {}
         for tp, replicas in targets.items():
             known = self._cluster.controller.get(tp)
@@ -86,10 +84,6 @@ class SimulatedWriter:
         *,
         leaves_within_s: float | None = None,  # noqa: ARG002 - all leave at once
     ) -> Mapping[ConfigResource, WriteResult]:
-        """Change settings, with all requests sent at once.
-
-        One request takes many topics. A broker's own settings go to that broker alone.
-        """
         grouped = group_by_resource(changes)
 
         def configure(part: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
@@ -175,7 +169,6 @@ class SimulatedWriter:
         leaves_within_s: float | None,
         broker: int | None = None,
     ) -> dict[_Part, WriteResult]:
-        """Send one request after another, all within the time of one call."""
         clock = self._cluster.clock
         within_s = TIMEOUT_S if leaves_within_s is None else min(TIMEOUT_S, leaves_within_s)
         until_s = clock.monotonic() + within_s

@@ -35,12 +35,7 @@ _NEEDED = {
 
 
 def check_values(settings: Mapping[str, RawSetting]) -> dict[str, str | Secret]:
-    """Check every value by its kind, and wrap secrets.
-
-    Raises:
-        ConnectionProblem: a value is wrong; names the place, the key and the expected form, and
-            shows no secret.
-    """
+    """Check every value by its kind, and wrap secrets; no error shows a secret."""
     return {name: _value(PROPERTIES[name], setting) for name, setting in settings.items()}
 
 
@@ -137,16 +132,7 @@ _BY_NAME: Mapping[str, _Check] = {
 
 
 def check_complete(values: SettingValues, origin: Mapping[str, str], where: str) -> None:
-    """Check that the settings together are all that a connection needs.
-
-    Args:
-        values: settings, each checked.
-        origin: the place where each is set.
-        where: the place to name for a missing setting.
-
-    Raises:
-        ConnectionProblem: a setting is missing; names the key and the reason it is needed.
-    """
+    """Check that the settings together are all that a connection needs."""
     if "bootstrap.servers" not in values:
         raise ConnectionProblem(
             where, "bootstrap.servers", "is missing", "Set it, or pass --bootstrap-server"
@@ -222,7 +208,6 @@ class Connection:
     ) -> None:
         self.where = where
         self.cluster_id = cluster_id
-        """The id that the cluster has to have; None for any."""
         self.controllers: Connection | None = None
         """Leads to controllers, where the user has named them; brokers name them otherwise."""
         self._values = check_values(settings)
@@ -260,13 +245,6 @@ class Connection:
             places: the place of each of `properties` whose line is known: "config.yaml:7, context
                 prod".
             folder: the base of relative paths in `properties`; the current folder if None.
-            file: the file that holds `properties`; None if no file does.
-            command_config: a client properties file, Java's or librdkafka's.
-            bootstrap_server: the value of the option --bootstrap-server.
-            cluster_id: the id that the cluster has to have; None for any.
-
-        Raises:
-            ConnectionProblem: a setting cannot be used; names the place, the key and the fix.
         """
         settings: dict[str, RawSetting] = {}
         warnings: tuple[str, ...] = ()
@@ -283,35 +261,29 @@ class Connection:
 
     @classmethod
     def to(cls, bootstrap_server: str) -> Connection:
-        """Return a plaintext connection to `host:port[,host:port...]`."""
         return cls.of(bootstrap_server=bootstrap_server)
 
     def at(self, bootstrap_servers: str, cluster_id: str) -> Connection:
-        """Return the same settings for other addresses, `host:port,...`, of one cluster."""
         other = copy(self)
         other._values = {**self._values, "bootstrap.servers": bootstrap_servers}  # noqa: SLF001 - its own class
         other.cluster_id = cluster_id
         return other
 
     def with_controllers(self, controllers: Connection) -> Connection:
-        """Return this connection with another one that leads to the cluster's controllers."""
         other = copy(self)
         other.controllers = controllers
         return other
 
     @property
     def protocol(self) -> str:
-        """The security protocol, in Kafka's spelling."""
         return str(self._values.get("security.protocol", "PLAINTEXT"))
 
     @property
     def mechanism(self) -> str:
-        """The SASL mechanism; empty if there is no login."""
         return str(self._values.get("sasl.mechanism", ""))
 
     @property
     def bootstrap_servers(self) -> list[str]:
-        """The bootstrap addresses, each `host:port`."""
         return str(self._values["bootstrap.servers"]).split(",")
 
     @property
@@ -322,7 +294,6 @@ class Connection:
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """A sentence for each setting that turns off TLS verification, with its place."""
         if self._tls is None:
             return ()
         return tuple(
@@ -333,7 +304,6 @@ class Connection:
 
     @property
     def secret_files(self) -> dict[Path, tuple[str, ...]]:
-        """The files that hold secrets of this connection, each with its settings."""
         files: dict[Path, tuple[str, ...]] = {}
         for name, value in self._values.items():
             path = self._kept_in.get(name) if isinstance(value, Secret) else None

@@ -68,12 +68,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
         self._stale_at = 0.0
 
     def token(self) -> str:
-        """Return a token that stays valid for a while; blocks while fetching a new one.
-
-        Raises:
-            AuthenticationFailed: the endpoint refused the client, or sent no token.
-            Unreachable: the endpoint does not answer.
-        """
+        """Return a token that stays valid for a while; blocks while fetching a new one."""
         with self._lock:
             if self._token is None or _CLOCK.monotonic() >= self._stale_at:
                 self._fetch()
@@ -81,7 +76,6 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
             return self._token.reveal()
 
     def extensions(self) -> dict[str, str]:
-        """Return the SASL extensions (KIP-342)."""
         return self._extensions
 
     def _fetch(self) -> None:

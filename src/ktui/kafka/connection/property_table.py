@@ -127,8 +127,6 @@ class ConnectionProblem(Exception):
     Attributes:
         where: the file with its line, the context, or the option with the setting.
         key: the setting, under the name that its author used; empty if the error concerns them all.
-        problem: the mistake.
-        fix: the correction.
     """
 
     def __init__(self, where: str, key: str, problem: str, fix: str = "") -> None:

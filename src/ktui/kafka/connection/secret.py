@@ -27,16 +27,7 @@ class CommandFailed(Exception):
 
 
 def run_command(words: Sequence[str], folder: Path) -> str:
-    """Run a command without a shell and return its output.
-
-    Args:
-        words: the program and its arguments.
-        folder: the working folder of the command.
-
-    Raises:
-        CommandFailed: the command cannot be run, fails, prints more than 1 MiB or bytes that are
-            not text, or does not end within `LIMIT_S`. A command that had not ended was killed.
-    """
+    """Run a command without a shell and return its output; it is killed after `LIMIT_S`."""
     name = words[0]
     try:
         command = subprocess.Popen(  # noqa: S603 -- the person's own configuration names it
@@ -60,7 +51,6 @@ def run_command(words: Sequence[str], folder: Path) -> str:
 
 
 def _output(command: subprocess.Popen[bytes], name: str) -> bytes:
-    """Read a command's whole output, and wait for its end."""
     assert command.stdout is not None  # noqa: S101 -- for mypy: it was asked for
     until = time.monotonic() + LIMIT_S
     try:
@@ -75,11 +65,7 @@ def _output(command: subprocess.Popen[bytes], name: str) -> bytes:
 
 
 def _read(pipe: IO[bytes], until: float) -> bytes:
-    """Read to the end, or until the output exceeds the limit.
-
-    Raises:
-        TimeoutError: the end did not come in time.
-    """
+    """Read to the end, or until the output exceeds the limit."""
     output = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
@@ -134,9 +120,6 @@ def fetch_value(source: Mapping[object, object], where: str, key: str, folder: P
 
     A file's path may be relative to `folder`; a command runs without a shell. One trailing line end
     is cut off. An error never repeats the content of a file or the output of a command.
-
-    Raises:
-        ConnectionProblem: the source has another form, or the value cannot be read, or is empty.
     """
     given = next(iter(source.values()), None)
     named = isinstance(given, str) or (isinstance(given, list) and "command" in source)

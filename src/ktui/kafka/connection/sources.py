@@ -59,12 +59,7 @@ _SIMILARITY = 0.85
 
 
 def jaas_settings(text: str, mechanism: str | None, where: str) -> dict[str, str]:
-    """Translate a JAAS entry into librdkafka's settings.
-
-    Raises:
-        ConnectionProblem: the text is not a JAAS entry, or its login module is unknown or not for
-            `mechanism`. The error never repeats the text itself.
-    """
+    """Translate a JAAS entry into librdkafka's settings; no error repeats the text."""
 
     def problem(text: str, fix: str = _FORM) -> ConnectionProblem:
         return ConnectionProblem(where, "sasl.jaas.config", text, fix)
@@ -110,11 +105,7 @@ class FileEntry(NamedTuple):
 
 
 def read_entries(path: Path) -> list[FileEntry]:
-    """Read a file in the format of java.util.Properties; the last entry for a key wins, as in Java.
-
-    Raises:
-        ConnectionProblem: the file cannot be read, or has an escape that Java would refuse.
-    """
+    """Read a java.util.Properties file; the last entry for a key wins, as in Java."""
     import javaproperties  # noqa: PLC0415 - it imports urllib and XML, and few calls have a file
 
     try:
@@ -149,9 +140,7 @@ class RawSetting(NamedTuple):
     where: str
     """The file with its line, the context, or the option."""
     folder: Path
-    """The base of a relative path in the value."""
     kept_in: Path | None = None
-    """The file that holds the value; None if no file does."""
 
 
 def from_mapping(
@@ -161,18 +150,7 @@ def from_mapping(
     file: Path | None = None,
     places: Mapping[str, str] = NO_PLACES,
 ) -> dict[str, RawSetting]:
-    """Read a context's `properties`, which `file` holds; an unknown name is an error.
-
-    Args:
-        properties: the settings.
-        where: the place of all of them.
-        folder: the base of relative paths in values.
-        file: the file that holds them; None if no file does.
-        places: the place of each setting whose line is known.
-
-    Raises:
-        ConnectionProblem: a name or a value is wrong; names its place and the key.
-    """
+    """Read a context's `properties`, which `file` holds; an unknown name is an error."""
     given: dict[str, RawSetting] = {}
     for key, value in properties.items():
         name = str(key)
@@ -189,9 +167,6 @@ def from_file(path: Path) -> tuple[dict[str, RawSetting], list[str]]:
 
     Returns:
         The settings, and the names of those that a connection does not use.
-
-    Raises:
-        ConnectionProblem: a name or a value is wrong; names the file, the line and the key.
     """
     given, ignored = {}, []
     for key, value, line in read_entries(path):
@@ -213,7 +188,6 @@ def from_file(path: Path) -> tuple[dict[str, RawSetting], list[str]]:
 
 
 def _kept_in(value: object, folder: Path, file: Path | None) -> Path | None:
-    """Return the file that holds a value: the settings' own, or the one that the value names."""
     if not isinstance(value, Mapping):
         return file
     return folder / Path(str(value["file"])).expanduser() if "file" in value else None
@@ -241,7 +215,6 @@ def _is_secret(name: str) -> bool:
 
 
 def _translated(given: Mapping[str, RawSetting]) -> dict[str, RawSetting]:
-    """Rename every setting to librdkafka's name, and translate Java's stores and login modules."""
     settings = {CANONICAL[name]: value for name, value in given.items() if name in CANONICAL}
     stores = {name: (v.value, v.where) for name, v in given.items() if name in JAVA_STORES}
     folder = next((v.folder for v in given.values()), Path())

@@ -33,11 +33,7 @@ _BLOCK = re.compile(r"(-----BEGIN ([A-Z0-9 ]+)-----)(.*?)(-----END \2-----)", re
 
 
 def store_settings(java: StoreSettings) -> dict[str, tuple[str, str]]:
-    """Translate ssl.truststore.* and ssl.keystore.* into librdkafka's settings.
-
-    Raises:
-        ConnectionProblem: a store that is not PEM, with the command that converts it.
-    """
+    """Translate ssl.truststore.* and ssl.keystore.* into librdkafka's settings."""
     found = {}
     if trusted := java.get("ssl.truststore.certificates"):
         found["ssl.ca.pem"] = (pem_lines(trusted[0]), trusted[1])
@@ -97,15 +93,7 @@ TlsValues = Mapping[str, str | Secret]
 
 
 def ssl_context_for(values: TlsValues, origin: Mapping[str, str]) -> ssl.SSLContext:
-    """Build the client's SSL context.
-
-    Args:
-        values: validated settings under librdkafka's names.
-        origin: the place where each of them is set, for errors.
-
-    Raises:
-        ConnectionProblem: a certificate, key or CRL that cannot be used; names the setting.
-    """
+    """Build the client's SSL context."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if values.get("ssl.endpoint.identification.algorithm") == "none":
@@ -136,7 +124,6 @@ def _trust(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]
 
 
 def _load_identity(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]) -> None:
-    """Load the client certificate and its key, if they are set."""
     certificate, key = (_setting_of(values, f"ssl.{what}") for what in ("certificate", "key"))
     if certificate is None or key is None:
         return

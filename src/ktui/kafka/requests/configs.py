@@ -97,12 +97,7 @@ async def read_settings(
     """Read the present settings of resources.
 
     Args:
-        ask: sends the request.
-        resources: the topics and brokers to read.
         names: the settings to return; if empty, those set on the resource itself.
-
-    Returns:
-        The settings, and for each resource that could not be read the reason.
     """
     scopes = [(_KINDS[resource.scope], resource.name) for resource in resources]
     try:

@@ -34,7 +34,6 @@ WITHIN_S = 5.0
 _LINGER_S = 0.05
 """Longer than a controller holds a record back (controller.quorum.append.linger.ms, 25 ms)."""
 _ONE_BROKER_WITHIN_S = 2.0
-"""Seconds to wait for one particular broker."""
 _PAUSE_S = 0.02
 _PROGRESS_LIMIT_S = 1.0
 """Seconds for a broker to report how far it has read; another broker may be as far."""
@@ -50,7 +49,6 @@ class UpToDateBrokers:
     """The brokers that know everything that was answered before a given moment.
 
     Args:
-        wire: the connections to the brokers.
         offset: of the last record that was decided by that moment.
     """
 
@@ -62,12 +60,7 @@ class UpToDateBrokers:
 
     @classmethod
     async def as_of_now(cls, wire: Wire) -> UpToDateBrokers:
-        """Return the brokers that are up to date as of this moment.
-
-        Raises:
-            Unsupported: the cluster does not report its log, or not to this principal.
-            TimedOut: no controller answered in time.
-        """
+        """Return the brokers up to date as of now; Unsupported if the log's end is not reported."""
         try:
             await asyncio.sleep(_LINGER_S)
             return cls(wire, await _last_record(wire))
@@ -77,12 +70,7 @@ class UpToDateBrokers:
             ) from denied
 
     async def ask(self, purpose: Purpose, build: RequestFactory) -> Any:
-        """Send a read to an up-to-date broker, and to another one if that fails.
-
-        Raises:
-            Unsupported: brokers do not report how far they have read.
-            TimedOut: no broker has caught up, or answered, in time.
-        """
+        """Send a read to an up-to-date broker, and to another one if that fails."""
         most_s = self._wire.timeout_s
         until_s = time.monotonic() + most_s
         limit_s = min(FIRST_S, most_s)
@@ -98,13 +86,7 @@ class UpToDateBrokers:
             limit_s = min(2 * limit_s, most_s)
 
     async def wait_for(self, broker: int) -> None:
-        """Wait until this particular broker has caught up.
-
-        Raises:
-            Unsupported: the broker does not report how far it has read.
-            Unreachable: the broker is down.
-            TimedOut: the broker has not caught up in time.
-        """
+        """Wait until this particular broker has caught up."""
         until_s = time.monotonic() + _ONE_BROKER_WITHIN_S
         while await self._metadata_offset(broker) < self._offset:
             if time.monotonic() >= until_s:
@@ -144,7 +126,6 @@ class UpToDateBrokers:
 
 
 async def _last_record(wire: Wire) -> int:
-    """Return the offset of the last record in the leading controller's log."""
     until_s = time.monotonic() + min(WITHIN_S, wire.timeout_s)
     while True:
         log = (await wire.ask(_QUORUM, quorum_request)).topics[0].partitions[0]
@@ -200,12 +181,7 @@ class ControllerWire(Wire):
 
 
 async def find_controllers(wire: Wire) -> str:
-    """Return the controllers' addresses, as brokers name them: `host:port,...`.
-
-    Raises:
-        Unsupported: brokers do not name them.
-        ClusterError: no broker answers.
-    """
+    """Return the controllers' addresses, as brokers name them: `host:port,...`."""
     answer = await wire.ask(_FIND, quorum_request)
     listeners = [node.listeners[0] for node in answer.nodes or () if node.listeners]
     if not listeners:

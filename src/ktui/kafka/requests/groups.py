@@ -65,7 +65,6 @@ class OfflineStore(NamedTuple):
 
     tp: TopicPartition
     down: tuple[int, ...]
-    """The brokers that have a replica of it and are down."""
 
 
 def offline_store(answer: Any, group: str) -> OfflineStore | None:
@@ -131,10 +130,7 @@ def join_request(group: str, metadata: bytes, session_s: float, member_id: str) 
 
 
 def sync_request(group: str, member: Member) -> Any:
-    """Build the sync that completes a join.
-
-    Brokers do not show the member in full without an assignment.
-    """
+    """Build the sync that completes a join; without it brokers do not show the whole member."""
     assignment = SyncGroupRequest.SyncGroupRequestAssignment
     return SyncGroupRequest(
         group_id=group,

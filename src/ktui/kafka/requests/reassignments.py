@@ -66,11 +66,7 @@ class RulesInForce:
         self._asked_s: float | None = None
 
     async def now(self, brokers: Collection[int]) -> ReassignmentRules:
-        """Return the rules; the defaults where the cluster does not tell its version.
-
-        Args:
-            brokers: the live brokers.
-        """
+        """Return the rules; the defaults where the cluster does not tell its version."""
         now_s = time.monotonic()
         if self._asked_s is None or now_s - self._asked_s >= _EVERY_S:
             self._asked_s = now_s

@@ -55,9 +55,6 @@ class Sender(Generic[Part]):
     """Sends changes of one kind, each of them once.
 
     Args:
-        wire: the connections to the brokers.
-        purpose: what the changes are for.
-        read_answer: reads an answer.
         needs: the permission to change one part; by default that of `purpose`.
     """
 
@@ -76,11 +73,7 @@ class Sender(Generic[Part]):
     async def in_turn(
         self, changes: Sequence[BatchedRequest[Part]], deadline: SendDeadline = ANY_TIME
     ) -> dict[Part, WriteResult]:
-        """Send the changes one after the other, all within the wire's limit.
-
-        Raises:
-            ClusterError: nothing at all was sent.
-        """
+        """Send the changes one after the other; raise only if nothing at all was sent."""
         until = _CLOCK.monotonic() + self._wire.timeout_s
         outcomes = []
         for change in changes:
@@ -92,11 +85,7 @@ class Sender(Generic[Part]):
     async def together(
         self, changes: Sequence[BatchedRequest[Part]], deadline: SendDeadline = ANY_TIME
     ) -> dict[Part, WriteResult]:
-        """Send all changes at once.
-
-        Raises:
-            ClusterError: nothing at all was sent.
-        """
+        """Send all changes at once; raise only if nothing at all was sent."""
         limit = self._wire.timeout_s
         outcomes = await asyncio.gather(*(self._outcome(each, limit, deadline) for each in changes))
         failures = [outcome for outcome in outcomes if isinstance(outcome, ClusterError)]
@@ -107,7 +96,6 @@ class Sender(Generic[Part]):
     async def _outcome(
         self, change: BatchedRequest[Part], limit_s: float, deadline: SendDeadline
     ) -> Mapping[Part, WriteResult] | ClusterError:
-        """Return the result for each part, or the error if the request was not sent."""
         if limit_s <= 0:
             return TimedOut(self._purpose.attempted, answer="no time was left to send it")
         try:

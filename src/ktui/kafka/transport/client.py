@@ -62,7 +62,6 @@ class AnswerLost(TimedOut):
 
     @classmethod
     def at(cls, node: NodeId, attempted: str, where: str, answer: str) -> Self:
-        """Return the error for a request that was sent to `node`."""
         lost = cls(attempted, where=where, answer=answer)
         lost.node = node if isinstance(node, int) else None
         return lost
@@ -72,8 +71,6 @@ class Wire:
     """The connections to one cluster. Opens at the first request.
 
     Args:
-        connection: where the cluster is, and how to log in.
-        timeout_s: seconds for each call; None for the connection's own limit.
         changes: whether the wire sends changes. Closing such a connection drops the bytes that the
             operating system has not sent yet. Otherwise it would keep sending them for minutes.
     """
@@ -101,17 +98,7 @@ class Wire:
         broker: int | None = None,
         limit_s: float | None = None,
     ) -> Any:
-        """Send a read, and retry it on failure: a read changes nothing.
-
-        Args:
-            purpose: what the read is for, for the error.
-            build: makes the request.
-            broker: the broker to ask; any healthy one if None.
-            limit_s: seconds, instead of the wire's own limit.
-
-        Raises:
-            ClusterError: no broker answered within the limit, or the answer as a whole is an error.
-        """
+        """Send a read, and retry it on failure: a read changes nothing."""
         attempts = Attempts(self.timeout_s if limit_s is None else limit_s, hasty=True)
         return await self._call(purpose, build, broker, attempts, change=False)
 
@@ -125,13 +112,6 @@ class Wire:
         leave: SendDeadline = ANY_TIME,
     ) -> Any:
         """Send a change once. It is sent again only after NOT_CONTROLLER, which has no effect.
-
-        Args:
-            purpose: what the change is for, for the error.
-            build: makes the request.
-            broker: the broker to send it to; any healthy one, which forwards it, if None.
-            limit_s: seconds, instead of the wire's own limit.
-            leave: the deadline for sending it.
 
         Raises:
             AnswerLost: the change was sent, and its effect is unknown.
@@ -147,7 +127,6 @@ class Wire:
         return [node for node in self._nodes(None) if isinstance(node, int)]
 
     def learn(self, brokers: Iterable[Broker]) -> None:
-        """Update the addresses of the live brokers from a fresh answer."""
         known = [
             MetadataResponse.MetadataResponseBroker(b.id, b.host, b.port, b.rack, version=1)
             for b in brokers
@@ -209,14 +188,12 @@ class Wire:
     def _raise_unless_retriable(
         self, error: ClusterError, purpose: Purpose, node: NodeId, call: Call, *, change: bool
     ) -> None:
-        """Raise unless another attempt is both safe and useful."""
         if change and call.left:
             raise AnswerLost.at(node, purpose.attempted, error.where, error.answer) from error
         if not isinstance(error, Unreachable | TimedOut):
             raise error
 
     async def _once(self, purpose: Purpose, request: Any, node: NodeId, call: Call) -> Any:
-        """Make one attempt on one node; every failure is raised as a `ClusterError`."""
         context = self._context(purpose, node)
         if self._closed:
             raise context.error(Unreachable, _CLOSED)
@@ -232,7 +209,6 @@ class Wire:
         return answer
 
     async def _exchange(self, node: NodeId, request: Any, call: Call) -> Any:
-        """Run one exchange on the IO thread and await it here."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Any] = loop.create_future()
         exchange = self._pool.call_soon(self._pool.exchange, node, request, call)

@@ -24,10 +24,7 @@ log = logging.getLogger("ktui.kafka.client")
 
 
 class _Forward(logging.Handler):
-    """A handler that forwards a client's record as a debug record of ktui."""
-
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the client's level and message; its traceback would add nothing."""
         log.debug("%s %s: %s", record.levelname, record.name, record.getMessage())
 
 
@@ -136,7 +133,6 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        """Open a connection to `node`, plaintext or TLS, and complete the TLS handshake."""
         sock = await self._open(node, timeout_at)
         try:
             if not self.ssl_enabled:
@@ -191,7 +187,6 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
                 await self._net.wait_write(sock, timeout_at=timeout_at)
 
     def _resolve(self, host: str, port: int) -> Any:
-        """Return a kafka-python Future of the addresses of a host."""
         answer = Future()
         try:
             numeric = socket.AI_NUMERICHOST
@@ -248,7 +243,6 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
 
 
 def _share(timeout_at: float | None, addresses: int) -> float | None:
-    """Return the time by which the next of the remaining addresses must have answered."""
     if timeout_at is None:
         return None
     now = time.monotonic()
@@ -266,7 +260,6 @@ class Call:
         self.left = False
         """Whether the request may have reached the broker."""
         self.connection: Any = None
-        """The connection, set as soon as it is being opened."""
         self.accepted = False
         """Whether the broker has completed the handshake and accepted our login."""
 
@@ -276,7 +269,6 @@ class Call:
         return self.connection is not None and self.connection.parser is not None
 
     def left_s(self) -> float:
-        """Seconds left of the call's limit."""
         return self._until - time.monotonic()
 
     def leave(self) -> bool:

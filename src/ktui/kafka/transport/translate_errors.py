@@ -80,12 +80,10 @@ class CallContext(NamedTuple):
     where: str
     protocol: str
     mechanism: str
-    """The SASL mechanism; empty if there is none."""
     known: bool
     """Whether the cluster has answered before, which proves that it is Kafka."""
 
     def error(self, kind: type[ClusterError], answer: str, fix: str = "") -> ClusterError:
-        """Return an error of one kind about this call."""
         return kind(self.attempted, where=self.where, answer=clean(answer), fix=fix)
 
 
@@ -115,7 +113,6 @@ def most_informative(failures: Sequence[ClusterError]) -> ClusterError:
 
 
 def _message(error: BaseException) -> str:
-    """Return an error's own message, without the class name that kafka-python prepends."""
     return " ".join(str(arg) for arg in error.args) or type(error).__name__
 
 
@@ -212,7 +209,6 @@ def _network_error(error: Any, context: CallContext, call: Call) -> ClusterError
 
 
 def _closed_error(error: BaseException, context: CallContext, call: Call) -> ClusterError:
-    """Return the error for a connection that the peer closed; it depends on the progress made."""
     cause = error.args[0] if error.args else None
     if isinstance(cause, ssl.SSLError):
         return _tls_error(cause, context, call)
@@ -227,7 +223,6 @@ def _closed_error(error: BaseException, context: CallContext, call: Call) -> Clu
 
 
 def _login_error(error: Any, context: CallContext, _call: Call) -> ClusterError:
-    """Return the error for an error code in answer to the handshake or to the credentials."""
     match error:
         case UnsupportedSaslMechanismError():
             fix = "Set sasl.mechanism to one that the listener enables"
@@ -262,7 +257,6 @@ _TRANSLATORS: tuple[tuple[tuple[type[BaseException], ...], _Translator], ...] = 
     ((KafkaConnectionError, Cancelled), _closed_error),
     ((BrokerResponseError,), _login_error),
 )
-"""The translator for each kind of error; the first that fits is used."""
 
 
 NodeId = int | str
@@ -280,9 +274,7 @@ class Attempts:
     """The attempts of one call, bounded by its time and by two for each node.
 
     Args:
-        limit_s: seconds for the whole call.
         hasty: whether to ask another node while the first answer may still come.
-        leave: the deadline for sending a request.
     """
 
     def __init__(
@@ -295,7 +287,6 @@ class Attempts:
         self._failures: list[ClusterError] = []
 
     def left_s(self) -> float:
-        """Seconds left for the whole call."""
         return self._until - time.monotonic()
 
     def choose(self, nodes: Sequence[NodeId]) -> tuple[NodeId, Call] | None:
@@ -319,11 +310,9 @@ class Attempts:
 
     @property
     def too_late(self) -> bool:
-        """Whether the deadline for sending a request has passed."""
         return self._deadline.passed
 
     def failed(self, node: NodeId, error: ClusterError, *, for_good: bool) -> None:
-        """Record a failure; `for_good` if the node is not worth another attempt in this call."""
         self._failed[node] += _MOST_FAILURES if for_good else 1
         self._failures.append(error)
 
@@ -333,5 +322,4 @@ class Attempts:
 
     @property
     def failure(self) -> ClusterError | None:
-        """The error to report after every attempt failed; None without a failure."""
         return most_informative(self._failures) if self._failures else None

@@ -139,7 +139,6 @@ def _awaited(now: _Assignment, target: Brokers, rules: VersionRules) -> set[int]
 
 
 def _offline(before: Registration, wish: RequestedChange, now: _Assignment) -> Brokers:
-    """Return the replicas whose log dir has failed, of those that are still assigned."""
     if wish.failed is None and not before.offline:
         return ()
     return tuple(b for b in now.replicas if b in before.offline or b == wish.failed)
@@ -203,7 +202,6 @@ class Assignable(NamedTuple):
     rules: VersionRules
 
     def problem(self, target: Brokers) -> str:
-        """Return why no partition can have these replicas; empty if one can."""
         if not target:
             return "The manual partition assignment includes an empty replica list."
         previous = None
@@ -236,8 +234,6 @@ def request_move(
     nothing. For the same reason a target that drops an adding replica may never complete.
 
     Args:
-        target: the target replicas, preferred leader first.
-        brokers: the brokers that the target may name.
         guarded: whether a different replication factor is refused (KIP-860).
     """
     problem = brokers.problem(target)
@@ -329,7 +325,6 @@ def new_partitions(
     has made that one's list longer.
 
     Args:
-        count: the number of partitions that the topic is to have.
         assignment: the replicas of each new partition; None to place them here.
     """
     begin = len(topic.partitions)

@@ -75,7 +75,6 @@ NO_SUCH_TOPIC = refused(
 )
 
 NO_SUCH_TOPIC_TO_EXTEND = refused(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "")
-"""Sent without a message, as every Kafka client has a standard one."""
 
 
 def nothing_to_alter(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
@@ -165,13 +164,7 @@ _UNSET = dict.fromkeys(REPLICAS, Setting("", ConfigSource.DEFAULT))
 
 
 class Configs:
-    """The settings of a cluster: of each topic, of each broker, and the static ones of all brokers.
-
-    Args:
-        spec: the brokers and their static settings.
-        rules: the rules of the version. With an ELR some changes are forbidden.
-        registered: the brokers that are registered at any moment; by default all of `spec`.
-    """
+    """The settings of each topic and each broker, and the static ones of all brokers."""
 
     def __init__(
         self,
@@ -192,7 +185,6 @@ class Configs:
         }
 
     def create(self, topic: str, values: Mapping[str, str]) -> WriteResult:
-        """Set the initial settings of a topic that is about to be created."""
         try:
             self._check_topic(values)
         except ConfigRefused as refusal:
@@ -296,7 +288,6 @@ class Configs:
         return cordoned_paths(value, spec.log_dir_paths)
 
     def _of_broker_alone(self, resource: ConfigResource) -> dict[str, Setting]:
-        """Return what a broker reports of its log dirs, with nothing changed dynamically."""
         broker = self._brokers.get(resource.name)
         if broker is None:
             return {}
@@ -310,7 +301,6 @@ class Configs:
         return self._dynamic.get(resource, {})
 
     def described(self, resource: ConfigResource) -> Mapping[str, Setting] | None:
-        """Return the settings of a resource as they stand; None if there is no such topic."""
         if resource.scope is ConfigScope.TOPIC and resource.name not in self._topics:
             return None
         own, every = self.of(resource), self.of(_EVERY_BROKER)
@@ -343,11 +333,7 @@ class Configs:
         return None if kept < 0 else kept
 
     def throttled(self, topic: str, key: str) -> frozenset[tuple[int, int]] | str:
-        """Return the throttled replicas of a topic as (partition, broker), or `ALL`.
-
-        Args:
-            key: Kafka's name of the setting, which selects the leaders' or the followers' list.
-        """
+        """Return the throttled replicas of a topic as (partition, broker), or `ALL`."""
         listed = [part for part in schema.parts(self.of_topic(topic, key, "")) if part]
         if listed == [ALL]:
             return ALL
@@ -395,7 +381,6 @@ def _check_broker(values: Mapping[str, str]) -> None:
 
 
 def _settings_in(spec: ClusterSpec) -> ConfigValues:
-    """Return the static settings for which a spec has its own fields."""
     return {
         schema.REBALANCE: str(spec.auto_leader_rebalance).lower(),
         schema.REBALANCE_INTERVAL: str(int(spec.rebalance_interval_s)),

@@ -38,17 +38,13 @@ RECORDS = 10_000
 """Records that one request may produce; partitions beyond this limit are not altered."""
 
 ELECTIONS = 1_000
-"""Most leaders elected in one round of balancing."""
 
 
 class Controller:
     """The records of a cluster, changed by the KRaft rules of one version.
 
     Args:
-        spec: the brokers, the version and the settings of brokers. Topics are created by the
-            caller.
         notify: called with each change of a partition's record, once and in order.
-        seed: seed of the topic ids.
     """
 
     def __init__(
@@ -105,12 +101,7 @@ class Controller:
         count: int,
         assignment: Sequence[Brokers] | None,
     ) -> WriteResult:
-        """Add partitions to a topic, empty and in sync from the start.
-
-        Args:
-            count: the number of partitions that it is to have.
-            assignment: the replicas of each new partition; None to place them here.
-        """
+        """Add partitions to a topic, empty and in sync from the start; None places them here."""
         topic = self.topics.get(name)
         if topic is None:
             return configs.NO_SUCH_TOPIC_TO_EXTEND
@@ -121,7 +112,6 @@ class Controller:
         return configs.DONE
 
     def _assignable(self) -> Assignable:
-        """Return the brokers, and which of them have all their working log dirs cordoned."""
         cordoned = (b for b, dirs in self._working.items() if self.configs.cordoned(b) >= dirs)
         return Assignable(self._members, frozenset(cordoned), self.rules)
 
@@ -134,7 +124,6 @@ class Controller:
 
     @property
     def fenced(self) -> frozenset[int]:
-        """The fenced brokers: down, or not yet up."""
         return frozenset(self._members.fenced)
 
     def is_fenced(self, broker: int) -> bool:
@@ -144,19 +133,13 @@ class Controller:
         return self._members.stopping(broker)
 
     def fence(self, broker: int) -> None:
-        """Fence a broker: remove it from every ISR, and elect other leaders.
-
-        Does nothing for a broker that is fenced already.
-        """
+        """Fence a broker: remove it from every ISR, and elect other leaders."""
         if not self.is_fenced(broker):
             self._members.fence(broker)
             self._remove_from_isrs(broker)
 
     def unfence(self, broker: int) -> None:
-        """Unfence a broker.
-
-        The broker leads at once where there is no leader and the broker has the data.
-        """
+        """Unfence a broker, which leads at once where there is no leader and it has the data."""
         self._members.unfence(broker)
         self._redecide((tp, self._known(tp)) for tp in self._records.leaderless)
 
@@ -176,12 +159,10 @@ class Controller:
         return configs.DONE
 
     def controlled_shutdown(self, broker: int) -> None:
-        """Begin a broker's proper shutdown: remove it from every ISR, and elect other leaders."""
         self._members.stop(broker)
         self._remove_from_isrs(broker)
 
     def clean_start(self, broker: int) -> None:
-        """Register a broker that had shut down properly; it is fenced at first."""
         self._members.register(broker)
         if self.rules.starting_leaves_out:
             self._remove_from_isrs(broker)
@@ -195,7 +176,6 @@ class Controller:
         self._redecide(self._records.on(broker), without=broker, unclean_shutdown=broker)
 
     def lose_log_dir(self, broker: int, path: str, partitions: Iterable[TopicPartition]) -> None:
-        """Record that a log dir with these replicas has failed, and elect other leaders."""
         self._working[broker].discard(path)
         self._redecide(((tp, self._known(tp)) for tp in partitions), without=broker, failed=broker)
 
@@ -211,7 +191,6 @@ class Controller:
         unclean_shutdown: int | None = None,
         failed: int | None = None,
     ) -> None:
-        """Decide ISR and leader of partitions again, with one broker removed from the ISR."""
         decisions = []
         for tp, known in concerned:
             isr = tuple(b for b in known.isr if b != without)
@@ -230,11 +209,7 @@ class Controller:
         *,
         allow_replication_factor_change: bool,
     ) -> dict[TopicPartition, WriteResult]:
-        """Start reassignments, or cancel them with None, in one request.
-
-        Each partition has its own result. Brokers before 4.1 ignore
-        `allow_replication_factor_change`.
-        """
+        """Start reassignments, or cancel them with None; brokers before 4.1 ignore the flag."""
         guarded = self.rules.guards_replication_factor and not allow_replication_factor_change
         results: dict[TopicPartition, WriteResult] = {}
         decisions: list[NextRecord] = []
@@ -265,7 +240,6 @@ class Controller:
         return wish if isinstance(wish, WriteResult) else self._decide(tp, known, wish)
 
     def elect(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, WriteResult]:
-        """Elect the preferred leaders of partitions, in one request."""
         outcomes = {tp: self._elect(tp) for tp in partitions}
         decisions = [(tp, o) for tp, o in outcomes.items() if isinstance(o, Registration)]
         if len(decisions) > RECORDS:
@@ -286,10 +260,6 @@ class Controller:
         """Change the ISR on behalf of a partition's leader (AlterPartition, KIP-497).
 
         The change may complete a reassignment.
-
-        Args:
-            isr: the brokers in sync, in the order in which they are kept.
-            leader: the broker that sends the request.
 
         Returns:
             Kafka's name for the error; None for success. NEW_LEADER_ELECTED is not a refusal: the
@@ -316,22 +286,11 @@ class Controller:
         return None if after.leader == leader else KafkaError.NEW_LEADER_ELECTED
 
     def rebalance_leaders(self, most: int = ELECTIONS) -> int:
-        """Elect preferred leaders where other brokers lead, as auto.leader.rebalance.enable does.
-
-        Returns:
-            The number of changed partitions, at most `most`. At `most` a controller runs the next
-            round at once.
-        """
+        """Elect preferred leaders as auto.leader.rebalance.enable does; return how many."""
         return self._elect_some(self._records.imbalanced, Election.PREFERRED, most)
 
     def elect_unclean_leaders(self, most: int = ELECTIONS) -> int:
-        """Elect any live replica for leaderless partitions whose topic allows unclean elections.
-
-        Controllers do so every five minutes, for topics that have since come to allow it.
-
-        Returns:
-            As `rebalance_leaders`.
-        """
+        """Elect any live replica where unclean elections are allowed, as Kafka does every 5 min."""
         allowed = (tp for tp in self._records.leaderless if self.configs.unclean(tp.topic))
         return self._elect_some(allowed, Election.UNCLEAN, most)
 

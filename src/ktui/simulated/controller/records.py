@@ -86,13 +86,11 @@ class Membership:
         self.active.discard(broker)
 
     def register(self, broker: int) -> None:
-        """Register a started broker; it is fenced until it has caught up with the metadata."""
         self._stopping.discard(broker)
         self.registered.add(broker)
         self.fence(broker)
 
     def unregister(self, broker: int) -> None:
-        """Remove a broker's registration; it counts as fenced until it registers again."""
         self.registered.discard(broker)
         self.fence(broker)
 
@@ -125,15 +123,10 @@ _KNUTH = 2**64 - 7_046_029_254_386_353_131
 """Kafka multiplies hash codes with it and takes the highest of 64 bits for the slot."""
 
 NextRecord = tuple[TopicPartition, Registration]
-"""A partition and its next record."""
 
 
 class Records:
-    """The controller's records. Each change to them is reported once, in order.
-
-    Args:
-        seed: seed of the topic ids, so that histories repeat.
-    """
+    """The controller's records. Each change to them is reported once, in order."""
 
     def __init__(self, notify: Callable[[RecordChange], None], *, seed: int) -> None:
         self._notify = notify
@@ -161,7 +154,6 @@ class Records:
     def create(
         self, name: str, partitions: Iterable[Registration], topic_id: str | None = None
     ) -> None:
-        """Record a new topic, with an id of its own unless one is given."""
         drawn = base64.urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
         self.topics[name] = TopicRecords(name, topic_id or drawn, [])
         self.extend(name, partitions)
@@ -191,7 +183,6 @@ class Records:
             self._notify(RecordChange(tp, topic.id, known, None))
 
     def commit(self, decisions: Iterable[NextRecord]) -> None:
-        """Record decisions, all of which were based on the records as they were before."""
         for tp, after in decisions:
             topic = self.topics[tp.topic]
             before = topic.partitions[tp.partition]

@@ -155,7 +155,6 @@ BROKER: Mapping[str, SettingType] = {
 """The settings of brokers that are checked; a broker accepts settings with unknown names."""
 
 BROKER_NAMES = {CLEANUP: "log.cleanup.policy", RETENTION: "log.retention.bytes"}
-"""Brokers' own names for topic settings that they call differently."""
 
 REBALANCE = "auto.leader.rebalance.enable"
 REBALANCE_INTERVAL = "leader.imbalance.check.interval.seconds"
@@ -168,19 +167,13 @@ STATIC = frozenset({REBALANCE, REBALANCE_INTERVAL, FETCH_BACKOFF, LAG_TIME, TIER
 
 
 ConfigValues = dict[str, str]
-"""Settings by name."""
 
 LONGEST = 32_767
 """Maximum length of a value, in characters."""
 
 
 class ConfigRefused(Exception):
-    """A refused change of settings, in Kafka's words.
-
-    Attributes:
-        code: Kafka's name for the error.
-        message: the message of a broker or the controller.
-    """
+    """A refused change of settings, in Kafka's words."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -191,11 +184,7 @@ class ConfigRefused(Exception):
 def apply_changes(
     old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, SettingType]
 ) -> ConfigValues:
-    """Return the settings that result from changes.
-
-    Raises:
-        ConfigRefused: a change cannot be made. The resulting values are not validated here.
-    """
+    """Return the settings that result from changes, which are not validated here."""
     _check_form(changes)
     new = dict(old)
     for change in changes:

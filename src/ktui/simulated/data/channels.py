@@ -20,9 +20,6 @@ class TideFactors:
 
     The bytes written between two times are the average rate times the difference of their
     integrals. So a log that nobody reads costs nothing.
-
-    Args:
-        seed: seed of the noise. Slots are drawn in order, so one seed gives one history.
     """
 
     def __init__(self, tide: Tide, *, seed: int) -> None:
@@ -31,9 +28,7 @@ class TideFactors:
         self._factors: list[float] = []
         self._integrals = [0.0]
         self.turns = bool(tide.swing or tide.noise)
-        """Whether the traffic ever differs from its average."""
         self.peak = 1.0 + abs(tide.swing) + abs(tide.noise)
-        """The upper bound of the factor."""
 
     def factor(self, at_s: float) -> float:
         return self._factors[self._reach(at_s)] if self.turns else 1.0
@@ -46,11 +41,9 @@ class TideFactors:
         return self._integrals[slot] + self._factors[slot] * (at_s - slot * SLOT_S)
 
     def next_turn_s(self, at_s: float) -> float:
-        """Return the second after `at_s` at which the factor changes; infinity if it never does."""
         return (at_s // SLOT_S + 1) * SLOT_S if self.turns else math.inf
 
     def _reach(self, at_s: float) -> int:
-        """Draw the slots up to `at_s`, and return the slot of `at_s`."""
         slot = int(at_s // SLOT_S)
         while len(self._factors) <= slot:
             middle_s = (len(self._factors) + 0.5) * SLOT_S
@@ -70,11 +63,9 @@ class TrafficMoment:
 
     def move_to(self, now_s: float) -> None:
         self.now_s = now_s
-        """Seconds since the first moment."""
         self.tide_s = self._tides.integral(now_s)
         """Seconds of average traffic since the first moment."""
         self.factor = self._tides.factor(now_s)
-        """The tide's factor on average rates."""
 
 
 NOTHING = 0.5
@@ -101,7 +92,6 @@ class Channel:
         self._losing: set[float] = set()
         """The inbound rates that no flow here gains on."""
         self.finish_s = math.inf
-        """The second at which the next flow catches up, if nothing changes."""
         self._factor = 1.0
         self._altered = True
         self._served = 0.0
@@ -112,7 +102,6 @@ class Channel:
         return self._served + self.rate * (now_s - self._since_s)
 
     def set_rate(self, rate: float, moment: TrafficMoment) -> None:
-        """Change the rate from now on, and recompute when the next flow catches up."""
         if rate == self.rate and moment.factor == self._factor and not self._altered:
             return
         self._served = self.served_at(moment.now_s)
@@ -144,7 +133,6 @@ class Channel:
         self._altered = True
 
     def finished(self, moment: TrafficMoment) -> Iterator[Flow]:
-        """Remove from the queues the flows that have caught up and gain on their leaders."""
         self._altered = True
         served = self.served_at(moment.now_s)
         for inbound, queue in self.queues.items():
@@ -178,19 +166,13 @@ class Channel:
 
 
 def _drop_stale(queue: list[_Entry]) -> bool:
-    """Remove the entries of flows that have left, and return whether any entry remains."""
     while queue and queue[0][2].entry != queue[0][1]:
         heapq.heappop(queue)
     return bool(queue)
 
 
 class Channels:
-    """All channels with a flow that copies.
-
-    Args:
-        resources: returns the indexes of the resources that a key's flows use, for
-            `max_min_rates`.
-    """
+    """All channels with a flow that copies."""
 
     def __init__(self, resources: Callable[[ChannelKey], tuple[int, ...]]) -> None:
         self._resources = resources
@@ -210,7 +192,6 @@ class Channels:
         channel.join(flow, next(self._number), moment)
 
     def stop(self, flow: Flow, moment: TrafficMoment) -> None:
-        """Stop a flow; does nothing for a flow that stands still."""
         if flow.channel is not None:
             channel = self._channels[flow.channel.key]
             channel.leave(flow, moment)

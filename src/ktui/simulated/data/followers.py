@@ -14,12 +14,7 @@ from ktui.simulated.data.logs import ChannelKey, Flow, Log
 
 
 class Followers:
-    """The replicas of all logs, following the controller's records and the state of machines.
-
-    Args:
-        lag_time_max_s: how long a replica may lag and stay in the ISR, in seconds.
-        copy_start_s: how long a new replica waits for its first bytes, in seconds.
-    """
+    """The replicas of all logs, following the controller's records and the state of machines."""
 
     def __init__(
         self,
@@ -41,7 +36,6 @@ class Followers:
         self._starting: list[tuple[float, int, Flow]] = []
 
     def create(self, log: Log) -> None:
-        """Add a new log, which the members of its ISR have in full."""
         log.at = self._moment.tide_s
         for broker in log.record.replicas:
             self._hosts[broker].log_dirs.place(log)
@@ -56,7 +50,6 @@ class Followers:
             self._remove(log, broker)
 
     def change(self, log: Log, record: Registration) -> None:
-        """Carry out the controller's decision about a log."""
         before = log.record
         if before.replicas == record.replicas and before.leader == record.leader:
             self._change_isr(log, record)
@@ -72,12 +65,10 @@ class Followers:
             self.channels.stop(flow, self._moment)
 
     def resume(self, log: Log) -> None:
-        """Resume a paused log, with each replica following the present state."""
         self._arrange(log)
         self.ledger.put(log, self._moment.tide_s)
 
     def rearrange(self, log: Log) -> None:
-        """Let a log's replicas follow the present state of the machines."""
         self._take_out(log)
         self.resume(log)
 
@@ -93,7 +84,6 @@ class Followers:
         return outside
 
     def evict(self, log: Log, brokers: Collection[int]) -> None:
-        """Mark followers as out of step, because machines cannot keep up."""
         self._take_out(log)
         for broker in brokers:
             self._set_apart(log, broker, log.end)
@@ -117,15 +107,11 @@ class Followers:
         self._route_all(log)
 
     def finish_move(self, flow: Flow, path: str) -> None:
-        """Put the complete copy in the place of its replica."""
         self._end_move(flow.log, flow.broker)
         self._hosts[flow.broker].log_dirs.put(flow.log, path)
 
     def lose(self, broker: int, path: str) -> list[Log]:
-        """Let a log dir fail, and return the logs whose replicas were there.
-
-        Copies into it end, and so do those of the lost replicas, which have no data any more.
-        """
+        """Let a log dir fail, with all copies into it; return the logs whose replicas it held."""
         host = self._hosts[broker]
         lost = host.log_dirs.fail(path)
         for flow in [f for f in host.flows if f.path == path]:
@@ -139,15 +125,12 @@ class Followers:
         return lost
 
     def next_watched_s(self) -> float:
-        """Return the second at which the next replica may have lagged for too long."""
         return self._watched[0][0] if self._watched else float("inf")
 
     def next_start_s(self) -> float:
-        """Return the second at which the next new replica gets its first bytes."""
         return self._starting[0][0] if self._starting else float("inf")
 
     def start_due(self) -> None:
-        """Let the new replicas copy that have waited long enough."""
         while self._starting and self._starting[0][0] <= self._moment.now_s:
             _, _, flow = heapq.heappop(self._starting)
             if flow in self._hosts[flow.broker].flows:
@@ -190,7 +173,6 @@ class Followers:
                 self._delay(log, broker)
 
     def _delay(self, log: Log, broker: int) -> None:
-        """Let a new replica wait for its first bytes."""
         if self._copy_start_s and log.apart:
             flow = log.apart[broker]
             flow.starts_s = self._moment.now_s + self._copy_start_s
@@ -224,7 +206,6 @@ class Followers:
                 self._watch(flow)
 
     def _arrange(self, log: Log) -> None:
-        """Let producers write if there is a live leader, and let replicas copy what they lack."""
         record = log.record
         leader = record.leader
         log.writing = leader is not None and self._serves(log, leader)
@@ -245,7 +226,6 @@ class Followers:
         return broker in log.record.isr or (log.tp, broker) in self.outside
 
     def _serves(self, log: Log, broker: int) -> bool:
-        """Whether a broker can use its replica: it is up, and the replica's log dir works."""
         host = self._hosts[broker]
         return host.up and log not in host.log_dirs.lost
 
@@ -262,7 +242,6 @@ class Followers:
                     self.channels.start(flow, key, self._moment)
 
     def _key(self, flow: Flow) -> ChannelKey | None:
-        """Return the key of the channel that a flow copies through; None while it cannot copy."""
         log, broker = flow.log, flow.broker
         leader = log.record.leader
         if not self._serves(log, broker) or self._moment.now_s < flow.starts_s:
@@ -288,7 +267,6 @@ class Followers:
             self._watch(flow)
 
     def _remove(self, log: Log, broker: int) -> None:
-        """Remove a replica that is no longer assigned to the broker."""
         self._forget(log, broker)
         self._end_move(log, broker)
         self._hosts[broker].log_dirs.remove(log)
@@ -312,7 +290,6 @@ class Followers:
             self.outside.pop((log.tp, broker), None)
 
     def _watch(self, flow: Flow) -> None:
-        """Schedule a check whether a replica still lags after `lag_time_max_s`."""
         flow.behind_since_s = self._moment.now_s
         until_s = flow.behind_since_s + self._lag_time_max_s
         heapq.heappush(self._watched, (until_s, next(self._number), flow))

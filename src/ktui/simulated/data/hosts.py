@@ -15,7 +15,6 @@ from ktui.simulated.data.logs import ChannelKey, Flow, Log, ReplicationThrottle
 from ktui.simulated.layout import BrokerSpec
 
 STORAGE_ERROR = KafkaError.KAFKA_STORAGE_ERROR
-"""Kafka's answer about a log dir that has failed, and about the replicas in it."""
 
 
 class LogDirs:
@@ -30,13 +29,11 @@ class LogDirs:
         self.cordoned: frozenset[str] = frozenset()
         """The log dirs that new replicas avoid, as long as there is another one."""
         self.lost: set[Log] = set()
-        """The replicas that were in a log dir that has failed."""
         self._held: dict[Log, str] = {}
         self._count = Counter(dict.fromkeys(paths, 0))
         self._remembered: dict[TopicPartition, str] = {}
 
     def remember(self, tp: TopicPartition, path: str) -> None:
-        """Remember the log dir for a replica that the broker does not have yet."""
         self._remembered[tp] = path
 
     def forget(self) -> None:
@@ -57,7 +54,6 @@ class LogDirs:
             self.put(log, path)
 
     def put(self, log: Log, path: str) -> None:
-        """Put a replica into a log dir, and remove it from the one that held it."""
         self.remove(log)
         self._held[log] = path
         self._count[path] += 1
@@ -68,11 +64,9 @@ class LogDirs:
             self._count[path] -= 1
 
     def path_of(self, log: Log) -> str:
-        """Return the log dir of a replica that the broker has and has not lost."""
         return self._held.get(log, self.paths[0])
 
     def fail(self, path: str) -> list[Log]:
-        """Lose a log dir, and return its replicas."""
         self.failed.add(path)
         lost = [log for log, held in self._held.items() if held == path]
         for log in lost:
@@ -92,9 +86,7 @@ class Ledger:
         self.into = dict.fromkeys(brokers, 0.0)
         """Rate into each broker and onto its disk, from producers and as a follower."""
         self.produced = dict.fromkeys(self.into, 0.0)
-        """The part of `into` that producers write."""
         self.out = dict.fromkeys(self.into, 0.0)
-        """Rate from each broker to followers."""
         self.follower_listed = dict.fromkeys(self.into, 0.0)
         """The part of `into` that counts for the follower's throttle."""
         self.leader_listed = dict.fromkeys(self.into, 0.0)
@@ -105,7 +97,6 @@ class Ledger:
         self._filling: list[tuple[float, int, Log]] = []
 
     def put(self, log: Log, tide_s: float) -> None:
-        """Add a log as it is now; the log has just been settled."""
         log.growth = log.inbound
         full_at = log.full_at()
         if full_at is not None:
@@ -116,7 +107,6 @@ class Ledger:
         self._count(log, tide_s, 1)
 
     def take(self, log: Log, tide_s: float) -> None:
-        """Subtract a log as it has been since `put`."""
         self._stop_full(tide_s)
         self._count(log, tide_s, -1)
         log.growth = 0.0
@@ -173,7 +163,6 @@ _RESOURCES = 5
 """Resources per host: inbound network and disk, outbound network, and the throttles of the
 follower, the leader and the log dirs."""
 UNUSED = (math.inf,) * _RESOURCES
-"""The resources of a host that no flow uses."""
 
 
 class Host:
@@ -195,7 +184,6 @@ class Host:
 
     @property
     def into(self) -> float:
-        """The rate at which the machine can receive data and write it to disk."""
         return min(self.spec.net_in, self.spec.disk_write) * self.share
 
     @property
@@ -207,12 +195,7 @@ class Host:
         return self.follower_throttle, self.leader_throttle, self.log_dir_throttle
 
     def rooms(self, ledger: Ledger, factor: float, now_s: float, copies: int) -> tuple[float, ...]:
-        """Return the rate that in-step traffic leaves to flows, for each resource of the host.
-
-        Args:
-            factor: the tide.
-            copies: the number of replicas that the broker copies, also between its log dirs.
-        """
+        """Return the rate that in-step traffic leaves to flows, for each resource of the host."""
         broker, share = self.spec.id, self.spec.throttle_share
         return (
             min(self.into - ledger.into[broker] * factor, self.copies_in(copies)),
@@ -223,7 +206,6 @@ class Host:
         )
 
     def copies_in(self, copies: float) -> float:
-        """Return the rate at which so many copies at once come in at most."""
         most, half_at = self.spec.copy_in, self.spec.copy_half_at
         count = min(copies, self.spec.copy_most_at)
         return most * count / (count + half_at) if half_at else most
@@ -274,14 +256,12 @@ class Disks:
         return host.foreign + self._ledger.held(broker, tide_s) + copied
 
     def leave(self, broker: int, room: int) -> None:
-        """Let other data fill a disk down to `room` free bytes, or make room again."""
         host = self._hosts[broker]
         more = host.spec.disk_bytes - self.used(broker) - room
         host.foreign = max(0.0, host.foreign + more)
         self.look_again(broker)
 
     def look_again(self, *brokers: int) -> None:
-        """Check disks again, because a broker has come back or the data flows have changed."""
         self._check_s.update(dict.fromkeys(brokers, self._moment.now_s))
         self._reported.difference_update(brokers)
 
@@ -300,7 +280,6 @@ class Disks:
         return full
 
     def _check(self, broker: int) -> float:
-        """Return the second of a disk's next check; the disk cannot be full before."""
         self._nearly_full.discard(broker)
         host, now_s = self._hosts[broker], self._moment.now_s
         if not host.up or broker in self._reported:

@@ -42,7 +42,6 @@ class _Excess(msgspec.Struct, frozen=True):
     at_s: float
 
     def average(self, now_s: float) -> float:
-        """Return the window's average, if nothing has flowed since."""
         return self.rate * max(0.0, 1 - (now_s - self.at_s) / WINDOW_S)
 
 
@@ -85,11 +84,8 @@ class FlowChannel(Protocol):
 
     key: ChannelKey
     rate: float
-    """Bytes per second of each flow."""
 
-    def served_at(self, now_s: float) -> float:
-        """Return the bytes served so far to a flow present from the beginning."""
-        ...
+    def served_at(self, now_s: float) -> float: ...
 
 
 class TopicLogs:
@@ -102,13 +98,11 @@ class TopicLogs:
         """Average bytes per second that producers write to each partition that is added."""
         keep = int(spec.configs.get("retention.bytes", -1))
         self.retention: int | None = None if keep < 0 else keep
-        """Bytes that each partition keeps; None keeps everything."""
         self.leaders_listed: ThrottledReplicas = NOWHERE
         self.followers_listed: ThrottledReplicas = NOWHERE
         self.logs: dict[int, Log] = {}
 
     def set_inbound(self, rate: float) -> None:
-        """Set the average bytes per second that producers write to each partition."""
         self.inbound = rate
         for log in self.logs.values():
             log.rate = rate
@@ -122,7 +116,6 @@ class TopicLogs:
         return log
 
     def set_retention(self, keep: int | None) -> None:
-        """Set how many bytes each partition keeps; None keeps everything."""
         self.retention = keep
 
     def list_throttled(self, followers: ThrottledReplicas, leaders: ThrottledReplicas) -> None:
@@ -139,11 +132,9 @@ class Log(msgspec.Struct, gc=False, eq=False):
     """End position at `at`, in bytes."""
     at: float = 0.0
     start: float = 0.0
-    """Start position at `at`, in bytes."""
     rate: float = 0.0
     """Average bytes per second that producers write, while there is a leader that is up."""
     writing: bool = False
-    """Whether producers write to the log, because it has a leader that is up."""
     growth: float = 0.0
     """Bytes per second of average traffic by which the log grows, as counted in the ledger."""
     apart: dict[int, Flow] | None = None
@@ -157,15 +148,12 @@ class Log(msgspec.Struct, gc=False, eq=False):
 
     @property
     def inbound(self) -> float:
-        """Average bytes per second that producers write to the log."""
         return self.rate if self.writing else 0.0
 
     def end_at(self, tide_s: float) -> float:
-        """Return the end position, in bytes."""
         return self.end + self.rate * (tide_s - self.at) if self.writing else self.end
 
     def start_at(self, tide_s: float) -> float:
-        """Return the start position, in bytes. Data beyond retention.bytes is deleted."""
         retention = self.topic.retention
         if retention is None:
             return self.start
@@ -175,23 +163,19 @@ class Log(msgspec.Struct, gc=False, eq=False):
         return [*(self.apart or {}).values(), *(self.futures or {}).values()]
 
     def settle(self, tide_s: float) -> None:
-        """Fix start and end as of now, before something about the log changes."""
         start = self.start_at(tide_s)
         self.end = self.end_at(tide_s)
         self.start = start
         self.at = tide_s
 
     def append(self, size: int) -> None:
-        """Add `size` bytes at once, to a log that has just been settled."""
         self.end += size
 
     def begun_at(self, broker: int, tide_s: float) -> float:
-        """Return the end position of a replica that is not in sync when the log begins."""
         held = self.topic.spec.start.held.get(Replica(self.tp, broker), 0)
         return min(self.end, self.start_at(tide_s) + held)
 
     def full_at(self) -> float | None:
-        """Return the `tide_s` at which retention stops the log's growth; None if it never does."""
         retention, inbound = self.topic.retention, self.inbound
         if retention is None or not inbound:
             return None
@@ -218,12 +202,9 @@ class Flow(msgspec.Struct, eq=False):
     channel: FlowChannel | None = None
     base: float = 0.0
     starts_s: float = 0.0
-    """The second before which nothing is copied."""
     entry: int = -1
-    """The number of the flow's entry in the queue of its channel."""
 
     def position_at(self, now_s: float) -> float:
-        """Return the end position, in bytes."""
         if self.channel is None:
             return self.position
         return self.position + self.channel.served_at(now_s) - self.base
@@ -235,5 +216,4 @@ class Flow(msgspec.Struct, eq=False):
         return max(position, self.log.start_at(tide_s)) if copies else position
 
     def size_at(self, now_s: float, tide_s: float) -> float:
-        """Return the bytes that the replica holds."""
         return max(0.0, self.position_at(now_s) - self.log.start_at(tide_s))

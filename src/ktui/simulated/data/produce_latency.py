@@ -66,7 +66,6 @@ def latency(model: LatencyModel, leader: float, followers: Collection[float]) ->
 
     Args:
         leader: the share of its time for which the leader is busy, 0 to 1.
-        followers: the same of each follower in sync; without any the leader alone counts.
     """
     slowest = max(followers, default=0.0)
     median_s = model.rest_s * (_slower(model, leader) + _slower(model, slowest)) / 2
@@ -79,9 +78,5 @@ def _slower(model: LatencyModel, busy: float) -> float:
 
 
 def backoff_chance(model: LatencyModel, together: int) -> float:
-    """Return the chance that a partition waits for a follower's back-off when its epoch rises.
-
-    Args:
-        together: the number of partitions whose epochs rise by one request.
-    """
+    """Return the chance that a partition waits for a follower's back-off when its epoch rises."""
     return model.backoff_alone * math.pow(together, -model.backoff_power)

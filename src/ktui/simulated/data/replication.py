@@ -64,10 +64,6 @@ class Replication:
 
     A fluid model that steps from event to event. Between two events every rate is constant, and
     nothing is computed. Changes take effect at `now_s`; many at once cost little more than one.
-
-    Args:
-        spec: the cluster. Its topics exist only once the controller creates them.
-        seed: seed of the tide's noise.
     """
 
     def __init__(self, spec: ClusterSpec, *, seed: int) -> None:
@@ -88,29 +84,20 @@ class Replication:
         """The partitions on each broker; None until they are asked for after a change."""
         self._retry_s = math.inf
         self._next_s: float | None = None
-        """The second of the next event; None if a change has made the last result stale."""
 
     @property
     def now_s(self) -> float:
-        """Seconds since the first moment."""
         return self._moment.now_s
 
     def share_by(self, make: SharingFactory) -> None:
-        """Let flows share the machines in another way from now on.
-
-        Args:
-            make: makes what assigns the rates, from the machines, the followers, the moment and the
-                tides.
-        """
+        """Let flows share the machines in another way from now on."""
         self._next_s = None
         self._sharing = make(self._hosts, self._followers, self._moment, self._tides)
 
     def prepare(self, topic: TopicSpec) -> None:
-        """Register the spec of a topic that the cluster's spec lacks, before its creation."""
         self._specs[topic.name] = topic
 
     def changed(self, change: RecordChange) -> None:
-        """Carry out one decision of the controller; call in the order of decisions."""
         self._next_s = self._on = None
         name, number = change.tp.topic, change.tp.partition
         topic = self._topics.get(name)
@@ -128,7 +115,6 @@ class Replication:
             self._followers.create(topic.add(number, change.after))
 
     def broker_down(self, broker: int) -> None:
-        """Stop a broker: it neither copies nor serves, and nobody writes to it."""
         self._turn(broker, up=False)
 
     def broker_up(self, broker: int) -> None:
@@ -136,35 +122,28 @@ class Replication:
         self._disks.look_again(broker)
 
     def slow(self, broker: int, share: float) -> None:
-        """Reduce a broker's network and disk to this share of their capacity."""
         self._next_s = None
         self._hosts[broker].share = share
         self._disks.look_again(broker)
 
     def fill_disk(self, broker: int, leave: int) -> None:
-        """Let other data fill a broker's disk down to `leave` free bytes."""
         self._next_s = None
         self._disks.leave(broker, leave)
 
     def append(self, tp: TopicPartition, messages: int) -> None:
-        """Write some messages all at once; replicas in step have them at once.
-
-        Nothing is written if there is no such partition, or it has no live leader.
-        """
+        """Write some messages at once; nothing if there is no such partition or no live leader."""
         log = self._log(tp)
         if log is not None and log.writing:
             self._adjust([log], lambda: log.append(messages * log.topic.spec.message_bytes))
             self._disks.look_again(*log.record.replicas)
 
     def set_inbound(self, topic: str, rate: float) -> None:
-        """Set the average bytes per second written to each partition of a topic, if it exists."""
         found = self._topics.get(topic)
         if found is not None:
             self._adjust(found.logs.values(), lambda: found.set_inbound(rate))
             self._disks.look_again(*self._hosts)
 
     def set_retention(self, topic: str, keep: int | None) -> None:
-        """Set retention.bytes of a topic, if it exists; None keeps everything."""
         found = self._topics.get(topic)
         if found is not None and found.retention != keep:
             self._adjust(found.logs.values(), lambda: found.set_retention(keep))
@@ -193,7 +172,6 @@ class Replication:
     def set_throttled_replicas(
         self, topic: str, *, followers: ThrottledReplicas, leaders: ThrottledReplicas
     ) -> None:
-        """Set the throttled replicas: pairs of partition and broker, or `EVERYWHERE`."""
         found = self._topics.get(topic)
         if found is None:
             return
@@ -206,12 +184,7 @@ class Replication:
         return self._hosts[broker].log_dirs
 
     def alter_log_dir(self, tp: TopicPartition, broker: int, path: str) -> str | None:
-        """Begin to move a replica to a log dir of its broker; the present one ends a move.
-
-        Returns:
-            Kafka's name for the error; None for success. The broker remembers the path for a
-            replica that it does not have.
-        """
+        """Begin to move a replica to a log dir of its broker; return Kafka's error name or None."""
         log_dirs, log = self._hosts[broker].log_dirs, self._log(tp)
         if path not in log_dirs.paths:
             return KafkaError.LOG_DIR_NOT_FOUND
@@ -232,7 +205,6 @@ class Replication:
         return None
 
     def fail_log_dir(self, broker: int, path: str) -> list[TopicPartition]:
-        """Let a log dir fail for good, and return the partitions that the broker loses with it."""
         self._next_s = None
         return [log.tp for log in self._followers.lose(broker, path)]
 
@@ -247,7 +219,6 @@ class Replication:
         return self._on[broker]
 
     def replica_dir(self, tp: TopicPartition, broker: int) -> ReplicaDir | None:
-        """Return the place of a replica, and where it moves; None if there is no such replica."""
         log = self._held(tp, broker)
         if log is None:
             return None
@@ -268,16 +239,11 @@ class Replication:
         return int(self._position(log, broker) / log.topic.spec.message_bytes)
 
     def start(self, tp: TopicPartition) -> int:
-        """Return a partition's log start offset, in messages.
-
-        Raises:
-            KeyError: there is no such partition.
-        """
+        """Return a partition's log start offset, in messages."""
         log = self._topics[tp.topic].logs[tp.partition]
         return int(log.start_at(self._moment.tide_s) / log.topic.spec.message_bytes)
 
     def size(self, tp: TopicPartition, broker: int) -> int:
-        """Return the size of a replica in bytes; 0 if there is no such replica."""
         log = self._held(tp, broker)
         if log is None:
             return 0
@@ -285,7 +251,6 @@ class Replication:
         return max(0, round(held))
 
     def capacity(self, broker: int) -> float:
-        """Return the share of its network and disk that a broker has; 1 unless it was slowed."""
         return self._hosts[broker].share
 
     def used(self, broker: int) -> int:
@@ -313,7 +278,6 @@ class Replication:
         return self._sharing.busy()
 
     def written(self) -> Iterator[Log]:
-        """Yield the logs that producers write to now."""
         for topic in self._topics.values():
             yield from (log for log in topic.logs.values() if log.inbound)
 
@@ -327,18 +291,13 @@ class Replication:
         return self._sharing.throttled(broker)[0] >= _USED_UP * rate
 
     def next_event_s(self) -> float:
-        """Return the second of the next event; infinity if nothing will happen by itself."""
         if self._next_s is None:
             self._sharing.share(self._topics.values())
             self._next_s = self._find_next_s()
         return self._next_s
 
     def advance(self, to_s: float) -> list[FlowEvent]:
-        """Let time pass until `to_s`, at most until the next event, and return what happened.
-
-        Raises:
-            ValueError: `to_s` is in the past, or beyond the next event.
-        """
+        """Let time pass until `to_s`, at most until the next event, and return what happened."""
         next_s = self.next_event_s()
         if not self.now_s <= to_s <= next_s:
             raise ValueError(f"{to_s} is not between {self.now_s} and the next event, {next_s}")
@@ -376,7 +335,6 @@ class Replication:
         return None if topic is None else topic.logs.get(tp.partition)
 
     def _held(self, tp: TopicPartition, broker: int) -> Log | None:
-        """Return the log of a replica that the broker has, and has not lost with a log dir."""
         log = self._log(tp)
         if log is None or broker not in log.record.replicas:
             return None

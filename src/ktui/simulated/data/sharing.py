@@ -32,7 +32,6 @@ class Sharing:
         self._peak = tides.peak if tides.turns else 1.0
 
     def share(self, topics: Iterable[TopicLogs]) -> None:
-        """Recompute all rates, after anything has changed."""
         self._evict(topics)
         channels = list(self._channels)
         if not channels:
@@ -83,7 +82,6 @@ class Sharing:
                 capacities.append(rate * count)
 
     def next_s(self) -> float:
-        """Return when the next flow catches up or throttle opens, if nothing changes before."""
         if not len(self._channels):
             return math.inf
         now_s = self._moment.now_s
@@ -104,11 +102,7 @@ class Sharing:
         )
 
     def throttled(self, broker: int) -> tuple[float, float, float]:
-        """Return the traffic that counts for a broker's throttles, in bytes per second.
-
-        Returns:
-            The traffic of the follower's throttle, of the leader's, and of the log dirs'.
-        """
+        """Return the bytes a second under a broker's throttles: follower's, leader's, log dirs'."""
         factor, share = self._moment.factor, self._hosts[broker].spec.throttle_share
         follower = self._ledger.follower_listed[broker] * factor
         leader = self._ledger.leader_listed[broker] * factor
@@ -131,11 +125,7 @@ class Sharing:
         return into
 
     def busy(self) -> dict[int, float]:
-        """Return the share of its capacity that each broker's machine uses, from 0 to 1.
-
-        It is that of what it receives or of what it sends, whichever is greater. A broker that is
-        slowed down to nothing is all in use.
-        """
+        """Return the share of its capacity that each broker's machine uses, from 0 to 1."""
         factor, ledger = self._moment.factor, self._ledger
         into = {broker: rate * factor for broker, rate in ledger.into.items()}
         out = {broker: rate * factor for broker, rate in ledger.out.items()}
@@ -160,7 +150,6 @@ class Sharing:
         )
 
     def _evict(self, topics: Iterable[TopicLogs]) -> None:
-        """Mark followers as out of step where a machine is too slow for them."""
         overloaded = {
             b: self._overloaded(host, self._moment.factor) for b, host in self._hosts.items()
         }
@@ -180,12 +169,7 @@ def _share(used: float, of: float) -> float:
 
 
 def _late(log: Log, receiving: set[int], sending: set[int]) -> list[int]:
-    """Return the followers in step that an overloaded machine will hold back.
-
-    Args:
-        receiving: brokers that cannot receive all that is written.
-        sending: brokers that cannot send all that is written.
-    """
+    """Return the followers in step that an overloaded machine will hold back."""
     if log.record.leader in sending:
         return log.in_step()
     return [broker for broker in log.in_step() if broker in receiving]

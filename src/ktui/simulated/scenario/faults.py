@@ -88,11 +88,7 @@ class SettingPart(ScenarioSection, frozen=True, kw_only=True):
 def read_faults(
     place: FieldPlace, values: list[dict[str, Any]], world: World
 ) -> tuple[ScheduledEvent, ...]:
-    """Read the section `faults` of a file, and apply topic changes to `world` as they happen.
-
-    Raises:
-        FileProblem: an event is wrong, or names something missing at its time; with the line.
-    """
+    """Read the section `faults` of a file, and apply topic changes to `world` as they happen."""
     times = [_time(place.at(index), value) for index, value in enumerate(values)]
     in_order = sorted(range(len(values)), key=times.__getitem__)
     return tuple(
@@ -174,7 +170,6 @@ def _delete_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideE
 
 
 def _recreate_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
-    """Delete a topic, and create an empty one with the same name and layout."""
     topic = world.topic(place, place.convert(value, str))
     empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0, sizes=(), start=TopicStart())
     world.remove(topic)
@@ -266,12 +261,7 @@ LONGEST = 140
 
 
 def read_captions(place: FieldPlace, values: Sequence[dict[str, Any]]) -> tuple[Caption, ...]:
-    """Read the section `captions` of a file.
-
-    Raises:
-        FileProblem: a caption is wrong, or its time is before that of an earlier one; with the
-            line.
-    """
+    """Read the section `captions` of a file."""
     captions: list[Caption] = []
     last_s = -math.inf
     for index, value in enumerate(values):

@@ -29,7 +29,6 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
     targets: dict[TopicPartition, tuple[int, ...]]
     """Final replicas in order, the preferred leader first; only partitions that change."""
     start_s: float = 0.0
-    """Seconds from the cluster's first moment."""
     throttle: float | None = None
     """Bytes per second that each broker may receive for the replicas being added."""
 
@@ -65,7 +64,6 @@ class SnapshotInfo(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     """The id of the real cluster, or what hides it."""
     taken: datetime
-    """When the snapshot was taken; aware."""
     rates: SnapshotRates
 
 
@@ -74,16 +72,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     about: str
-    """The story and what to look at, in a few sentences without line breaks."""
     spec: ClusterSpec
     faults: tuple[ScheduledEvent, ...] = ()
-    """The outside events, in order of time."""
     plan: ScenarioPlan | None = None
     limits: Limits = Limits()
     speed: float = 1.0
-    """Default speed, in the cluster's seconds per real second."""
     captions: tuple[Caption, ...] = ()
-    """The captions, in the order in which they are shown."""
     snapshot: SnapshotInfo | None = None
     """None for a cluster that somebody made up."""
 
@@ -114,11 +108,6 @@ class FieldPlace:
         return self._file.problem(self._keys, f"{name}: {words}" if name else words)
 
     def convert(self, value: Any, to: type[T]) -> T:
-        """Check the value against a type, and return it converted.
-
-        Raises:
-            FileProblem: the value does not fit; with the line and the expected type.
-        """
         return self._file.convert(self._keys, value, to, hook=units.parse_quantity)
 
 
@@ -181,7 +170,7 @@ class TopicPart(ScenarioSection, frozen=True, kw_only=True):
     """A topic, or many alike.
 
     Either `replicas` places each partition, or the three fields before it say how many there are
-    and on which brokers. `replicas`, `size` and `inbound` may be texts (texts.py).
+    and on which brokers. `replicas`, `size` and `inbound` may be texts.
     """
 
     partitions: CountField | None = None

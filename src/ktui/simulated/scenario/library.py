@@ -36,11 +36,7 @@ _FOLDER = Path(str(importlib.resources.files("ktui"))) / "simulated" / "scenario
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read a scenario file and check all of it.
-
-    Raises:
-        FileProblem: the file cannot be read, or its contents are impossible; with the line.
-    """
+    """Read a scenario file and check all of it."""
     file = read_yaml(path, MOST_BYTES)
     root = FieldPlace(file)
     part = root.convert(file.data, ScenarioPart)

@@ -22,11 +22,7 @@ GOALS = ("drain", "expand", "replication-factor", "leaders-off", "partitions")
 
 
 def plan_of(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[ScenarioPlan, Limits]:
-    """Read the section `plan` of a file.
-
-    Raises:
-        FileProblem: the plan is wrong, or nothing would move; with the line.
-    """
+    """Read the section `plan` of a file."""
     part = place.convert(value, PlanPart)
     if part.throttle is not None and part.throttle < 1:
         raise place.at("throttle").problem("expected at least 1 byte a second")
@@ -50,11 +46,7 @@ def _limits(place: FieldPlace, options: dict[str, Any]) -> Limits:
 
 
 def targets_of(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
-    """Return the targets that a section of the file defines, for the partitions that change.
-
-    Raises:
-        FileProblem: the goal is wrong, or nothing would move; with the line.
-    """
+    """Return the targets that a section of the file defines, for the partitions that change."""
     goal = _goal(place, part)
     topics = world.topics.values()
     moved = _moved(place, part, world)

@@ -27,7 +27,6 @@ _CHUNK = 5_000
 """Partitions per request. Brokers write at most 10,000 records for one request."""
 
 Refusals = tuple[str, ...]
-"""The changes that were not accepted, one sentence each."""
 
 
 async def submit_plan(
@@ -36,9 +35,6 @@ async def submit_plan(
     """Wait until the plan is due, and submit it.
 
     Partitions that only change their order of replicas get a preferred leader election.
-
-    Returns:
-        The changes that were not accepted.
     """
     await clock.sleep(plan.start_s)
     refused = [*await _set_throttles(plan, spec, writer)]
@@ -80,7 +76,6 @@ def _adding(plan: ScenarioPlan, current: Mapping[TopicPartition, tuple[int, ...]
 
 
 def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
-    """Build the changes that list added replicas at their topics and set their brokers' rates."""
     entries: defaultdict[str, list[str]] = defaultdict(list)
     brokers: set[int] = set()
     for replica in adding:

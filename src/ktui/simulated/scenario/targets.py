@@ -28,9 +28,6 @@ def place_replicas(
     """Assign replicas to the brokers in turn, starting with partition 0 at the index `first`.
 
     Args:
-        factor: replicas of each partition, at most the number of brokers.
-        brokers: the brokers, in the order of assignment.
-        first: the index in `brokers` of partition 0's leader.
         shifting: whether the followers move one place further from their leader with each round.
             Kafka does so, and a broker then shares its partitions with all others. Without
             it neighbours in `brokers` stay together.
@@ -46,7 +43,6 @@ def place_replicas(
 
 
 def _gaps(factor: int, count: int, shift: int) -> list[int]:
-    """Return the distance in `brokers` of each replica of a partition from its leader."""
     return [0, *(1 + (shift + place) % (count - 1) for place in range(factor - 1))]
 
 
@@ -65,10 +61,6 @@ def drain_targets(
     Args:
         topics: all topics of the cluster. The load of a broker is its number of replicas of the
             topic, then of all topics.
-        moved: the topics whose partitions may move.
-
-    Raises:
-        TooFewBrokers: a partition has a replica on every remaining broker.
     """
     loads = _Loads(racks, topics)
     stay = [broker for broker in racks if broker not in off]
@@ -106,11 +98,7 @@ def expand_targets(
 def replication_factor_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, factor: int
 ) -> ScenarioTargets:
-    """Add replicas on the least loaded brokers, or drop the last ones, to reach `factor`.
-
-    Raises:
-        TooFewBrokers: there are fewer than `factor` brokers.
-    """
+    """Add replicas on the least loaded brokers, or drop the last ones, to reach `factor`."""
     loads = _Loads(racks, topics)
     targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
@@ -151,8 +139,6 @@ def _partitions(
 
 
 class _Loads:
-    """Replicas per broker while a plan is being made."""
-
     def __init__(self, racks: Racks, topics: Iterable[TopicSpec]) -> None:
         self._racks = racks
         self._loads: Counter[int] = Counter()
@@ -187,7 +173,6 @@ class _Loads:
         return chosen
 
     def replace_fullest(self, target: list[int], broker: int, kept: Collection[int]) -> None:
-        """Put `broker` in the place of the fullest one, if possible of the same rack."""
         rack = self._racks[broker]
         old = [member for member in target if member not in kept]
         if not old:

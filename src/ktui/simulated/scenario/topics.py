@@ -19,7 +19,6 @@ from ktui.units import Rate, Size
 
 Q = TypeVar("Q", Size, Rate)
 Entry = tuple[FieldPlace, int, Any]
-"""The place of an entry, its partition, and its value."""
 _LIST = "expected a list, or a text such as '1,2,3 2,3,1'"
 _SPARSE = "expected partitions and values, such as {7: 2, 12: 3} or '7=2 12=3'"
 
@@ -42,14 +41,7 @@ def quantities(place: FieldPlace, value: Any, kind: type[Q]) -> Q | tuple[Q, ...
 
 
 def entries(place: FieldPlace, value: Any, partitions: int) -> Iterator[Entry]:
-    """Yield the entries of some partitions: of a map, or of a text such as `7=2 12=3`.
-
-    Args:
-        value: the value; None has no entries.
-
-    Raises:
-        FileProblem: an entry is wrong, or there is no such partition; with the line.
-    """
+    """Yield the entries of some partitions: of a map, or of a text such as `7=2 12=3`."""
     if value is None:
         return
     if isinstance(value, dict):
@@ -115,11 +107,7 @@ def _text(place: FieldPlace, value: Any, expected: str) -> str:
 def with_start(
     place: FieldPlace, part: TopicStartPart, topic: TopicSpec, world: World
 ) -> TopicSpec:
-    """Return a topic of the first moment with the state of its partitions.
-
-    Raises:
-        FileProblem: a partition cannot be in that state; with the line.
-    """
+    """Return a topic of the first moment with the state of its partitions."""
     targets = _targets(place.at("reassigning"), part, topic, world)
     topic = _with(topic, TopicStart(reassigning=targets))
     topic = _with(
@@ -200,7 +188,6 @@ def _leaders(
 def _held(
     place: FieldPlace, part: TopicStartPart, topic: TopicSpec, world: World
 ) -> dict[Replica, int]:
-    """Return the bytes of replicas out of sync. Brokers that are down have theirs in full."""
     held = {
         Replica(TopicPartition(topic.name, partition), broker): topic.size(partition)
         for partition, replicas in enumerate(topic.replicas if world.down else ())
@@ -236,11 +223,7 @@ _RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 def add_topics(
     place: FieldPlace, value: dict[str | int, Any], world: World, brokers: Iterable[BrokerSpec]
 ) -> None:
-    """Read the section `topics` of a file into `world`.
-
-    Raises:
-        FileProblem: a topic is wrong, or the disks of `brokers` cannot hold it; with the line.
-    """
+    """Read the section `topics` of a file into `world`."""
     room = _Room(brokers)
     for key, each in value.items():
         here = place.at(str(key))
@@ -250,11 +233,7 @@ def add_topics(
 
 
 def topic_of(place: FieldPlace, name: str, part: TopicPart, world: World) -> TopicSpec:
-    """Build a new topic, and add it to `world`.
-
-    Raises:
-        FileProblem: the topic is wrong, or exists already; with the line.
-    """
+    """Build a new topic, and add it to `world`."""
     name = world.new_topic(place, name)
     if not part.message_size:
         raise place.at("message-size").problem("expected at least 1 byte")
@@ -279,7 +258,6 @@ def topic_of(place: FieldPlace, name: str, part: TopicPart, world: World) -> Top
 
 
 def _of_each(place: FieldPlace, value: Any, kind: type[Q], partitions: int) -> Q | tuple[Q, ...]:
-    """Return one quantity for all partitions, or one for each."""
     found = quantities(place, value, kind)
     if isinstance(found, tuple) and len(found) != partitions:
         count = f"{len(found):,} for {partitions:,} partitions"
@@ -293,14 +271,11 @@ def mean_rate(rates: Sequence[float]) -> float:
 
 
 class _Room:
-    """The space left on each broker's disk."""
-
     def __init__(self, brokers: Iterable[BrokerSpec]) -> None:
         self._disks = {broker.id: broker.disk_bytes for broker in brokers}
         self._used: Counter[int] = Counter()
 
     def take(self, place: FieldPlace, topic: TopicSpec, world: World) -> None:
-        """Put a topic's replicas on the disks."""
         taken: Counter[int] = Counter()
         for partition in range(len(topic.replicas)):
             size = topic.size(partition)
@@ -333,7 +308,6 @@ def names_of(place: FieldPlace, pattern: str) -> Iterator[str]:
 
 
 def _placed(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
-    """Place partitions on brokers in turn; each topic begins at the next broker."""
     if part.partitions is None:
         raise place.problem("expected 'partitions', or 'replicas' with the brokers of each")
     brokers = alternate_racks(world.racks)

@@ -32,13 +32,11 @@ class World:
     def __init__(self, cluster: ClusterSpec) -> None:
         self.racks = {broker.id: broker.rack for broker in cluster.brokers}
         self.down = frozenset(broker.id for broker in cluster.brokers if broker.down)
-        """The brokers that are down at the start."""
         self.topics: dict[str, TopicSpec] = {}
         self._settings = Configs(cluster, self.topics, rules_of(cluster.version))
         self._partitions = self._replicas = 0
 
     def check_room(self, place: FieldPlace, partitions: int, replicas: int) -> None:
-        """Check that this many more partitions and replicas can be played."""
         for count, limit, noun in (
             (self._partitions + partitions, MOST_PARTITIONS, "partitions"),
             (self._replicas + replicas, MOST_REPLICAS, "replicas"),
@@ -47,7 +45,6 @@ class World:
                 raise place.problem(f"that makes {count:,} {noun} in all; the limit is {limit:,}")
 
     def add(self, place: FieldPlace, topic: TopicSpec) -> None:
-        """Add a created topic; Kafka must accept its settings."""
         here = place.at("configs")
         for key, value in topic.configs.items():
             if key not in schema.TOPIC:
@@ -65,7 +62,6 @@ class World:
         self._count(topic, -1)
 
     def configure(self, place: FieldPlace, change: ConfigChange) -> None:
-        """Apply a changed setting; Kafka must accept it."""
         for result in self._settings.alter([change]).values():
             if result.verdict is not Verdict.ACCEPTED:
                 raise place.problem(result.message)
@@ -80,7 +76,6 @@ class World:
         return broker
 
     def brokers(self, place: FieldPlace, brokers: Iterable[int]) -> tuple[int, ...]:
-        """Return ids of brokers. Each must exist and be named once."""
         named = tuple(brokers)
         if named and len({*named}) == len(named) and self.racks.keys() >= {*named}:
             return named  # a large file has very many, and this is quick
@@ -100,7 +95,6 @@ class World:
         return self.topics[name]
 
     def new_topic(self, place: FieldPlace, name: str) -> str:
-        """Return the name if it is a valid topic name that is not in use."""
         if problem := topic_name_problem(name):
             raise place.problem(problem)
         if name in self.topics:
@@ -114,7 +108,6 @@ class World:
         return TopicPartition(topic, number)
 
     def partitions(self, place: FieldPlace, words: Iterable[str]) -> tuple[TopicPartition, ...]:
-        """Return the partitions that words name: all of a topic, or one such as `orders:3`."""
         found: dict[TopicPartition, None] = {}
         for index, word in enumerate(words):
             found.update(dict.fromkeys(self._named(place.at(index), word)))
@@ -138,7 +131,6 @@ class World:
 
 
 def _some(names: Mapping[str, object] | Mapping[int, object]) -> str:
-    """List up to eight names, and the number of the others."""
     shown = [str(name) for name in names][:8]
     more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
     return f"{', '.join(shown)}{more}" if shown else "none"
@@ -150,7 +142,6 @@ _KEYS_OF_SETTINGS = {
     schema.REBALANCE_INTERVAL: "rebalance-interval",
     schema.LAG_TIME: "replica-lag-time",
 }
-"""Settings that have their own key in the file."""
 _MACHINE = {
     "network_in": "net_in",
     "network_out": "net_out",
@@ -165,11 +156,7 @@ _MACHINE = {
 
 
 def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
-    """Read the section `cluster` of a file, still without topics.
-
-    Raises:
-        FileProblem: the section is wrong; with the line.
-    """
+    """Read the section `cluster` of a file, still without topics."""
     part = place.convert(value, ClusterPart)
     version = str(part.version)
     if version not in VERSIONS:
@@ -201,15 +188,7 @@ def with_topics(spec: ClusterSpec, topics: tuple[TopicSpec, ...]) -> ClusterSpec
 
 
 def check_broker_settings(place: FieldPlace, cluster: ClusterSpec, world: World) -> None:
-    """Check the settings of single brokers, which Kafka must accept.
-
-    Args:
-        place: the place of the list of brokers.
-        world: the same cluster, which is asked.
-
-    Raises:
-        FileProblem: a setting is wrong; with the line.
-    """
+    """Check the settings of single brokers, which Kafka must accept."""
     for index, broker in enumerate(cluster.brokers):
         for key, value in broker.configs.items():
             change = ConfigChange(broker_resource(broker.id), key, ConfigOp.SET, value)

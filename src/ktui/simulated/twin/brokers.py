@@ -80,7 +80,6 @@ class TwinSettings(msgspec.Struct, frozen=True, kw_only=True):
     brokers: Mapping[int, Mapping[str, str]]
     all_brokers: Mapping[str, str]
     notes: tuple[str, ...]
-    """What could not be read, or differs from the cluster."""
 
 
 async def read_settings(
@@ -127,7 +126,6 @@ def _by_name(
 
 
 def _of_topic(found: Mapping[str, Setting]) -> dict[str, str]:
-    """Return the settings of a topic that Kafka has, and whose values it accepts."""
     return {
         key: setting.value
         for key, setting in sorted(found.items())
@@ -214,13 +212,7 @@ def broker_spec(
     loads: BrokerLoads,
     rates: SnapshotRates,
 ) -> BrokerSpec:
-    """Return a broker whose machine carries today's traffic, and copies at the fastest rate.
-
-    Args:
-        log_dirs: its log dirs; None for a broker that is down or does not report them.
-        loads: what is on each broker.
-        rates: what a broker takes in of copies; usually it does no more than the usual rate.
-    """
+    """Return a broker whose machine carries today's traffic, and copies at the fastest rate."""
     held = loads.held.get(broker, 0)
     open_ones = [msgspec.structs.replace(each, cordoned=False) for each in log_dirs or ()]
     room = disk_of(open_ones).room

@@ -49,22 +49,12 @@ class Scope(msgspec.Struct, frozen=True):
     """The topics and the brokers of a snapshot."""
 
     topics: Mapping[str, tuple[PartitionState, ...]]
-    """The partitions of each topic, by number; topics by name."""
     brokers: tuple[int, ...]
-    """Those that are up, and those that are down."""
     incomplete: tuple[str, ...] = ()
-    """The topics of which the cluster does not show all partitions; they are left out."""
 
 
 def scope_of(placement: Placement, plan: Plan | None) -> Scope:
-    """Return what a snapshot has: topics are whole.
-
-    Args:
-        plan: the plan; None for the whole cluster.
-
-    Raises:
-        CannotSnapshot: a topic of the plan is not shown, or the part is larger than a scenario.
-    """
+    """Return what a snapshot has: topics are whole."""
     by_topic: dict[str, list[PartitionState]] = {}
     for tp in sorted(placement.partitions):
         by_topic.setdefault(tp.topic, []).append(placement.partitions[tp])
@@ -154,9 +144,7 @@ class ClusterRead(msgspec.Struct, frozen=True, kw_only=True):
     written: Mapping[str, Sequence[float | None]]
     """Bytes a second to each partition of a topic; None where not known."""
     measured: bool
-    """Whether anybody measured what producers write."""
     message_sizes: Mapping[str, int | None]
-    """The average bytes of a topic's messages; None where nothing tells."""
     settings: TwinSettings
 
 
@@ -171,7 +159,6 @@ def make_twin(
     """Make the twin of a cluster.
 
     Args:
-        taken: when it was read; aware.
         version: the Kafka version of its brokers, if known. From 4.3 on the rules in force decide:
             an upgraded cluster keeps the old ones until its metadata.version is raised.
     """
@@ -295,7 +282,6 @@ async def take_twin(
 
     Args:
         rates: returns how fast brokers take copies in, for the id of the cluster.
-        plan: the plan; None for the whole cluster.
         measure_s: how long inbound rates are measured; 0 for not at all.
 
     Raises:
@@ -350,7 +336,6 @@ def _written(
 async def _look(
     reader: ClusterReader, clock: Clock, plan: Plan | None
 ) -> tuple[PlacementAnswer, Scope, Moment]:
-    """Read the state of the cluster, and the ends of its logs."""
     answer = await read_with_log_dirs(reader, None)
     _check_permitted(answer.failures)
     scope = scope_of(answer.placement, plan)

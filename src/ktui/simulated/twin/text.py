@@ -18,11 +18,7 @@ _HEAD = "# Taken by `ktui snapshot`. To play it: ktui demo FILE"
 
 
 def twin_text(twin: ClusterTwin, title: str, about: str) -> str:
-    """Return the text of a scenario file that has the twin as its cluster.
-
-    Args:
-        title: the title of the file, at most 100 characters.
-    """
+    """Return the text of a scenario file that has the twin as its cluster."""
     lines = [_HEAD, f"title: {_quoted(title)}", f"about: {_quoted(about)}"]
     lines += _snapshot(twin.info)
     lines += _cluster(twin.spec)

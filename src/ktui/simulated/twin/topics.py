@@ -30,9 +30,7 @@ class Moment(msgspec.Struct, frozen=True):
     """The leaders' logs at one moment."""
 
     ends: Mapping[int, LogEnds]
-    """By leader, as far as they answered."""
     sizes: Sizes
-    """Bytes of each partition, as far as they are reported."""
     at_s: float
     """The second of the sizes."""
     failures: tuple[Failure, ...] = ()
@@ -41,7 +39,6 @@ class Moment(msgspec.Struct, frozen=True):
         return None if state.leader is None else self.ends.get(state.leader)
 
     def messages(self, state: PartitionState) -> int | None:
-        """Return how many messages the leader's log has; None where that is not known."""
         read = self.offsets(state)
         end = None if read is None else read.offsets.ends.get(state.tp)
         start = None if read is None else read.offsets.starts.get(state.tp)
@@ -51,12 +48,7 @@ class Moment(msgspec.Struct, frozen=True):
 async def read_moment(
     reader: ClusterReader, states: Iterable[PartitionState], sizes: Sizes, clock: Clock
 ) -> Moment:
-    """Read the log offsets of partitions from their leaders, all at once.
-
-    Args:
-        sizes: bytes of each partition, which have just been read.
-        clock: measures the time between two moments.
-    """
+    """Read the log offsets of partitions from their leaders, all at once."""
     at_s = clock.monotonic()
     led: dict[int, list[TopicPartition]] = {}
     for state in states:
@@ -74,11 +66,7 @@ async def read_moment(
 
 
 def message_size(states: Iterable[PartitionState], now: Moment) -> int | None:
-    """Return the average bytes of a topic's messages on disk; None where nothing tells.
-
-    Args:
-        states: the partitions of a topic that is not compacted.
-    """
+    """Return the average bytes of a topic's messages on disk; None where nothing tells."""
     known = [(now.sizes.get(state.tp), now.messages(state)) for state in states]
     counted = [(size, messages) for size, messages in known if size and messages and messages > 0]
     total = sum(messages for _, messages in counted)
@@ -127,7 +115,6 @@ def _growth(tp: TopicPartition, first: Moment, last: Moment) -> float | None:
 
 
 _DIGITS = 3
-"""Significant digits of a measured rate."""
 
 
 class Replicas(msgspec.Struct, frozen=True):
@@ -137,13 +124,11 @@ class Replicas(msgspec.Struct, frozen=True):
     log_dirs: Mapping[int, LogDirsAnswer]
 
     def size(self, tp: TopicPartition, broker: int) -> int | None:
-        """Return the bytes of a replica; None where its broker does not report them."""
         answer = self.log_dirs.get(broker)
         held = None if answer is None else answer.replicas.get(tp)
         return None if held is None else held.size
 
     def leading_size(self, state: PartitionState) -> int | None:
-        """Return the bytes of a partition: of its leader, else the most that are reported."""
         led = None if state.leader is None else self.size(state.tp, state.leader)
         if led is not None:
             return led
